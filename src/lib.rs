@@ -1,1 +1,45 @@
+//! ranktree keeps leaderboards of any size exact.
+//!
+//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted N-ary tree that is
+//! persisted in RocksDB, one write batch per drained batch; reads ask every shard and add the counts up.
+//!
+//! # Layout
+//! In reading order, which is also the direction of dependencies: a module knows those above it.
+//!
+//! - [`types`], [`board`], [`job`]: the nouns
+//! - [`tree`]: the counted N-ary tree
+//! - [`state`]: a shard in memory
+//! - [`storage`]: a shard on disk
+//! - [`writer`]: fetch → decode → plan → commit → apply → publish
+//! - [`queue`]: where jobs come from
+//! - [`query`]: reads, summed and merged over shards
+//! - [`http`]: the API
+//! - [`service`]: puts it all together; it alone sees everything
+//! - [`cli`]: one file per subcommand
 
+pub mod types;
+
+pub mod board;
+pub mod job;
+
+pub mod tree;
+
+pub mod state;
+
+pub mod storage;
+
+pub mod writer;
+
+pub mod queue;
+
+pub mod query;
+
+pub mod http;
+
+pub mod metrics;
+
+pub mod config;
+
+pub mod service;
+
+pub mod cli;

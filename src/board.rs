@@ -1,0 +1,302 @@
+//! What a board is: its keys and their directions, its policy, how it orders ties. Pure.
+//!
+//! Knows: how a score becomes words whose ascending order is best first, and back. Must not know: where
+//! definitions are kept, or how they are written as JSON.
+
+use thiserror::Error;
+
+use crate::tree::Words;
+use crate::types::{MAX_KEYS, Score, Timestamp};
+
+/// The most closed window instances a board may keep per kind.
+pub const MAX_KEEP: u32 = 1_000;
+
+/// Which of two values of a key is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Smaller is better: times, strokes.
+    Ascending,
+    /// Greater is better: points.
+    Descending,
+}
+
+/// One component of a board's scores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    pub name: String,
+    pub order: Order,
+    /// The least value a job may lead to, inclusive.
+    pub min: i64,
+    /// The greatest value a job may lead to, inclusive.
+    pub max: i64,
+}
+
+impl Key {
+    /// The key of a board that names none: `score`, greater is better, any 64-bit value.
+    #[must_use]
+    pub fn score() -> Self {
+        Self { name: "score".to_owned(), order: Order::Descending, min: i64::MIN, max: i64::MAX }
+    }
+}
+
+/// What a job that names no operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    Set,
+    Best,
+    Incr,
+}
+
+/// Who leads among equal scores. Rank is shared regardless; this decides positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ties {
+    /// The earliest to reach the score.
+    First,
+    /// The latest to reach it.
+    Last,
+    /// The smallest id, byte by byte; also the final tie-break of the other two.
+    Member,
+}
+
+/// Everything a board's creator decides. All but `keep` can never change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    pub keys: Vec<Key>,
+    pub policy: Policy,
+    pub ties: Ties,
+    /// Minutes east of UTC at which days and weeks begin.
+    pub utc_offset_minutes: i16,
+    /// Closed instances kept per window kind.
+    pub keep: u32,
+}
+
+impl Default for Definition {
+    fn default() -> Self {
+        Self {
+            keys: vec![Key::score()],
+            policy: Policy::Set,
+            ties: Ties::First,
+            utc_offset_minutes: 0,
+            keep: 12,
+        }
+    }
+}
+
+/// Why a definition is refused; the text is fit for a client to read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidDefinition {
+    #[error("a board has 1 to {MAX_KEYS} keys")]
+    KeyCount,
+    #[error("key names are 1 to 64 bytes and differ from each other")]
+    KeyName,
+    #[error("a key's min is not above its max")]
+    KeyRange,
+    #[error("keep is 0 to {MAX_KEEP}")]
+    Keep,
+    #[error("utc_offset lies between -18:00 and +18:00")]
+    Offset,
+}
+
+/// Why a score does not belong on a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ScoreRefused {
+    #[error("the board's scores have another number of keys")]
+    KeyCount,
+    #[error("a key is outside its min and max")]
+    OutOfRange,
+    #[error("a key left the 64-bit range")]
+    Overflow,
+}
+
+impl Definition {
+    /// # Errors
+    /// The first rule that the definition breaks.
+    pub fn validate(&self) -> Result<(), InvalidDefinition> {
+        if self.keys.is_empty() || self.keys.len() > MAX_KEYS {
+            return Err(InvalidDefinition::KeyCount);
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            let repeated = self.keys.iter().take(index).any(|earlier| earlier.name == key.name);
+            if key.name.is_empty() || key.name.len() > 64 || repeated {
+                return Err(InvalidDefinition::KeyName);
+            }
+            if key.min > key.max {
+                return Err(InvalidDefinition::KeyRange);
+            }
+        }
+        if self.keep > MAX_KEEP {
+            return Err(InvalidDefinition::Keep);
+        }
+        if self.utc_offset_minutes.abs() > 18 * 60 {
+            return Err(InvalidDefinition::Offset);
+        }
+        Ok(())
+    }
+
+    /// Whether `other` could replace this definition: all that can never change is the same.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        Self { keep: 0, ..self.clone() } == Self { keep: 0, ..other.clone() }
+    }
+
+    /// # Errors
+    /// When the score has another number of keys than the board, or a key lies outside its bounds.
+    pub fn admit(&self, score: &Score) -> Result<(), ScoreRefused> {
+        if score.keys().len() != self.keys.len() {
+            return Err(ScoreRefused::KeyCount);
+        }
+        let inside = self.keys.iter().zip(score.keys()).all(|(key, value)| (key.min..=key.max).contains(value));
+        if inside { Ok(()) } else { Err(ScoreRefused::OutOfRange) }
+    }
+
+    /// The sum of two scores, key by key; never wrapped, never clamped.
+    ///
+    /// # Errors
+    /// When the key counts differ, or a sum leaves 64 bits.
+    pub fn add(&self, base: Option<&Score>, step: &Score) -> Result<Score, ScoreRefused> {
+        if step.keys().len() != self.keys.len() {
+            return Err(ScoreRefused::KeyCount);
+        }
+        let Some(base) = base else { return Ok(*step) };
+        let mut sums = [0; MAX_KEYS];
+        for ((sum, left), right) in sums.iter_mut().zip(base.keys()).zip(step.keys()) {
+            *sum = left.checked_add(*right).ok_or(ScoreRefused::Overflow)?;
+        }
+        let sums = sums.get(..self.keys.len()).ok_or(ScoreRefused::KeyCount)?;
+        Score::new(sums).map_err(|_| ScoreRefused::KeyCount)
+    }
+
+    /// The words of a score: one per key, ascending order is best first.
+    ///
+    /// The caller has checked the key count with [`Definition::admit`]; surplus keys are left out.
+    #[must_use]
+    pub fn score_words(&self, score: &Score) -> Words {
+        let mut words = Words::new();
+        for (key, value) in self.keys.iter().zip(score.keys()) {
+            words.push(encode(*value, key.order));
+        }
+        words
+    }
+
+    /// The tree entry of a score: its words, then the tie-break of a member that reached it at `reached`.
+    #[must_use]
+    pub fn entry_words(&self, score: &Score, reached: Timestamp, member: &[u8]) -> Words {
+        let mut words = self.score_words(score);
+        words.push(match self.ties {
+            Ties::First => encode(reached.as_micros(), Order::Ascending),
+            Ties::Last => encode(reached.as_micros(), Order::Descending),
+            Ties::Member => member_prefix(member),
+        });
+        words
+    }
+
+    /// The score of a tree entry's words, whose last is the tie-break.
+    #[must_use]
+    pub fn score_of(&self, words: &[u64]) -> Score {
+        let mut values = [0; MAX_KEYS];
+        for ((value, key), word) in values.iter_mut().zip(&self.keys).zip(words) {
+            *value = decode(*word, key.order);
+        }
+        let values = values.get(..self.keys.len()).expect("a validated definition has at most MAX_KEYS keys");
+        Score::new(values).expect("a validated definition has at least one key")
+    }
+
+    /// When the entry's score was reached, where the tie-break says it.
+    #[must_use]
+    pub fn reached_at(&self, words: &[u64]) -> Option<Timestamp> {
+        let tie = *words.get(self.keys.len())?;
+        match self.ties {
+            Ties::First => Timestamp::from_micros(decode(tie, Order::Ascending)).ok(),
+            Ties::Last => Timestamp::from_micros(decode(tie, Order::Descending)).ok(),
+            Ties::Member => None,
+        }
+    }
+
+    /// Words per tree entry: one per key and the tie-break.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.keys.len() + 1
+    }
+}
+
+/// The first eight bytes of an id as a big-endian number: orders as the ids do, wherever it differs.
+fn member_prefix(member: &[u8]) -> u64 {
+    let mut prefix = [0; 8];
+    for (to, from) in prefix.iter_mut().zip(member) {
+        *to = *from;
+    }
+    u64::from_be_bytes(prefix)
+}
+
+/// Maps a signed value to a word whose ascending order is best first.
+///
+/// The direction is a bitwise NOT and never a negation: `-i64::MIN` does not exist.
+#[must_use]
+pub fn encode(value: i64, order: Order) -> u64 {
+    let ascending = value.cast_unsigned() ^ (1 << 63);
+    match order {
+        Order::Ascending => ascending,
+        Order::Descending => !ascending,
+    }
+}
+
+/// The inverse of [`encode`].
+#[must_use]
+pub fn decode(word: u64, order: Order) -> i64 {
+    let ascending = match order {
+        Order::Ascending => word,
+        Order::Descending => !word,
+    };
+    (ascending ^ (1 << 63)).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTREMES: [i64; 7] = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+
+    #[test]
+    fn words_ascend_from_best_to_worst_over_the_whole_range() {
+        for pair in EXTREMES.windows(2) {
+            let [low, high] = pair else { unreachable!("windows of two") };
+            assert!(encode(*low, Order::Ascending) < encode(*high, Order::Ascending));
+            assert!(encode(*low, Order::Descending) > encode(*high, Order::Descending));
+        }
+        for value in EXTREMES {
+            for order in [Order::Ascending, Order::Descending] {
+                assert_eq!(decode(encode(value, order), order), value);
+            }
+        }
+    }
+
+    #[test]
+    fn an_increment_is_refused_rather_than_wrapped() {
+        let board = Definition::default();
+        let top = Score::new(&[i64::MAX]).expect("one key");
+        let one = Score::new(&[1]).expect("one key");
+        assert_eq!(board.add(Some(&top), &one), Err(ScoreRefused::Overflow));
+        assert_eq!(board.add(None, &one), Ok(one));
+    }
+
+    #[test]
+    fn only_keep_may_change() {
+        let board = Definition::default();
+        assert!(board.agrees_with(&Definition { keep: 3, ..board.clone() }));
+        assert!(!board.agrees_with(&Definition { ties: Ties::Last, ..board.clone() }));
+        assert!(!board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
+    }
+
+    #[test]
+    fn the_tie_break_follows_the_rule() {
+        let score = Score::new(&[5]).expect("one key");
+        let at = |micros| Timestamp::from_micros(micros).expect("in range");
+        let words = |ties, micros, id: &str| {
+            Definition { ties, ..Definition::default() }.entry_words(&score, at(micros), id.as_bytes())
+        };
+        assert!(words(Ties::First, 1, "b").as_slice() < words(Ties::First, 2, "a").as_slice());
+        assert!(words(Ties::Last, 2, "b").as_slice() < words(Ties::Last, 1, "a").as_slice());
+        assert!(words(Ties::Member, 2, "a").as_slice() < words(Ties::Member, 1, "b").as_slice());
+        assert_eq!(words(Ties::Member, 2, "12345678a"), words(Ties::Member, 1, "12345678b"));
+    }
+}

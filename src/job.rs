@@ -1,0 +1,147 @@
+//! A job: one requested change, and the reasons for which one is refused. Pure.
+//!
+//! Knows: what a job asks for. Must not know: the bytes it came in (`queue::wire`), or the state that decides
+//! what comes of it (`writer::plan`).
+
+use std::fmt;
+
+use crate::types::{BoardName, MemberId, Score, Timestamp};
+
+/// The most jobs in one message or request.
+pub const MAX_JOBS_PER_MESSAGE: usize = 1_000;
+/// The longest metadata object, in bytes of compact JSON.
+pub const MAX_METADATA_BYTES: usize = 1_024;
+/// The most boards that one job may change.
+pub const MAX_BOARDS_PER_JOB: usize = 64;
+
+/// What a job does to a member's entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// The given score replaces whatever was there.
+    Set,
+    /// The given score replaces a worse one.
+    Best,
+    /// The given score is added, key by key; from zero for a new member.
+    Incr,
+    /// The entry goes away.
+    Remove,
+    /// The entry leaves counts and lists, and keeps its score.
+    Hide,
+    /// A hidden entry comes back.
+    Show,
+}
+
+impl Op {
+    pub const ALL: [Self; 6] = [Self::Set, Self::Best, Self::Incr, Self::Remove, Self::Hide, Self::Show];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Best => "best",
+            Self::Incr => "incr",
+            Self::Remove => "remove",
+            Self::Hide => "hide",
+            Self::Show => "show",
+        }
+    }
+
+    #[must_use]
+    pub fn takes_score(self) -> bool {
+        matches!(self, Self::Set | Self::Best | Self::Incr)
+    }
+}
+
+/// What a job changes: one board or several, all or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Targets {
+    /// Boards, each with the score the job brings; `None` for operations that take no score.
+    Boards(Vec<(BoardName, Option<Score>)>),
+    /// Every board that the member is on. Only for [`Op::Remove`].
+    EveryBoard,
+}
+
+/// A member's metadata: a compact JSON object of at most [`MAX_METADATA_BYTES`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metadata(pub Box<str>);
+
+/// One requested change, well-formed; whether it applies is for the state to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub member: MemberId,
+    pub targets: Targets,
+    /// Absent: each board's policy decides.
+    pub op: Option<Op>,
+    /// Applied only if greater than the stored one for that member and board.
+    pub version: Option<u64>,
+    /// When it happened. Absent: the message's timestamp.
+    pub at: Option<Timestamp>,
+    /// Replaces the entry's metadata. Absent: left as it is.
+    pub meta: Option<Metadata>,
+}
+
+/// Why a job was refused. The names are stable: clients and dashboards depend on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RejectCode {
+    Malformed,
+    UnknownBoard,
+    BadMember,
+    BadScore,
+    OutOfRange,
+    Overflow,
+    StaleVersion,
+    ClosedWindow,
+    WrongShard,
+    TooLarge,
+}
+
+impl RejectCode {
+    pub const ALL: [Self; 10] = [
+        Self::Malformed,
+        Self::UnknownBoard,
+        Self::BadMember,
+        Self::BadScore,
+        Self::OutOfRange,
+        Self::Overflow,
+        Self::StaleVersion,
+        Self::ClosedWindow,
+        Self::WrongShard,
+        Self::TooLarge,
+    ];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::UnknownBoard => "unknown_board",
+            Self::BadMember => "bad_member",
+            Self::BadScore => "bad_score",
+            Self::OutOfRange => "out_of_range",
+            Self::Overflow => "overflow",
+            Self::StaleVersion => "stale_version",
+            Self::ClosedWindow => "closed_window",
+            Self::WrongShard => "wrong_shard",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+impl fmt::Display for RejectCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A refused job: the stable code, and words that say what was wrong with this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    pub code: RejectCode,
+    pub detail: String,
+}
+
+impl Reject {
+    #[must_use]
+    pub fn new(code: RejectCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+}

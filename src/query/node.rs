@@ -1,0 +1,54 @@
+//! What reads and writes go through: the shards of this node.
+
+use std::sync::Arc;
+
+use parking_lot::{RwLock, RwLockReadGuard};
+use tokio::sync::watch;
+
+use crate::queue::local::LocalPublisher;
+use crate::state::Shard;
+use crate::storage::StoreSlot;
+use crate::types::{MemberId, Sequence, ShardId, shard_of};
+use crate::writer::Health;
+
+/// One shard as readers and publishers see it.
+pub struct ShardHandle {
+    pub id: ShardId,
+    /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a disk read.
+    pub state: Arc<RwLock<Shard>>,
+    /// The applied sequence, after readers can see it.
+    pub applied: watch::Receiver<Sequence>,
+    pub health: Arc<Health>,
+    /// Where metadata and rejects are.
+    pub store: Arc<StoreSlot>,
+    pub publisher: LocalPublisher,
+}
+
+/// Every shard, by number.
+pub struct Node {
+    pub shards: Vec<ShardHandle>,
+}
+
+/// All shards, each held still at its applied sequence, so that one answer is exact at one `as_of`.
+pub struct View<'a> {
+    pub shards: Vec<RwLockReadGuard<'a, Shard>>,
+}
+
+impl Node {
+    #[must_use]
+    pub fn shard_count(&self) -> u16 {
+        u16::try_from(self.shards.len()).expect("shards are numbered by 16 bits")
+    }
+
+    #[must_use]
+    pub fn home_of(&self, member: &MemberId) -> ShardId {
+        shard_of(member, self.shard_count())
+    }
+
+    /// Holds every shard still. Locks are taken in the order of shards and a writer takes only its own, so nobody
+    /// can wait in a circle.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View { shards: self.shards.iter().map(|shard| shard.state.read()).collect() }
+    }
+}

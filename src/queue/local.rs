@@ -1,0 +1,163 @@
+//! The embedded queue: requests of this process, in memory, until the writer has committed them.
+//!
+//! Knows: how requests become messages with sequences. Must not know: what a job does. Requests that arrive while the
+//! writer commits wait in the channel and share the next batch: group commit.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::job::Job;
+use crate::state::Applied;
+use crate::types::{MemberId, Sequence, Timestamp};
+use crate::writer::{BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Payload};
+
+/// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
+const WAITING_REQUESTS: usize = 8_192;
+
+/// Why a request was not taken, or not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotPublished {
+    #[error("too many writes are waiting for this shard; try again in a moment")]
+    Overloaded,
+    #[error("this shard takes no writes now: {0}")]
+    Unavailable(String),
+    #[error(transparent)]
+    CommitFailed(#[from] CommitFailed),
+}
+
+struct Request {
+    payload: Payload,
+    bytes: usize,
+    answer: oneshot::Sender<Result<MessageOutcome, CommitFailed>>,
+}
+
+/// The publishing end; clone it freely.
+#[derive(Clone)]
+pub struct LocalPublisher {
+    requests: mpsc::Sender<Request>,
+}
+
+/// The reading end, for the shard's writer.
+pub struct LocalSource {
+    requests: mpsc::Receiver<Request>,
+    /// Taken from the channel, over the limits of the batch it came in.
+    held_back: Option<Request>,
+    last: Sequence,
+    last_timestamp: Timestamp,
+    runtime: tokio::runtime::Handle,
+}
+
+/// A queue for one shard.
+#[must_use]
+pub fn channel(runtime: tokio::runtime::Handle) -> (LocalPublisher, LocalSource) {
+    let (sender, receiver) = mpsc::channel(WAITING_REQUESTS);
+    let source = LocalSource {
+        requests: receiver,
+        held_back: None,
+        last: Sequence(0),
+        last_timestamp: Timestamp::default(),
+        runtime,
+    };
+    (LocalPublisher { requests: sender }, source)
+}
+
+impl LocalPublisher {
+    /// Publishes jobs of this shard as one message, and waits for its synced commit.
+    ///
+    /// # Errors
+    /// When the queue is full, the shard is closing, or the commit failed.
+    pub async fn publish_jobs(&self, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
+        let bytes = jobs.iter().map(|job| job_bytes(&job.member)).sum();
+        self.publish(Payload::Jobs(jobs.into_iter().map(Ok).collect()), bytes).await
+    }
+
+    /// Publishes anything as one message, and waits for its synced commit.
+    ///
+    /// # Errors
+    /// As [`LocalPublisher::publish_jobs`].
+    pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.try_send(Request { payload, bytes, answer }).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => NotPublished::Unavailable("it is shutting down".to_owned()),
+        })?;
+        let closed = || NotPublished::Unavailable("it closed before the write was committed".to_owned());
+        Ok(answered.await.map_err(|_| closed())??)
+    }
+}
+
+fn job_bytes(member: &MemberId) -> usize {
+    member.as_bytes().len() + size_of::<Job>()
+}
+
+impl LocalSource {
+    fn message(&mut self, request: Request) -> Message {
+        self.last = self.last.next();
+        // The clock may be set back; the queue's time never goes back, so that ties keep the order of arrival.
+        self.last_timestamp = self.last_timestamp.max(now());
+        Message {
+            sequence: self.last,
+            timestamp: self.last_timestamp,
+            hash: 0,
+            payload: request.payload,
+            bytes: request.bytes,
+            answer: Some(request.answer),
+        }
+    }
+}
+
+impl JobSource for LocalSource {
+    fn resume(&mut self, applied: Applied) -> Result<(), String> {
+        self.last = applied.sequence;
+        self.last_timestamp = applied.timestamp;
+        Ok(())
+    }
+
+    fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched {
+        let first = match self.held_back.take() {
+            Some(request) => Some(request),
+            None => match self.requests.try_recv() {
+                Ok(request) => Some(request),
+                Err(mpsc::error::TryRecvError::Disconnected) => return Fetched::Ended,
+                Err(mpsc::error::TryRecvError::Empty) => {
+                    let requests = &mut self.requests;
+                    match self.runtime.block_on(async { timeout(wait, requests.recv()).await }) {
+                        Ok(Some(request)) => Some(request),
+                        Ok(None) => return Fetched::Ended,
+                        Err(_) => None,
+                    }
+                }
+            },
+        };
+        let Some(first) = first else { return Fetched::Nothing };
+        let (mut jobs, mut bytes) = (jobs_in(&first.payload), first.bytes);
+        let mut batch = vec![self.message(first)];
+        while let Ok(request) = self.requests.try_recv() {
+            jobs += jobs_in(&request.payload);
+            bytes += request.bytes;
+            if jobs > limits.jobs || bytes > limits.bytes {
+                self.held_back = Some(request);
+                break;
+            }
+            batch.push(self.message(request));
+        }
+        Fetched::Batch(batch)
+    }
+
+    fn needs_sync(&self) -> bool {
+        true
+    }
+}
+
+fn jobs_in(payload: &Payload) -> usize {
+    match payload {
+        Payload::Jobs(jobs) => jobs.len(),
+        Payload::Define { .. } | Payload::Drop { .. } => 1,
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
+}

@@ -1,0 +1,4 @@
+//! Queues that feed writers, and a job's form on the wire.
+
+pub mod local;
+pub mod wire;

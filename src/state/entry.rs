@@ -1,0 +1,70 @@
+//! What is known of one member in one tree, and what about it does not fit into the tree.
+//!
+//! Knows: the pieces of an entry. Must not know: how they change (`writer::plan`), or what their words mean (`board`).
+
+use crate::tree::Words;
+use crate::types::Timestamp;
+
+/// The number of a tree within its shard. Never given to another tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TreeId(pub u32);
+
+/// Where a member stands with a board's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Counted and listed, at these words.
+    Listed(Words),
+    /// Keeps its words, and leaves counts and lists.
+    Hidden(Words),
+    /// Removed by a job with a version, which is remembered.
+    Removed,
+}
+
+/// Everything known of one member in one tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub standing: Standing,
+    /// The time of the last job that the entry accepted.
+    pub updated_at: Timestamp,
+    /// The greatest version seen.
+    pub version: Option<u64>,
+    /// Metadata is on disk.
+    pub has_metadata: bool,
+}
+
+impl Entry {
+    /// The words, listed or hidden.
+    #[must_use]
+    pub fn words(&self) -> Option<Words> {
+        match self.standing {
+            Standing::Listed(words) | Standing::Hidden(words) => Some(words),
+            Standing::Removed => None,
+        }
+    }
+
+    #[must_use]
+    pub fn listed(&self) -> Option<Words> {
+        match self.standing {
+            Standing::Listed(words) => Some(words),
+            Standing::Hidden(_) | Standing::Removed => None,
+        }
+    }
+}
+
+/// What the tree cannot tell of an entry. Most entries have none: listed, no version, no metadata, and updated when
+/// their score was reached, which the tie-break says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extra {
+    pub updated_at: Timestamp,
+    pub version: Option<u64>,
+    pub has_metadata: bool,
+    pub unlisted: Option<Unlisted>,
+}
+
+/// An entry that is not in the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unlisted {
+    // Boxed, because hidden entries are few and words are long.
+    Hidden(Box<Words>),
+    Removed,
+}

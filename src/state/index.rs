@@ -1,0 +1,240 @@
+//! Member id → handle: a hash index of five bytes a slot that never stops the writer to grow.
+//!
+//! Knows: hashes, and that the ids themselves are elsewhere. Must not know: what a handle stands for.
+//!
+//! The index is cut by the hash's upper bits into segments, each an open-addressing table of its own with linear
+//! probing (Knuth, The Art of Computer Programming 3, 6.4) that grows by a quarter when it is four fifths full: so
+//! the load stays between 0.64 and 0.8, and growing moves one segment, a thousandth of the whole.
+
+use crate::tree::Handle;
+
+/// 2^10 segments: at 100 million members one of them holds 100,000, which move in about 10 ms.
+const SEGMENT_BITS: u32 = 10;
+const SMALLEST_CAPACITY: usize = 8;
+const EMPTY: u8 = 0;
+
+#[derive(Clone, Default)]
+struct Segment {
+    /// Eight bits of the hash, never 0, so that most slots are told apart without a look at their id.
+    tags: Vec<u8>,
+    handles: Vec<u32>,
+    len: usize,
+}
+
+pub struct Index {
+    segments: Vec<Segment>,
+    len: usize,
+}
+
+impl Index {
+    #[must_use]
+    pub fn new() -> Self {
+        Self { segments: vec![Segment::default(); 1 << SEGMENT_BITS], len: 0 }
+    }
+
+    /// An index that `members` ids fit in without growing: what a start-up fills.
+    #[must_use]
+    pub fn with_capacity(members: usize) -> Self {
+        let mut index = Self::new();
+        let each = (members >> SEGMENT_BITS) * 5 / 4;
+        // A twentieth more, because hashing spreads ids unevenly over the segments.
+        let capacity = (each + each / 20).max(SMALLEST_CAPACITY);
+        for segment in &mut index.segments {
+            segment.tags = vec![EMPTY; capacity];
+            segment.handles = vec![0; capacity];
+        }
+        index
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The handle whose id has this hash and satisfies `is_it`.
+    pub fn find(&self, hash: u64, mut is_it: impl FnMut(Handle) -> bool) -> Option<Handle> {
+        self.candidates(hash).find(|handle| is_it(*handle))
+    }
+
+    /// The handle that a look-up will most likely look at first: what is worth fetching ahead.
+    #[must_use]
+    pub fn likely(&self, hash: u64) -> Option<Handle> {
+        self.candidates(hash).next()
+    }
+
+    /// Asks the processor to fetch the slots that a look-up of this hash begins with.
+    pub fn prefetch(&self, hash: u64) {
+        if let Some(segment) = self.segments.get(segment_of(hash)) {
+            let start = segment.start(hash);
+            if let (Some(tag), Some(handle)) = (segment.tags.get(start), segment.handles.get(start)) {
+                crate::tree::prefetch(tag);
+                crate::tree::prefetch(handle);
+            }
+        }
+    }
+
+    /// Adds a handle that is not there yet. `hash_of` tells the hash of any handle present.
+    pub fn insert(&mut self, hash: u64, handle: Handle, hash_of: impl Fn(Handle) -> u64) {
+        self.len += 1;
+        if let Some(segment) = self.segments.get_mut(segment_of(hash)) {
+            if segment.len + segment.len / 4 >= segment.tags.len() {
+                segment.grow(hash_of);
+            }
+            segment.place(hash, handle.0);
+        }
+    }
+
+    /// Takes a handle out, and moves those behind it up, so that no look-up ends early.
+    pub fn remove(&mut self, hash: u64, handle: Handle, hash_of: impl Fn(Handle) -> u64) -> bool {
+        let Some(segment) = self.segments.get_mut(segment_of(hash)) else { return false };
+        let removed = segment.remove(hash, handle.0, hash_of);
+        self.len -= usize::from(removed);
+        removed
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let slots: usize = self.segments.iter().map(|segment| segment.tags.len()).sum();
+        slots * 5 + self.segments.len() * size_of::<Segment>()
+    }
+
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = Handle> {
+        self.segments.get(segment_of(hash)).into_iter().flat_map(move |segment| segment.candidates(hash))
+    }
+}
+
+impl Segment {
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = Handle> {
+        let start = self.start(hash);
+        let tag = tag_of(hash);
+        let (wrapped, ahead) = self.tags.split_at_checked(start).unwrap_or_default();
+        let (wrapped_handles, ahead_handles) = self.handles.split_at_checked(start).unwrap_or_default();
+        ahead
+            .iter()
+            .zip(ahead_handles)
+            .chain(wrapped.iter().zip(wrapped_handles))
+            .take_while(|(slot, _)| **slot != EMPTY)
+            .filter(move |(slot, _)| **slot == tag)
+            .map(|(_, handle)| Handle(*handle))
+    }
+
+    /// Maps the hash's lower half to a slot by multiplication, so that any capacity will do
+    /// (Lemire, "Fast random integer generation in an interval", 2019).
+    fn start(&self, hash: u64) -> usize {
+        let low = hash & 0xffff_ffff;
+        let capacity = u64::try_from(self.tags.len()).unwrap_or(0);
+        usize::try_from((low * capacity) >> 32).unwrap_or(0)
+    }
+
+    fn grow(&mut self, hash_of: impl Fn(Handle) -> u64) {
+        let capacity = (self.tags.len() + self.tags.len() / 4).max(SMALLEST_CAPACITY);
+        let tags = std::mem::replace(&mut self.tags, vec![EMPTY; capacity]);
+        let handles = std::mem::replace(&mut self.handles, vec![0; capacity]);
+        self.len = 0;
+        for (tag, handle) in tags.into_iter().zip(handles) {
+            if tag != EMPTY {
+                self.place(hash_of(Handle(handle)), handle);
+            }
+        }
+    }
+
+    fn place(&mut self, hash: u64, handle: u32) {
+        let mut slot = self.start(hash);
+        while self.tags.get(slot).is_some_and(|tag| *tag != EMPTY) {
+            slot += 1;
+            if slot == self.tags.len() {
+                slot = 0;
+            }
+        }
+        self.write(slot, tag_of(hash), handle);
+        self.len += 1;
+    }
+
+    fn write(&mut self, slot: usize, tag: u8, handle: u32) {
+        if let (Some(tags), Some(handles)) = (self.tags.get_mut(slot), self.handles.get_mut(slot)) {
+            *tags = tag;
+            *handles = handle;
+        }
+    }
+
+    fn remove(&mut self, hash: u64, handle: u32, hash_of: impl Fn(Handle) -> u64) -> bool {
+        let capacity = self.tags.len();
+        let mut hole = self.start(hash);
+        loop {
+            match (self.tags.get(hole), self.handles.get(hole)) {
+                (Some(&tag), Some(&found)) if tag != EMPTY => {
+                    if found == handle {
+                        break;
+                    }
+                }
+                _ => return false,
+            }
+            hole = (hole + 1) % capacity;
+        }
+        // Whoever follows in the same run moves into the hole, unless that would put it before its own start
+        // (Knuth's Algorithm R).
+        let mut next = hole;
+        loop {
+            next = (next + 1) % capacity;
+            let (Some(&tag), Some(&candidate)) = (self.tags.get(next), self.handles.get(next)) else { break };
+            if tag == EMPTY {
+                break;
+            }
+            let from_start = |slot: usize, start: usize| (slot + capacity - start) % capacity;
+            let start = self.start(hash_of(Handle(candidate)));
+            if from_start(hole, start) < from_start(next, start) {
+                self.write(hole, tag, candidate);
+                hole = next;
+            }
+        }
+        self.write(hole, EMPTY, 0);
+        self.len -= 1;
+        true
+    }
+}
+
+fn segment_of(hash: u64) -> usize {
+    usize::try_from(hash >> (64 - SEGMENT_BITS)).unwrap_or(0)
+}
+
+/// Bits that neither the segment nor, mostly, the slot depends on.
+fn tag_of(hash: u64) -> u8 {
+    u8::try_from((hash >> 40) & 0xff).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Few distinct hashes in one segment, so that runs collide, wrap and are cut in the middle.
+    fn hash_of(handle: Handle) -> u64 {
+        u64::from(handle.0 % 7).wrapping_mul(0x2492_4924) | (u64::from(handle.0 % 3) << 40)
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_was_inserted_and_not_removed(ops in prop::collection::vec((any::<bool>(), 0_u32..40), 1..200)) {
+            let mut index = Index::new();
+            let mut model = BTreeMap::new();
+            for (insert, number) in ops {
+                let handle = Handle(number);
+                if insert {
+                    if model.insert(number, ()).is_none() {
+                        index.insert(hash_of(handle), handle, hash_of);
+                    }
+                } else {
+                    prop_assert_eq!(index.remove(hash_of(handle), handle, hash_of), model.remove(&number).is_some());
+                }
+                prop_assert_eq!(index.len(), model.len());
+                for number in 0..40 {
+                    let handle = Handle(number);
+                    let found = index.find(hash_of(handle), |candidate| candidate == handle);
+                    prop_assert_eq!(found.is_some(), model.contains_key(&number));
+                }
+            }
+        }
+    }
+}

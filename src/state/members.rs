@@ -1,0 +1,293 @@
+//! The members of a shard: id ↔ handle, and how many trees refer to each.
+//!
+//! Knows: when a handle may be given to someone else. Must not know: scores.
+//!
+//! A handle stands for the same member from one completed checkpoint to the next: checkpoints copy members while the
+//! writer goes on, so a handle that changed hands in between would lend one member's score to another. A handle
+//! that is given up is therefore quarantined until a checkpoint that began afterwards has completed.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+
+use crate::state::ids::Ids;
+use crate::state::index::Index;
+use crate::state::page_set::PageSet;
+use crate::tree::{Handle, MemberOrder};
+
+/// Handles per dictionary page on disk.
+pub const MEMBERS_PER_PAGE: u32 = 256;
+
+/// A member's hash, computed once per look-up.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe(u64);
+
+pub struct Members {
+    ids: Ids,
+    index: Index,
+    hasher: foldhash::fast::RandomState,
+    /// By handle: the trees that know the member. 0: the handle is free or quarantined.
+    references: Vec<u32>,
+    free: Vec<Handle>,
+    /// Given up since the last checkpoint began.
+    quarantined: HashSet<Handle>,
+    /// Given up before the checkpoint under way began; free once it completes.
+    leaving: Vec<Handle>,
+    /// Dictionary pages to write at the next checkpoint.
+    dirty_pages: PageSet,
+}
+
+impl Members {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::over(Ids::new(), Index::new(), 0)
+    }
+
+    fn over(ids: Ids, index: Index, handles: usize) -> Self {
+        Self {
+            ids,
+            index,
+            hasher: foldhash::fast::RandomState::default(),
+            references: vec![0; handles],
+            free: Vec::new(),
+            quarantined: HashSet::new(),
+            leaving: Vec::new(),
+            dirty_pages: PageSet::default(),
+        }
+    }
+
+    /// Members that at least one tree knows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One past the highest handle ever given out.
+    #[must_use]
+    pub fn handle_space(&self) -> u32 {
+        u32::try_from(self.references.len()).expect("handles are 32 bits wide")
+    }
+
+    #[must_use]
+    pub fn probe(&self, id: &[u8]) -> Probe {
+        Probe(self.hasher.hash_one(id))
+    }
+
+    pub fn prefetch_index(&self, probe: Probe) {
+        self.index.prefetch(probe.0);
+    }
+
+    /// Fetches ahead the id that a look-up will compare with, and tells its handle, so that a planner can fetch
+    /// ahead what hangs on it. A hint: the handle may be another member's.
+    #[must_use]
+    pub fn prefetch_id(&self, probe: Probe) -> Option<Handle> {
+        let handle = self.index.likely(probe.0)?;
+        self.ids.prefetch(handle);
+        Some(handle)
+    }
+
+    #[must_use]
+    pub fn find(&self, probe: Probe, id: &[u8]) -> Option<Handle> {
+        self.index.find(probe.0, |handle| self.ids.get(handle) == id)
+    }
+
+    #[must_use]
+    pub fn get(&self, id: &[u8]) -> Option<Handle> {
+        self.find(self.probe(id), id)
+    }
+
+    /// The id behind a handle; empty for one never given out.
+    #[must_use]
+    pub fn id(&self, handle: Handle) -> &[u8] {
+        self.ids.get(handle)
+    }
+
+    /// The handle that the `nth` member to be added from now on will get (0 is the next one).
+    #[must_use]
+    pub fn upcoming(&self, nth: usize) -> Handle {
+        match self.free.len().checked_sub(nth + 1).and_then(|index| self.free.get(index)) {
+            Some(handle) => *handle,
+            None => Handle(self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide")),
+        }
+    }
+
+    /// Adds a member that is not there yet, and gives it a handle.
+    pub fn add(&mut self, id: &[u8]) -> Handle {
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.references.push(0);
+            Handle(self.handle_space() - 1)
+        });
+        self.ids.set(handle, id);
+        self.enter(handle);
+        self.dirty_pages.insert(handle.0 / MEMBERS_PER_PAGE);
+        handle
+    }
+
+    /// One more tree knows the member.
+    pub fn refer(&mut self, handle: Handle) {
+        if let Some(count) = self.references.get_mut(handle.index()) {
+            *count += 1;
+        }
+    }
+
+    /// One tree less knows the member; without any, it is forgotten.
+    pub fn release(&mut self, handle: Handle) {
+        let Some(count) = self.references.get_mut(handle.index()) else { return };
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.forget(handle);
+        }
+    }
+
+    /// Forgets a member that no tree came to know: what remains of a start-up or of a change that netted to nothing.
+    pub fn forget_unless_referred(&mut self, handle: Handle) {
+        if self.references.get(handle.index()) == Some(&0) && self.get(self.id(handle)) == Some(handle) {
+            self.forget(handle);
+        }
+    }
+
+    fn forget(&mut self, handle: Handle) {
+        let hash = self.hasher.hash_one(self.ids.get(handle));
+        let (ids, hasher) = (&self.ids, &self.hasher);
+        self.index.remove(hash, handle, |other| hasher.hash_one(ids.get(other)));
+        self.quarantined.insert(handle);
+        self.dirty_pages.insert(handle.0 / MEMBERS_PER_PAGE);
+    }
+
+    fn enter(&mut self, handle: Handle) {
+        let hash = self.hasher.hash_one(self.ids.get(handle));
+        let (ids, hasher) = (&self.ids, &self.hasher);
+        self.index.insert(hash, handle, |other| hasher.hash_one(ids.get(other)));
+    }
+
+    /// Begins a checkpoint: the pages to write, in order.
+    pub fn begin_checkpoint(&mut self) -> Vec<u32> {
+        self.leaving.extend(self.quarantined.drain());
+        self.dirty_pages.take()
+    }
+
+    pub fn complete_checkpoint(&mut self) {
+        for handle in self.leaving.drain(..) {
+            self.ids.set(handle, b"");
+            self.free.push(handle);
+        }
+    }
+
+    /// The checkpoint failed: its pages are due again.
+    pub fn abandon_checkpoint(&mut self, pages: &[u32]) {
+        self.dirty_pages.extend(pages.iter().copied());
+    }
+
+    /// Makes every page due: what a rebuild writes.
+    pub fn mark_all_dirty(&mut self) {
+        self.dirty_pages.extend(0..self.handle_space().div_ceil(MEMBERS_PER_PAGE));
+    }
+
+    /// The members of a dictionary page that exist, or did when the checkpoint under way began.
+    pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
+        let first = page * MEMBERS_PER_PAGE;
+        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space());
+        (first..past).map(Handle).filter_map(|handle| {
+            let referred = self.references.get(handle.index()).is_some_and(|count| *count > 0);
+            (referred || self.quarantined.contains(&handle)).then(|| (handle, self.ids.get(handle)))
+        })
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.ids.bytes() + self.index.bytes() + self.references.capacity() * size_of::<u32>()
+    }
+}
+
+impl MemberOrder for Members {
+    fn compare(&self, a: Handle, b: Handle) -> Ordering {
+        self.ids.get(a).cmp(self.ids.get(b))
+    }
+}
+
+/// Fills [`Members`] from dictionary pages at start-up.
+pub struct MembersLoader {
+    ids: Ids,
+    present: Vec<Handle>,
+    handles: u32,
+}
+
+impl MembersLoader {
+    #[must_use]
+    pub fn new() -> Self {
+        Self { ids: Ids::new(), present: Vec::new(), handles: 0 }
+    }
+
+    pub fn add(&mut self, handle: Handle, id: &[u8]) {
+        self.ids.set(handle, id);
+        self.present.push(handle);
+        self.handles = self.handles.max(handle.0 + 1);
+    }
+
+    /// Builds the index, and frees the handles that no id came for.
+    #[must_use]
+    pub fn finish(self) -> Members {
+        let handles = usize::try_from(self.handles).unwrap_or(0);
+        let mut members = Members::over(self.ids, Index::with_capacity(self.present.len()), handles);
+        let mut taken = vec![false; handles];
+        // The table is far larger than the cache: hashing and fetching in groups hides most of the wait.
+        for group in self.present.chunks(32) {
+            for handle in group {
+                members.index.prefetch(members.hasher.hash_one(members.ids.get(*handle)));
+            }
+            for handle in group {
+                members.enter(*handle);
+                if let Some(flag) = taken.get_mut(handle.index()) {
+                    *flag = true;
+                }
+            }
+        }
+        let untaken = (0..self.handles).rev().zip(taken.into_iter().rev());
+        members.free = untaken.filter(|(_, taken)| !taken).map(|(handle, _)| Handle(handle)).collect();
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_not_reused_before_a_checkpoint_that_saw_it_go() {
+        let mut members = Members::new();
+        let [a, b] = ["a", "b"].map(|id| {
+            let handle = members.add(id.as_bytes());
+            members.refer(handle);
+            handle
+        });
+        assert_eq!(members.begin_checkpoint(), [0]);
+        members.release(a);
+        assert_eq!(members.get(b"a"), None);
+        assert_eq!(members.page(0).count(), 2, "the checkpoint under way began before it went");
+        members.complete_checkpoint();
+        assert_ne!(members.upcoming(0), a);
+        assert_eq!(members.begin_checkpoint(), [0]);
+        assert_eq!(members.page(0).map(|(handle, _)| handle).collect::<Vec<_>>(), [b]);
+        members.complete_checkpoint();
+        assert_eq!(members.upcoming(0), a);
+        assert_eq!(members.upcoming(1), Handle(2));
+        assert_eq!(members.add(b"c"), a);
+        assert_eq!(members.id(a), b"c");
+    }
+
+    #[test]
+    fn the_loader_frees_the_gaps() {
+        let mut loader = MembersLoader::new();
+        loader.add(Handle(3), b"three");
+        loader.add(Handle(1), b"one");
+        let members = loader.finish();
+        assert_eq!(members.get(b"three"), Some(Handle(3)));
+        assert_eq!(members.get(b"two"), None);
+        assert_eq!([members.upcoming(0), members.upcoming(1), members.upcoming(2)], [0, 2, 4].map(Handle));
+    }
+}

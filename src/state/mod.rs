@@ -1,0 +1,14 @@
+//! A shard's state in memory, and nothing about how it got there or where it is kept. Pure.
+
+mod entry;
+mod ids;
+mod index;
+mod members;
+mod page_set;
+mod shard;
+mod window_tree;
+
+pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
+pub use members::{MEMBERS_PER_PAGE, Members, MembersLoader, Probe};
+pub use shard::{Applied, Board, BoardEvent, Incarnation, Shard, Step};
+pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, WindowTree};

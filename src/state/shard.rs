@@ -1,0 +1,219 @@
+//! A shard in memory: its members, its boards and their trees, as of one applied sequence.
+//!
+//! Knows: how a committed step changes it. Must not know: how the step came about, or where it is kept. One writer
+//! changes it, under a lock that `writer::publish` holds for one step at a time; readers see whole steps only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::state::entry::{Entry, TreeId};
+use crate::state::members::Members;
+use crate::state::window_tree::{Change, WindowTree};
+use crate::tree::Handle;
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+
+/// Tells one life of a board from the next one of the same name. Greater is later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Incarnation(pub u64);
+
+/// A board as this shard knows it.
+#[derive(Debug, Clone)]
+pub struct Board {
+    pub definition: Arc<Definition>,
+    pub incarnation: Incarnation,
+    /// The tree of the `all` window. Other windows will stand beside it.
+    pub all: TreeId,
+}
+
+/// A change to the set of boards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BoardEvent {
+    /// Creates the board, or changes what may change of it.
+    Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
+    /// Drops the board with all its entries.
+    Drop { board: BoardName, incarnation: Incarnation },
+}
+
+/// Which message the state is exact at, and how to recognise it in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Applied {
+    pub sequence: Sequence,
+    /// The message's timestamp.
+    pub timestamp: Timestamp,
+    /// A hash of the message's payload; 0 for sources that need none.
+    pub hash: u64,
+}
+
+/// What one or more whole messages change: board events first, then entries, each (tree, member) at most once.
+#[derive(Debug, Clone, Default)]
+pub struct Step {
+    pub events: Vec<BoardEvent>,
+    /// New members, in the order in which [`Members::upcoming`] foretold their handles.
+    pub added: Vec<Box<[u8]>>,
+    pub changes: Vec<Change>,
+    pub applied: Applied,
+}
+
+pub struct Shard {
+    pub id: ShardId,
+    pub applied: Applied,
+    pub members: Members,
+    boards: BTreeMap<BoardName, Board>,
+    trees: BTreeMap<TreeId, WindowTree>,
+    /// The latest dropped incarnation of each name, so that a drop that a crash cut short can be completed.
+    dropped: BTreeMap<BoardName, Incarnation>,
+    next_tree: u32,
+}
+
+impl Shard {
+    #[must_use]
+    pub fn new(id: ShardId) -> Self {
+        Self {
+            id,
+            applied: Applied::default(),
+            members: Members::new(),
+            boards: BTreeMap::new(),
+            trees: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            next_tree: 0,
+        }
+    }
+
+    /// A shard as a checkpoint left it.
+    #[must_use]
+    pub fn restore(
+        id: ShardId,
+        applied: Applied,
+        members: Members,
+        boards: BTreeMap<BoardName, Board>,
+        trees: BTreeMap<TreeId, WindowTree>,
+        dropped: BTreeMap<BoardName, Incarnation>,
+        next_tree: u32,
+    ) -> Self {
+        Self { id, applied, members, boards, trees, dropped, next_tree }
+    }
+
+    #[must_use]
+    pub fn board(&self, name: &str) -> Option<&Board> {
+        self.boards.get(name)
+    }
+
+    pub fn boards(&self) -> impl Iterator<Item = (&BoardName, &Board)> {
+        self.boards.iter()
+    }
+
+    pub fn dropped(&self) -> impl Iterator<Item = (&BoardName, Incarnation)> {
+        self.dropped.iter().map(|(name, incarnation)| (name, *incarnation))
+    }
+
+    #[must_use]
+    pub fn next_tree(&self) -> TreeId {
+        TreeId(self.next_tree)
+    }
+
+    #[must_use]
+    pub fn tree(&self, id: TreeId) -> Option<&WindowTree> {
+        self.trees.get(&id)
+    }
+
+    pub fn tree_mut(&mut self, id: TreeId) -> Option<&mut WindowTree> {
+        self.trees.get_mut(&id)
+    }
+
+    pub fn trees(&self) -> impl Iterator<Item = (TreeId, &WindowTree)> {
+        self.trees.iter().map(|(id, tree)| (*id, tree))
+    }
+
+    pub fn trees_mut(&mut self) -> impl Iterator<Item = (TreeId, &mut WindowTree)> {
+        self.trees.iter_mut().map(|(id, tree)| (*id, tree))
+    }
+
+    /// The tree of a board's `all` window.
+    #[must_use]
+    pub fn board_tree(&self, name: &str) -> Option<&WindowTree> {
+        self.trees.get(&self.boards.get(name)?.all)
+    }
+
+    #[must_use]
+    pub fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
+        self.trees.get(&tree)?.entry(handle)
+    }
+
+    /// Applies a committed step. Absolute: applying it twice in a row changes nothing more.
+    pub fn apply(&mut self, step: &Step) {
+        for event in &step.events {
+            self.apply_event(event);
+        }
+        let added: Vec<Handle> = step.added.iter().map(|id| self.members.add(id)).collect();
+        // Changes arrive in the order of their jobs; a tree wants all of its own at once.
+        match step.changes.first() {
+            Some(first) if step.changes.iter().all(|change| change.tree == first.tree) => {
+                self.apply_to_tree(first.tree, &step.changes);
+            }
+            Some(_) => {
+                let mut by_tree = step.changes.clone();
+                by_tree.sort_by_key(|change| change.tree);
+                for changes in by_tree.chunk_by(|a, b| a.tree == b.tree) {
+                    if let Some(first) = changes.first() {
+                        self.apply_to_tree(first.tree, changes);
+                    }
+                }
+            }
+            None => {}
+        }
+        for handle in added {
+            // A member that arrived and left within the step was referred to by nobody.
+            self.members.forget_unless_referred(handle);
+        }
+        self.applied = step.applied;
+    }
+
+    fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
+        if let Some(tree) = self.trees.get_mut(&id) {
+            tree.apply(changes, &mut self.members);
+        }
+    }
+
+    fn apply_event(&mut self, event: &BoardEvent) {
+        match event {
+            BoardEvent::Define { board, incarnation, definition } => {
+                if let Some(known) = self.boards.get_mut(board)
+                    && known.incarnation == *incarnation
+                {
+                    known.definition = Arc::clone(definition);
+                    if let Some(tree) = self.trees.get_mut(&known.all) {
+                        tree.definition = Arc::clone(definition);
+                    }
+                    return;
+                }
+                self.drop_board(board);
+                let all = TreeId(self.next_tree);
+                self.next_tree += 1;
+                self.trees.insert(all, WindowTree::new(Arc::clone(definition)));
+                let definition = Arc::clone(definition);
+                self.boards.insert(board.clone(), Board { definition, incarnation: *incarnation, all });
+            }
+            BoardEvent::Drop { board, incarnation } => {
+                if self.boards.get(board).is_some_and(|known| known.incarnation <= *incarnation) {
+                    self.drop_board(board);
+                }
+                let latest = self.dropped.entry(board.clone()).or_insert(*incarnation);
+                *latest = (*latest).max(*incarnation);
+            }
+        }
+    }
+
+    fn drop_board(&mut self, name: &BoardName) {
+        let Some(board) = self.boards.remove(name) else { return };
+        if let Some(tree) = self.trees.remove(&board.all) {
+            tree.for_each_known(|handle| self.members.release(handle));
+        }
+    }
+
+    /// Memory held by trees, in bytes.
+    #[must_use]
+    pub fn tree_bytes(&self) -> usize {
+        self.trees.values().map(WindowTree::bytes).sum()
+    }
+}

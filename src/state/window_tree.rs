@@ -1,0 +1,205 @@
+//! One (board, window, shard): the counted tree, and what it cannot hold of its entries.
+//!
+//! Knows: how an [`Entry`] is split into tree words and an [`Extra`], and which of it a checkpoint owes the disk.
+//! Must not know: disks, or which jobs made the entry so.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::board::Definition;
+use crate::state::entry::{Entry, Extra, Standing, TreeId, Unlisted};
+use crate::state::members::Members;
+use crate::tree::{Edit, Handle, Tree};
+
+/// Handles per member page on disk.
+pub const ENTRIES_PER_PAGE: u32 = 256;
+
+/// A new value for one member's entry. Absolute, so that replaying it changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    pub tree: TreeId,
+    pub handle: Handle,
+    pub after: Option<Entry>,
+}
+
+pub struct WindowTree {
+    pub definition: Arc<Definition>,
+    pub tree: Tree,
+    extras: HashMap<Handle, Extra, foldhash::fast::FixedState>,
+    /// Member pages and extras to write at the next checkpoint.
+    dirty_pages: HashSet<u32, foldhash::fast::FixedState>,
+    dirty_extras: HashSet<Handle, foldhash::fast::FixedState>,
+}
+
+/// What a checkpoint owes the disk for one tree, beside the tree's own pages.
+#[derive(Debug, Default)]
+pub struct DirtyEntries {
+    /// Member pages, ascending.
+    pub pages: Vec<u32>,
+    /// Handles whose extra changed, ascending.
+    pub extras: Vec<Handle>,
+}
+
+impl WindowTree {
+    #[must_use]
+    pub fn new(definition: Arc<Definition>) -> Self {
+        let tree = Tree::new(definition.columns());
+        Self::over(definition, tree)
+    }
+
+    /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
+    #[must_use]
+    pub fn over(definition: Arc<Definition>, tree: Tree) -> Self {
+        Self {
+            definition,
+            tree,
+            extras: HashMap::default(),
+            dirty_pages: HashSet::default(),
+            dirty_extras: HashSet::default(),
+        }
+    }
+
+    pub fn load_extra(&mut self, handle: Handle, extra: Extra) {
+        self.extras.insert(handle, extra);
+    }
+
+    #[must_use]
+    pub fn extra(&self, handle: Handle) -> Option<&Extra> {
+        if self.extras.is_empty() { None } else { self.extras.get(&handle) }
+    }
+
+    /// Every extra, in no order.
+    pub fn extras(&self) -> impl Iterator<Item = (Handle, &Extra)> {
+        self.extras.iter().map(|(handle, extra)| (*handle, extra))
+    }
+
+    #[must_use]
+    pub fn knows(&self, handle: Handle) -> bool {
+        self.tree.contains(handle) || self.extra(handle).is_some()
+    }
+
+    /// Everything known of a member here.
+    #[must_use]
+    pub fn entry(&self, handle: Handle) -> Option<Entry> {
+        match (self.tree.get(handle), self.extra(handle)) {
+            (Some(words), Some(extra)) => Some(Entry {
+                standing: Standing::Listed(words),
+                updated_at: extra.updated_at,
+                version: extra.version,
+                has_metadata: extra.has_metadata,
+            }),
+            (Some(words), None) => Some(Entry {
+                standing: Standing::Listed(words),
+                updated_at: self.definition.reached_at(words.as_slice()).unwrap_or_default(),
+                version: None,
+                has_metadata: false,
+            }),
+            (None, Some(extra)) => Some(Entry {
+                standing: match &extra.unlisted {
+                    Some(Unlisted::Hidden(words)) => Standing::Hidden(**words),
+                    // An extra of a listed entry whose words are gone cannot come from a change; to call it
+                    // removed is what a replay of the change that follows expects.
+                    Some(Unlisted::Removed) | None => Standing::Removed,
+                },
+                updated_at: extra.updated_at,
+                version: extra.version,
+                has_metadata: extra.has_metadata,
+            }),
+            (None, None) => None,
+        }
+    }
+
+    /// Applies changes that name this tree, each handle at most once.
+    pub fn apply(&mut self, changes: &[Change], members: &mut Members) {
+        let mut edits = Vec::with_capacity(changes.len());
+        let mut leaving = Vec::new();
+        for change in changes {
+            let handle = change.handle;
+            let known = self.knows(handle);
+            let listed = change.after.as_ref().and_then(Entry::listed);
+            let extra = change.after.as_ref().and_then(|entry| self.extra_of(entry));
+            match (known, listed.is_some() || extra.is_some()) {
+                (false, true) => members.refer(handle),
+                (true, false) => leaving.push(handle),
+                (false, false) | (true, true) => {}
+            }
+            self.set_extra(handle, extra);
+            self.dirty_pages.insert(handle.0 / ENTRIES_PER_PAGE);
+            edits.push(Edit { handle, new: listed });
+        }
+        self.tree.apply(&edits, &*members);
+        // Only now: editing the tree compares ids, also those of the members that leave it.
+        for handle in leaving {
+            members.release(handle);
+        }
+    }
+
+    fn set_extra(&mut self, handle: Handle, extra: Option<Extra>) {
+        let changed = match extra {
+            Some(extra) => {
+                self.extras.insert(handle, extra);
+                true
+            }
+            None => !self.extras.is_empty() && self.extras.remove(&handle).is_some(),
+        };
+        if changed {
+            self.dirty_extras.insert(handle);
+        }
+    }
+
+    /// The part of an entry that the tree cannot hold, if there is any.
+    fn extra_of(&self, entry: &Entry) -> Option<Extra> {
+        let unlisted = match entry.standing {
+            Standing::Listed(words) => {
+                let told = self.definition.reached_at(words.as_slice()) == Some(entry.updated_at);
+                if told && entry.version.is_none() && !entry.has_metadata {
+                    return None;
+                }
+                None
+            }
+            Standing::Hidden(words) => Some(Unlisted::Hidden(Box::new(words))),
+            Standing::Removed => Some(Unlisted::Removed),
+        };
+        Some(Extra {
+            updated_at: entry.updated_at,
+            version: entry.version,
+            has_metadata: entry.has_metadata,
+            unlisted,
+        })
+    }
+
+    /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures from now.
+    pub fn begin_checkpoint(&mut self) -> DirtyEntries {
+        self.tree.begin_capture();
+        let mut extras: Vec<Handle> = self.dirty_extras.drain().collect();
+        extras.sort_unstable();
+        DirtyEntries { pages: self.dirty_pages.take(), extras }
+    }
+
+    /// The checkpoint failed: all of it is due again.
+    pub fn abandon_checkpoint(&mut self, dirty: &DirtyEntries) {
+        self.tree.abandon_capture();
+        self.dirty_pages.extend(dirty.pages.iter().copied());
+        self.dirty_extras.extend(dirty.extras.iter().copied());
+    }
+
+    /// Makes everything due: what a rebuild writes.
+    pub fn mark_all_dirty(&mut self, handle_space: u32) {
+        self.tree.mark_all_dirty();
+        self.dirty_pages.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
+        self.dirty_extras.extend(self.extras.keys().copied());
+    }
+
+    /// Members counted and listed.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.tree.len()
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.tree.bytes() + self.extras.capacity() * (size_of::<(Handle, Extra)>() + 1)
+    }
+}

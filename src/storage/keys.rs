@@ -1,0 +1,156 @@
+//! Keys, laid out by hand, big-endian, so that byte order is the order we scan in.
+//!
+//! Knows: which byte stands for which kind. A kind's byte, once assigned, never changes meaning; the golden tests
+//! below hold that. Must not know: values.
+//!
+//! ```text
+//! column family `log`, written by commits
+//!   01                              meta
+//!   02 last_sequence:u64            delta
+//!   03 sequence:u64 index:u32       reject
+//!   04 tree:u32 member:bytes        metadata
+//! column family `checkpoint`, written by checkpoints
+//!   10 page:u32                     dictionary page: handle → member id
+//!   11 tree:u32 page:u32            member page: handle → words
+//!   12 tree:u32 handle:u32          extra: what the tree cannot hold
+//!   13 tree:u32 page:u32            tree page: a leaf of the counted tree
+//!   1f                              manifest
+//! ```
+
+use crate::state::TreeId;
+use crate::tree::Handle;
+use crate::types::Sequence;
+
+pub const META: u8 = 0x01;
+pub const DELTA: u8 = 0x02;
+pub const REJECT: u8 = 0x03;
+pub const METADATA: u8 = 0x04;
+pub const DICTIONARY_PAGE: u8 = 0x10;
+pub const MEMBER_PAGE: u8 = 0x11;
+pub const EXTRA: u8 = 0x12;
+pub const TREE_PAGE: u8 = 0x13;
+pub const MANIFEST: u8 = 0x1f;
+
+#[must_use]
+pub fn meta() -> [u8; 1] {
+    [META]
+}
+
+#[must_use]
+pub fn manifest() -> [u8; 1] {
+    [MANIFEST]
+}
+
+#[must_use]
+pub fn delta(last: Sequence) -> [u8; 9] {
+    join([DELTA], last.0.to_be_bytes())
+}
+
+#[must_use]
+pub fn reject(sequence: Sequence, index: u32) -> [u8; 13] {
+    join(join::<1, 8, 9>([REJECT], sequence.0.to_be_bytes()), index.to_be_bytes())
+}
+
+#[must_use]
+pub fn metadata(tree: TreeId, member: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(5 + member.len());
+    key.extend(of_tree(METADATA, tree));
+    key.extend(member);
+    key
+}
+
+#[must_use]
+pub fn dictionary_page(page: u32) -> [u8; 5] {
+    join([DICTIONARY_PAGE], page.to_be_bytes())
+}
+
+#[must_use]
+pub fn member_page(tree: TreeId, page: u32) -> [u8; 9] {
+    join(of_tree(MEMBER_PAGE, tree), page.to_be_bytes())
+}
+
+#[must_use]
+pub fn extra(tree: TreeId, handle: Handle) -> [u8; 9] {
+    join(of_tree(EXTRA, tree), handle.0.to_be_bytes())
+}
+
+#[must_use]
+pub fn tree_page(tree: TreeId, page: u32) -> [u8; 9] {
+    join(of_tree(TREE_PAGE, tree), page.to_be_bytes())
+}
+
+/// What every key of a kind begins with that belongs to a tree.
+#[must_use]
+pub fn of_tree(kind: u8, tree: TreeId) -> [u8; 5] {
+    join([kind], tree.0.to_be_bytes())
+}
+
+/// The big-endian number at the end of a key: a page's, a handle's, or a tree's.
+#[must_use]
+pub fn last_u32(key: &[u8]) -> Option<u32> {
+    key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+}
+
+/// The tree that a key of a per-tree kind belongs to.
+#[must_use]
+pub fn tree_of(key: &[u8]) -> Option<TreeId> {
+    key.get(1..5)?.try_into().ok().map(|bytes| TreeId(u32::from_be_bytes(bytes)))
+}
+
+/// The sequence and index of a reject's key.
+#[must_use]
+pub fn reject_place(key: &[u8]) -> Option<(Sequence, u32)> {
+    let sequence = u64::from_be_bytes(key.get(1..9)?.try_into().ok()?);
+    Some((Sequence(sequence), last_u32(key)?))
+}
+
+/// The first key after all that begin with `prefix`.
+#[must_use]
+pub fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    vec![u8::MAX; prefix.len() + 1]
+}
+
+fn join<const A: usize, const B: usize, const C: usize>(head: [u8; A], tail: [u8; B]) -> [u8; C] {
+    const { assert!(A + B == C, "the parts fill the key") };
+    let mut key = [0; C];
+    for (to, from) in key.iter_mut().zip(head.into_iter().chain(tail)) {
+        *to = from;
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on people's disks. A change here is a new kind, never an edit.
+    #[test]
+    fn golden_bytes_of_every_key() {
+        assert_eq!(meta(), [0x01]);
+        assert_eq!(delta(Sequence(0x0102)), [0x02, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(reject(Sequence(3), 4), [0x03, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
+        assert_eq!(metadata(TreeId(5), b"p42"), [0x04, 0, 0, 0, 5, b'p', b'4', b'2']);
+        assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
+        assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
+        assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);
+        assert_eq!(tree_page(TreeId(11), 12), [0x13, 0, 0, 0, 11, 0, 0, 0, 12]);
+        assert_eq!(manifest(), [0x1f]);
+    }
+
+    #[test]
+    fn byte_order_is_number_order() {
+        assert!(delta(Sequence(255)) < delta(Sequence(256)));
+        assert!(tree_page(TreeId(1), u32::MAX) < tree_page(TreeId(2), 0));
+        assert!(reject(Sequence(1), 9) < reject(Sequence(2), 0));
+        assert!(of_tree(METADATA, TreeId(1)).as_slice() < metadata(TreeId(1), b"a").as_slice());
+        assert_eq!(after(&[1, 0xff]), [2]);
+        assert_eq!(after(&[0xff]), [0xff, 0xff]);
+    }
+}

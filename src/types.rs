@@ -1,0 +1,319 @@
+//! The nouns everything else is said in: boards, members, scores, times, shards, sequences.
+//!
+//! Knows: what is well-formed. Must not know: JSON, disks, queues. Conversions that can fail live here, so that
+//! a value of one of these types is always valid. None of them derives serde: disk, wire and JSON each have
+//! counterparts of their own.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The most keys a score may have.
+pub const MAX_KEYS: usize = 8;
+/// The longest member id, in bytes of UTF-8.
+pub const MAX_MEMBER_BYTES: usize = 128;
+/// The longest board name, in bytes (it is ASCII).
+pub const MAX_BOARD_BYTES: usize = 64;
+/// The most shards one service may have.
+pub const MAX_SHARDS: u16 = 64;
+
+/// Why a name, an id or a number is not what it should be. The text is fit for a client to read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Malformed {
+    #[error(
+        "a board's name is 1 to 64 characters, letters, digits and _.:- only, starting with a letter or digit"
+    )]
+    Board,
+    #[error("a member id is 1 to 128 bytes of UTF-8 without control characters")]
+    Member,
+    #[error("a score has 1 to 8 keys, each an exact signed 64-bit integer")]
+    Score,
+    #[error("a time is RFC 3339 in UTC, for example 2026-11-20T09:59:58Z, between the years 1970 and 2261")]
+    Time,
+    #[error("a token is shard:sequence, several joined by commas, for example 0:1842,1:1777")]
+    Token,
+}
+
+/// A leaderboard's name: `[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}`, case-sensitive. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BoardName(Arc<str>);
+
+impl BoardName {
+    /// # Errors
+    /// [`Malformed::Board`] when the text is not of that form.
+    pub fn new(text: &str) -> Result<Self, Malformed> {
+        let bytes = text.as_bytes();
+        let first_fits = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
+        let rest_fits =
+            bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-'));
+        if first_fits && rest_fits && bytes.len() <= MAX_BOARD_BYTES {
+            Ok(Self(text.into()))
+        } else {
+            Err(Malformed::Board)
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for BoardName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BoardName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who holds a score: 1 to 128 bytes of UTF-8 without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemberId(Box<str>);
+
+impl MemberId {
+    /// # Errors
+    /// [`Malformed::Member`] when the text is empty, too long, or holds a control character.
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, Malformed> {
+        let text = text.into();
+        let fits = !text.is_empty() && text.len() <= MAX_MEMBER_BYTES;
+        // Most ids are ASCII, and looking at their bytes is several times faster than decoding characters.
+        let control = if text.is_ascii() {
+            text.bytes().any(|b| b.is_ascii_control())
+        } else {
+            text.chars().any(char::is_control)
+        };
+        if fits && !control { Ok(Self(text)) } else { Err(Malformed::Member) }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One to eight exact 64-bit integers, compared as a tuple under the directions of a board's keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Score {
+    keys: [i64; MAX_KEYS],
+    count: u8,
+}
+
+impl Score {
+    /// # Errors
+    /// [`Malformed::Score`] unless there are 1 to 8 keys.
+    pub fn new(keys: &[i64]) -> Result<Self, Malformed> {
+        let mut all = [0; MAX_KEYS];
+        let count = u8::try_from(keys.len()).map_err(|_| Malformed::Score)?;
+        match all.get_mut(..keys.len()) {
+            Some(head) if count > 0 => head.copy_from_slice(keys),
+            _ => return Err(Malformed::Score),
+        }
+        Ok(Self { keys: all, count })
+    }
+
+    #[must_use]
+    pub fn keys(&self) -> &[i64] {
+        self.keys.get(..usize::from(self.count)).expect("count never exceeds MAX_KEYS")
+    }
+}
+
+impl fmt::Debug for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.keys(), f)
+    }
+}
+
+/// Microseconds since 1970-01-01T00:00:00Z. Input is cut, not rounded, to the microsecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The last instant that i64 nanoseconds can say, the resolution that queues stamp messages with: 2262-04-11.
+    pub const MAX: Self = Self(9_223_372_036_854_775);
+
+    /// # Errors
+    /// [`Malformed::Time`] before 1970 or after [`Timestamp::MAX`].
+    pub fn from_micros(micros: i64) -> Result<Self, Malformed> {
+        if (0..=Self::MAX.0).contains(&micros) { Ok(Self(micros)) } else { Err(Malformed::Time) }
+    }
+
+    /// Reads RFC 3339 text, with any offset; `2026-11-20T09:59:58Z`.
+    ///
+    /// # Errors
+    /// [`Malformed::Time`] for anything else, or a time out of range.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let instant: jiff::Timestamp = text.parse().map_err(|_| Malformed::Time)?;
+        Self::from_micros(instant.as_microsecond())
+    }
+
+    #[must_use]
+    pub fn as_micros(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(instant) => fmt::Display::fmt(&instant, f),
+            Err(_) => write!(f, "{} µs", self.0),
+        }
+    }
+}
+
+/// A shard's number, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShardId(pub u16);
+
+impl ShardId {
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A job message's place in its shard's queue, counted from 1. 0 is before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Applied sequences of some shards, `0:1842,1:1777`: what an answer was exact at, or what a reader waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AsOf(pub Vec<(ShardId, Sequence)>);
+
+impl AsOf {
+    /// # Errors
+    /// [`Malformed::Token`] when the text is not of that form.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let part = |part: &str| {
+            let (shard, sequence) = part.split_once(':')?;
+            Some((ShardId(shard.parse().ok()?), Sequence(sequence.parse().ok()?)))
+        };
+        text.split(',').map(part).collect::<Option<Vec<_>>>().map(Self).ok_or(Malformed::Token)
+    }
+}
+
+impl fmt::Display for AsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (shard, sequence)) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{shard}:{sequence}")?;
+        }
+        Ok(())
+    }
+}
+
+/// FNV-1a, 32 bits, the hash that NATS uses in `partition()`.
+///
+/// Source: Fowler, Noll and Vo, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+#[must_use]
+pub fn fnv1a_32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
+}
+
+/// The shard that holds a member, among `shards` (at least 1).
+#[must_use]
+pub fn shard_of(member: &MemberId, shards: u16) -> ShardId {
+    let remainder = fnv1a_32(member.as_bytes()) % u32::from(shards.max(1));
+    ShardId(u16::try_from(remainder).expect("a remainder is smaller than its divisor"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shard_hash_matches_the_published_vectors() {
+        for (text, hash) in
+            [("p42", 2_517_926_281), ("alice", 2_267_157_479), ("日本", 2_670_128_721), ("", 2_166_136_261)]
+        {
+            assert_eq!(fnv1a_32(text.as_bytes()), hash, "{text}");
+        }
+    }
+
+    #[test]
+    fn board_names_are_checked() {
+        for good in ["a", "Arena-1", "x.y:z_w", &"a".repeat(64)] {
+            assert!(BoardName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".a", "-a", "a b", "a/b", "é", &"a".repeat(65)] {
+            assert_eq!(BoardName::new(bad), Err(Malformed::Board), "{bad}");
+        }
+    }
+
+    #[test]
+    fn member_ids_are_checked() {
+        for good in ["a", "owner/repo.name", "日本", " ", &"a".repeat(128)] {
+            assert!(MemberId::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a\n", "\u{0}", "\u{7f}", "\u{85}", &"a".repeat(129), &"日".repeat(43)] {
+            assert_eq!(MemberId::new(bad), Err(Malformed::Member), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn times_keep_the_microsecond_and_print_as_they_came() {
+        for (text, printed) in [
+            ("2026-11-20T09:59:58Z", "2026-11-20T09:59:58Z"),
+            ("2026-11-20T18:59:58.5+09:00", "2026-11-20T09:59:58.5Z"),
+            ("2026-11-20T09:59:58.1234567Z", "2026-11-20T09:59:58.123456Z"),
+        ] {
+            assert_eq!(Timestamp::parse(text).map(|t| t.to_string()), Ok(printed.to_owned()));
+        }
+        for bad in ["", "yesterday", "2026-11-20", "1969-12-31T23:59:59Z", "2300-01-01T00:00:00Z"] {
+            assert_eq!(Timestamp::parse(bad), Err(Malformed::Time), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tokens_read_back_as_they_print() {
+        let token = AsOf::parse("0:1842,1:1777").expect("well-formed");
+        assert_eq!(token.to_string(), "0:1842,1:1777");
+        for bad in ["", "0", "0:", ":1", "0:1,", "a:1", "-1:1"] {
+            assert_eq!(AsOf::parse(bad), Err(Malformed::Token), "{bad}");
+        }
+    }
+
+    #[test]
+    fn scores_have_one_to_eight_keys() {
+        assert_eq!(Score::new(&[]), Err(Malformed::Score));
+        assert_eq!(Score::new(&[0; 9]), Err(Malformed::Score));
+        assert_eq!(Score::new(&[i64::MIN, i64::MAX]).expect("two keys").keys(), [i64::MIN, i64::MAX]);
+    }
+}

@@ -1,0 +1,53 @@
+//! What came of a job, as far as one shard can tell.
+
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::job::Reject;
+use crate::tree::Words;
+use crate::types::{BoardName, Sequence, Timestamp};
+
+/// What came of one job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobOutcome {
+    Rejected(Reject),
+    /// One per board that the job named, in its order; for a removal from every board, one per board it was on.
+    Applied(Vec<BoardOutcome>),
+}
+
+/// What a job did on one board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardOutcome {
+    pub board: BoardName,
+    pub definition: Arc<Definition>,
+    /// Anything that a reader could see is different now.
+    pub changed: bool,
+    /// The member's place just before the job; `None` if it was not listed.
+    pub before: Option<Place>,
+    /// Its place just after.
+    pub after: Option<Place>,
+}
+
+/// An entry and its surroundings within its own shard, at one applied sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub words: Words,
+    pub updated_at: Timestamp,
+    pub has_metadata: bool,
+    /// Entries of this shard with a strictly better score.
+    pub better: u64,
+    /// Entries of this shard with the same score, this one included.
+    pub tied: u64,
+    /// Entries of this shard that come before it: better, or equal and ahead by the tie rule.
+    pub ahead: u64,
+    /// All entries of this shard.
+    pub total: u64,
+}
+
+/// What came of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageOutcome {
+    pub sequence: Sequence,
+    /// One per job, in order.
+    pub jobs: Vec<JobOutcome>,
+}

@@ -1,0 +1,174 @@
+//! One definition per board for the whole node, whoever names the board first.
+//!
+//! Shards create boards on their own, each in its own write batch, while clients define boards too. Both ask here
+//! first, under one lock, so a board cannot begin with two definitions; what was decided here reaches the shards
+//! through their queues. At start the registry is what the shards hold together, and `service` completes on the other
+//! shards what a crash cut short.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::board::Definition;
+use crate::state::{Incarnation, Shard};
+use crate::types::BoardName;
+
+/// Boards per node; definitions are small, but every board costs each shard a tree.
+pub const MAX_BOARDS: usize = 100_000;
+
+/// A board as the node knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    pub incarnation: Incarnation,
+    pub definition: Arc<Definition>,
+}
+
+/// What a definition did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Defined {
+    /// New. The shards do not have it yet.
+    Created(Known),
+    /// Something that may change did.
+    Changed(Known),
+    /// Nothing to do, but the shards may not have it yet, should a crash have come between.
+    Same(Known),
+}
+
+/// Why a definition is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefineRefused {
+    #[error("the board exists with other keys, policy, ties or utc_offset, which cannot change; drop it first")]
+    Conflict,
+    #[error("the board is being dropped; try again in a moment")]
+    BeingDropped,
+    #[error("this node holds {MAX_BOARDS} boards, its limit")]
+    TooMany,
+}
+
+struct Registered {
+    known: Known,
+    being_dropped: bool,
+}
+
+pub struct Registry {
+    boards: Mutex<Boards>,
+    auto_create: bool,
+}
+
+#[derive(Default)]
+struct Boards {
+    by_name: BTreeMap<BoardName, Registered>,
+    last_incarnation: u64,
+}
+
+impl Registry {
+    /// # Arguments
+    /// `auto_create`: whether a job for an unknown board creates it with the defaults.
+    #[must_use]
+    pub fn new(auto_create: bool) -> Self {
+        Self { boards: Mutex::new(Boards::default()), auto_create }
+    }
+
+    /// Takes over what a shard holds, at start.
+    pub fn learn(&self, shard: &Shard) {
+        let mut boards = self.boards.lock();
+        for (_, incarnation) in shard.dropped() {
+            boards.last_incarnation = boards.last_incarnation.max(incarnation.0);
+        }
+        for (name, board) in shard.boards() {
+            boards.last_incarnation = boards.last_incarnation.max(board.incarnation.0);
+            let known = Known { incarnation: board.incarnation, definition: Arc::clone(&board.definition) };
+            let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation < known.incarnation);
+            if newer {
+                boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
+            }
+        }
+    }
+
+    /// Forgets a board whose drop a crash cut short, at start.
+    pub fn unlearn(&self, name: &BoardName, dropped: Incarnation) {
+        let mut boards = self.boards.lock();
+        if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
+            boards.by_name.remove(name);
+        }
+    }
+
+    /// Decides a definition.
+    ///
+    /// # Errors
+    /// When the board exists with another one, is just being dropped, or there are too many boards.
+    pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
+        let mut boards = self.boards.lock();
+        if let Some(registered) = boards.by_name.get_mut(name) {
+            if registered.being_dropped {
+                return Err(DefineRefused::BeingDropped);
+            }
+            if !registered.known.definition.agrees_with(&definition) {
+                return Err(DefineRefused::Conflict);
+            }
+            if *registered.known.definition == definition {
+                return Ok(Defined::Same(registered.known.clone()));
+            }
+            registered.known.definition = Arc::new(definition);
+            return Ok(Defined::Changed(registered.known.clone()));
+        }
+        boards.create(name, definition).map(Defined::Created)
+    }
+
+    /// The board that a job names; created with the defaults if that is allowed. `None`: the job's board is unknown.
+    #[must_use]
+    pub fn resolve(&self, name: &BoardName) -> Option<Known> {
+        let mut boards = self.boards.lock();
+        match boards.by_name.get(name) {
+            Some(registered) => (!registered.being_dropped).then(|| registered.known.clone()),
+            None if self.auto_create => boards.create(name, Definition::default()).ok(),
+            None => None,
+        }
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Known> {
+        let boards = self.boards.lock();
+        let registered = boards.by_name.get(name)?;
+        (!registered.being_dropped).then(|| registered.known.clone())
+    }
+
+    /// Every board, by name.
+    #[must_use]
+    pub fn all(&self) -> Vec<(BoardName, Known)> {
+        let boards = self.boards.lock();
+        let live = boards.by_name.iter().filter(|(_, registered)| !registered.being_dropped);
+        live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
+    }
+
+    /// From now on the board is unknown to jobs and readers. `None`: it was already.
+    #[must_use]
+    pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
+        let mut boards = self.boards.lock();
+        let registered = boards.by_name.get_mut(name)?;
+        registered.being_dropped = true;
+        Some(registered.known.incarnation)
+    }
+
+    /// Every shard has dropped it: the name is free again.
+    pub fn finish_drop(&self, name: &str, incarnation: Incarnation) {
+        let mut boards = self.boards.lock();
+        if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
+            boards.by_name.remove(name);
+        }
+    }
+}
+
+impl Boards {
+    fn create(&mut self, name: &BoardName, definition: Definition) -> Result<Known, DefineRefused> {
+        if self.by_name.len() >= MAX_BOARDS {
+            return Err(DefineRefused::TooMany);
+        }
+        self.last_incarnation += 1;
+        let known =
+            Known { incarnation: Incarnation(self.last_incarnation), definition: Arc::new(definition) };
+        self.by_name.insert(name.clone(), Registered { known: known.clone(), being_dropped: false });
+        Ok(known)
+    }
+}

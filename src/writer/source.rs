@@ -1,0 +1,87 @@
+//! Where a writer's messages come from. Sources implement this in `queue/`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::board::Definition;
+use crate::job::{Job, Reject};
+use crate::state::{Applied, Incarnation};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::writer::outcome::MessageOutcome;
+
+/// One message of a shard's queue.
+pub struct Message {
+    /// Contiguous: one more than the message before.
+    pub sequence: Sequence,
+    /// When it entered the queue; the time of jobs that name none.
+    pub timestamp: Timestamp,
+    /// A hash of its bytes, by which the queue's identity is recognised; 0 where there is nothing to recognise.
+    pub hash: u64,
+    pub payload: Payload,
+    /// Its size as the batch's byte limit counts it.
+    pub bytes: usize,
+    /// Who waits to hear what came of it.
+    pub answer: Option<oneshot::Sender<Result<MessageOutcome, CommitFailed>>>,
+}
+
+/// What a message asks for.
+pub enum Payload {
+    /// 1 to 1,000 jobs, decoded; what could not be decoded comes with its bytes and the reason.
+    Jobs(Vec<Result<Job, BadJob>>),
+    /// Creates a board, or changes what may change of it.
+    Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
+    /// Drops a board.
+    Drop { board: BoardName, incarnation: Incarnation },
+}
+
+/// A job that is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadJob {
+    /// The job as it came.
+    pub bytes: Vec<u8>,
+    /// Whose it was, if that much could be read.
+    pub member: Option<MemberId>,
+    pub reject: Reject,
+}
+
+/// The batch that held the message could not be committed. It is unknown whether it will be there after the shard
+/// reopens; a versioned job may safely be sent again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the batch could not be committed: {reason}")]
+pub struct CommitFailed {
+    pub reason: String,
+}
+
+/// How much a batch may hold. The first message is always admitted, however large.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLimits {
+    pub jobs: usize,
+    pub bytes: usize,
+}
+
+/// What a fetch brought.
+pub enum Fetched {
+    /// At least one message, in sequence.
+    Batch(Vec<Message>),
+    /// Nothing within the time given.
+    Nothing,
+    /// The source has ended: drain is complete.
+    Ended,
+}
+
+/// A shard's queue, read by its one writer, on the writer's own thread.
+pub trait JobSource: Send {
+    /// Positions the source right after `applied`. Called once before the first fetch, and after every reopening.
+    ///
+    /// # Errors
+    /// When the queue does not continue what this shard holds; the text says what to do.
+    fn resume(&mut self, applied: Applied) -> Result<(), String>;
+
+    /// Waits up to `wait` for messages, and takes what is ready within `limits`.
+    fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched;
+
+    /// Whether a batch must be on disk before its messages are answered: the queue holds no copy to replay.
+    fn needs_sync(&self) -> bool;
+}
