@@ -1,4 +1,6 @@
 //! Queues that feed writers, and a job's form on the wire.
 
+mod describe;
+
 pub mod local;
 pub mod wire;

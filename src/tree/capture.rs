@@ -110,6 +110,23 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.capture.dirty_mark = self.capture.pending_mark();
     }
 
+    /// The pending pages, in the order in which they will be handed out.
+    #[must_use]
+    pub fn pending_order(&self) -> Vec<u32> {
+        self.capture.pending.clone()
+    }
+
+    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller, who can
+    /// sort without keeping the tree from its writer.
+    ///
+    /// # Panics
+    /// When pages were handed out already, or when there are more or fewer of them.
+    pub fn set_pending_order(&mut self, order: Vec<u32>) {
+        assert_eq!(self.capture.handed_out, 0, "the order is set before the first page is handed out");
+        assert_eq!(self.capture.pending.len(), order.len(), "the order holds every pending page");
+        self.capture.pending = order;
+    }
+
     /// Hands out up to `max_pages` pending pages, and says whether there are more.
     ///
     /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20 bytes an

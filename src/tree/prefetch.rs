@@ -8,7 +8,7 @@ const LINE_BYTES: usize = 64;
 /// Asks for the line that holds `value`'s first byte.
 #[inline]
 #[allow(unsafe_code, reason = "measured: updates of a tree of 10 million entries take a third less time")]
-pub(super) fn line_of<T>(value: &T) {
+pub fn line_of<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults and changes nothing that a program can see, whatever the address.
     unsafe {
