@@ -229,6 +229,9 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
                     };
                     self.insert_child(parent, slot, node, count, &words, handle);
                     self.set_parent(level, node, parent);
+                    if level == 1 {
+                        self.leaves.meta_mut(node).slot = slot as u8;
+                    }
                 }
                 above.push(parent);
             }
