@@ -2,6 +2,14 @@
 //!
 //! Prints `name entries value unit` lines, and `RATIO name value` where a ratio holds on any machine.
 
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    reason = "a bench divides counts into microseconds, over numbers it chose itself"
+)]
+
 use std::cmp::Ordering;
 use std::hint::black_box;
 use std::time::Instant;

@@ -47,7 +47,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             for edit in group_before(edits, step, 1) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
-                    self.prefetch_handles(leaf);
+                    self.prefetch_old_leaf(leaf);
                 }
             }
             for edit in group_before(edits, step, 2) {
@@ -127,11 +127,12 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             let group = group_of(arriving, step);
             let (leaves, structure) = &mut found[step % 3];
             *structure = self.structure;
-            self.find_leaves(leaves, group.iter().map(key), order);
+            self.find_leaves(leaves, &group.iter().map(key), order);
 
             let group = group_before(arriving, step, 1);
             for (&leaf, item) in found[(step + 2) % 3].0.iter().zip(group) {
-                let (words, _) = key(item);
+                let (words, handle) = key(item);
+                self.locator.prefetch(handle);
                 let at = self.leaves.columns(leaf).equal_range(words).0;
                 self.prefetch_tails(leaf, at);
             }
@@ -154,7 +155,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     fn find_leaves<'k>(
         &self,
         nodes: &mut [u32; GROUP],
-        keys: impl Iterator<Item = (&'k [u64], Handle)> + Clone,
+        keys: &(impl Iterator<Item = (&'k [u64], Handle)> + Clone),
         order: &impl MemberOrder,
     ) {
         nodes.fill(self.root);
@@ -170,11 +171,12 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Asks for what a search for a handle reads.
+    /// Asks for what a search for a handle reads, and for what says whether the new words lie in the same leaf.
     #[inline]
-    fn prefetch_handles(&self, leaf: u32) {
+    fn prefetch_old_leaf(&self, leaf: u32) {
         prefetch::line_of(self.leaves.meta(leaf));
         prefetch::lines_of(self.leaves.handles.get(leaf));
+        prefetch::line_of(&self.leaves.words.get(leaf)[0]);
     }
 
     /// Asks for what a search for words reads.

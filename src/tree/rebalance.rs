@@ -127,7 +127,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             self.refresh_separator(left_leaf);
             self.refill_inner(parent);
         } else {
-            self.spread_leaves(parent, left, (own + other) / 2);
+            self.spread_leaves(parent, left, usize::midpoint(own, other));
             // The left leaf may have been empty, or may have just lost its first entry.
             self.refresh_separator(left_leaf);
         }
