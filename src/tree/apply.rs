@@ -181,7 +181,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// Asks for what a search for words reads.
     #[inline]
-    fn prefetch_first_column(&self, leaf: u32) {
+    pub(super) fn prefetch_first_column(&self, leaf: u32) {
         prefetch::line_of(self.leaves.meta(leaf));
         prefetch::lines_of(&self.leaves.words.get(leaf)[..LEAF]);
     }
