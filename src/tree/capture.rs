@@ -132,20 +132,24 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20 bytes an
     /// entry on a board with one key, and is let go of when handed out.
     pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
-        let pending_mark = self.capture.pending_mark();
         for _ in 0..max_pages {
             let Some(&page) = self.capture.pending.get(self.capture.handed_out) else { break };
             self.capture.handed_out += 1;
-            if self.leaves.meta(page).marks & pending_mark != 0 {
-                self.leaves.meta_mut(page).marks &= !pending_mark;
-                sink(CapturedPage { page, entries: self.page_entries(page) });
-            } else {
-                let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
-                let entries = Columns::new(&kept.words, &kept.handles, kept.handles.len().max(1));
-                sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
-            }
+            self.hand_out(page, sink);
         }
         self.capture.handed_out < self.capture.pending.len()
+    }
+
+    fn hand_out(&mut self, page: u32, sink: &mut dyn FnMut(CapturedPage<'_>)) {
+        let pending_mark = self.capture.pending_mark();
+        if self.leaves.meta(page).marks & pending_mark != 0 {
+            self.leaves.meta_mut(page).marks &= !pending_mark;
+            sink(CapturedPage { page, entries: self.page_entries(page) });
+        } else {
+            let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
+            let entries = Columns::new(&kept.words, &kept.handles, kept.handles.len().max(1));
+            sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
+        }
     }
 
     /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is dirty
