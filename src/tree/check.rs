@@ -1,0 +1,153 @@
+//! Everything that must hold of a tree, in one walk. For tests and for `verify`.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::columns::Columns;
+use super::leaf::NONE;
+use super::state::Tree;
+use super::words::MemberOrder;
+
+/// What does not hold, and where. The tree cannot be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(String);
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+macro_rules! ensure {
+    ($holds:expr, $($what:tt)+) => {
+        if !$holds {
+            return Err(Violation(format!($($what)+)));
+        }
+    };
+}
+
+/// What the walk has seen so far.
+struct Walk<'a, O> {
+    order: &'a O,
+    /// The last entry seen, by leaf and place.
+    last: Option<(u32, usize)>,
+    leaves: usize,
+    inners: usize,
+}
+
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// Checks order, counts, separators, parents, the locator both ways, free lists and marks. O(n).
+    ///
+    /// Leaves may hold few entries, as loaded ones may; inner nodes have at least two children.
+    ///
+    /// # Errors
+    /// The first violation found.
+    pub fn check(&self, order: &impl MemberOrder) -> Result<(), Violation> {
+        let mut walk = Walk { order, last: None, leaves: 0, inners: 0 };
+        let counted = self.check_node(&mut walk, self.height, self.root, NONE)?;
+        ensure!(counted == self.len, "{counted} entries, {} said", self.len);
+        ensure!(
+            self.locator.len() == self.len,
+            "{} handles located, {} entries",
+            self.locator.len(),
+            self.len
+        );
+        ensure!(walk.leaves == self.leaf_count(), "{} leaves, {} in use", walk.leaves, self.leaf_count());
+        ensure!(
+            walk.inners == self.inners.in_use(),
+            "{} nodes, {} in use",
+            walk.inners,
+            self.inners.in_use()
+        );
+        for &leaf in &self.leaves.free {
+            ensure!(self.leaves.len(leaf) == 0, "free leaf {leaf} has entries");
+        }
+        ensure!(self.capture_is_sane(), "dirty marks and sets disagree");
+        Ok(())
+    }
+
+    fn check_node(
+        &self,
+        walk: &mut Walk<'_, impl MemberOrder>,
+        level: u8,
+        node: u32,
+        parent: u32,
+    ) -> Result<u64, Violation> {
+        if level == 0 {
+            return self.check_leaf(walk, node, parent);
+        }
+        walk.inners += 1;
+        let meta = self.inners.meta(node);
+        let len = self.inners.len(node);
+        ensure!(meta.level == level, "node {node} at level {level} says {}", meta.level);
+        ensure!(meta.parent == parent, "node {node} below {parent} says {}", meta.parent);
+        ensure!((2..=INNER).contains(&len), "node {node} has {len} children");
+        let mut total = 0;
+        for slot in 0..len {
+            let child = self.inners.child(node, slot);
+            let count = self.check_node(walk, level - 1, child, node)?;
+            let said = self.inners.counts(node)[slot];
+            ensure!(count == said, "node {node} slot {slot}: {count} entries, {said} said");
+            let first = self.first_of(level - 1, child);
+            let separators = self.inners.separators(node);
+            ensure!(
+                separators.words(slot) == first.words(0) && separators.handle(slot) == first.handle(0),
+                "node {node} slot {slot}: separator {:?} {:?}, first entry {:?} {:?}",
+                separators.words(slot),
+                separators.handle(slot),
+                first.words(0),
+                first.handle(0)
+            );
+            total += count;
+        }
+        Ok(total)
+    }
+
+    fn first_of(&self, level: u8, node: u32) -> Columns<'_> {
+        if level == 0 { self.leaves.columns(node) } else { self.inners.separators(node) }
+    }
+
+    fn check_leaf(
+        &self,
+        walk: &mut Walk<'_, impl MemberOrder>,
+        leaf: u32,
+        parent: u32,
+    ) -> Result<u64, Violation> {
+        walk.leaves += 1;
+        let meta = self.leaves.meta(leaf);
+        let entries = self.leaves.columns(leaf);
+        let len = entries.len();
+        ensure!(meta.parent == parent, "leaf {leaf} below {parent} says {}", meta.parent);
+        ensure!(len <= LEAF && (len > 0 || parent == NONE), "leaf {leaf} has {len} entries");
+        for at in 0..len {
+            let handle = entries.handle(at);
+            let located = self.locator.get(handle);
+            ensure!(located == leaf, "{handle:?} is in leaf {leaf}, the locator says {located}");
+            if let Some(last) = walk.last {
+                let order = self.compare_entries(last, (leaf, at), walk.order);
+                ensure!(order == Ordering::Less, "leaf {leaf} entry {at} {handle:?} is out of order");
+            }
+            walk.last = Some((leaf, at));
+        }
+        Ok(len as u64)
+    }
+
+    /// Whether no leaf but the root has fewer entries than edits would leave it.
+    #[cfg(test)]
+    pub(super) fn is_filled(&self) -> bool {
+        let least = Self::LEAF_MERGED.div_ceil(2).min(Self::LEAF_MIN);
+        let mut leaf = self.cursor_at(0).leaf();
+        if self.height == 0 {
+            return true;
+        }
+        while leaf != NONE {
+            if self.leaves.len(leaf) < least {
+                return false;
+            }
+            leaf = self.next_leaf(leaf);
+        }
+        true
+    }
+}

@@ -1,0 +1,150 @@
+//! One entry in, one entry out: the place within a leaf, and the counts and separators above it.
+//!
+//! Must not know how nodes split and merge; asks `rebalance` for room, and tells it when a leaf is short.
+
+use super::columns::{close, open};
+use super::leaf::NONE;
+use super::state::Tree;
+use super::words::{Handle, MemberOrder, Words};
+
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// A leaf with fewer entries than this looks to its siblings. They then share, or become one.
+    pub(super) const LEAF_MIN: usize = LEAF / 2;
+
+    /// Adds an entry.
+    ///
+    /// # Panics
+    /// When the handle has an entry already, or `words` has not `columns` words.
+    pub fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
+        assert!(!self.contains(handle), "a handle has one entry in a tree");
+        let leaf = self.leaf_for(words, handle, order);
+        self.insert_at(leaf, words, handle, order);
+    }
+
+    /// Takes a handle's entry out, and returns its words.
+    pub fn remove(&mut self, handle: Handle) -> Option<Words> {
+        let (leaf, at) = self.locate(handle)?;
+        let words = self.leaves.columns(leaf).words(at);
+        self.take_out(leaf, at);
+        self.locator.remove(handle);
+        Some(words)
+    }
+
+    /// Adds an entry to the leaf it belongs in, or, if that is full, to the one that it belongs in afterwards.
+    #[inline]
+    pub(super) fn insert_at(
+        &mut self,
+        mut leaf: u32,
+        words: &[u64],
+        handle: Handle,
+        order: &impl MemberOrder,
+    ) {
+        assert!(words.len() == self.columns, "an entry has one word per column");
+        if self.leaves.len(leaf) == LEAF {
+            self.make_room(leaf);
+            leaf = self.leaf_for(words, handle, order);
+        }
+        self.touch(leaf);
+        let entries = self.leaves.columns(leaf);
+        let len = entries.len();
+        let at = entries.entries_before(words, |other| order.compare(other, handle));
+
+        let block = self.leaves.words.get_mut(leaf);
+        open(block, LEAF, len, at);
+        for (column, &word) in block.chunks_exact_mut(LEAF).zip(words) {
+            column[at] = word;
+        }
+        let handles = self.leaves.handles.get_mut(leaf);
+        open(handles, LEAF, len, at);
+        handles[at] = handle.0;
+        self.leaves.meta_mut(leaf).len += 1;
+        self.locator.set(handle, leaf);
+
+        self.len += 1;
+        self.count_up(leaf, |count| count + 1);
+        if at == 0 {
+            self.refresh_separator(leaf);
+        }
+    }
+
+    /// Takes entry `at` out of a leaf. The locator still names it.
+    #[inline]
+    pub(super) fn take_out(&mut self, leaf: u32, at: usize) {
+        self.touch(leaf);
+        let len = self.leaves.len(leaf);
+        close(self.leaves.words.get_mut(leaf), LEAF, len, at);
+        close(self.leaves.handles.get_mut(leaf), LEAF, len, at);
+        self.leaves.meta_mut(leaf).len -= 1;
+
+        self.len -= 1;
+        self.count_up(leaf, |count| count - 1);
+        if len - 1 < Self::LEAF_MIN {
+            self.refill_leaf(leaf);
+        } else if at == 0 {
+            self.refresh_separator(leaf);
+        }
+    }
+
+    /// Changes the count of the leaf, and of every node above it, in its parent.
+    #[inline]
+    fn count_up(&mut self, leaf: u32, change: impl Fn(u64) -> u64) {
+        let mut parent = self.leaves.meta(leaf).parent;
+        if parent == NONE {
+            return;
+        }
+        let slot = self.leaf_slot(leaf, parent);
+        let count = self.inners.count_mut(parent, slot);
+        *count = change(*count);
+        let mut child = parent;
+        parent = self.inners.meta(parent).parent;
+        while parent != NONE {
+            let slot = self.inner_slot(child, parent);
+            let count = self.inners.count_mut(parent, slot);
+            *count = change(*count);
+            (child, parent) = (parent, self.inners.meta(parent).parent);
+        }
+    }
+
+    /// Where the leaf is in its parent; the next question is then answered by the hint.
+    #[inline]
+    pub(super) fn leaf_slot(&mut self, leaf: u32, parent: u32) -> usize {
+        let slot = self.inners.slot_of(parent, leaf, self.leaves.meta(leaf).slot);
+        self.leaves.meta_mut(leaf).slot = slot as u8;
+        slot
+    }
+
+    /// Where the inner node is in its parent; the next question is then answered by the hint.
+    #[inline]
+    pub(super) fn inner_slot(&mut self, node: u32, parent: u32) -> usize {
+        let slot = self.inners.slot_of(parent, node, self.inners.meta(node).slot);
+        self.inners.meta_mut(node).slot = slot as u8;
+        slot
+    }
+
+    /// Makes the separators above a leaf, which has entries, name its first one.
+    pub(super) fn refresh_separator(&mut self, leaf: u32) {
+        let entries = self.leaves.columns(leaf);
+        let (handle, words) = (entries.handle(0), entries.words(0));
+        let mut parent = self.leaves.meta(leaf).parent;
+        if parent == NONE {
+            return;
+        }
+        let mut slot = self.leaf_slot(leaf, parent);
+        loop {
+            self.set_separator(parent, slot, &words, handle);
+            let above = self.inners.meta(parent).parent;
+            if slot > 0 || above == NONE {
+                return;
+            }
+            slot = self.inner_slot(parent, above);
+            parent = above;
+        }
+    }
+
+    pub(super) fn set_separator(&mut self, node: u32, slot: usize, words: &Words, handle: Handle) {
+        for (column, &word) in self.inners.words.get_mut(node).chunks_exact_mut(INNER).zip(words.as_slice()) {
+            column[slot] = word;
+        }
+        self.inners.ids.get_mut(node)[slot] = handle.0;
+    }
+}

@@ -1,0 +1,128 @@
+//! Inner nodes: for each child its exact first entry, its id and how many entries are below it.
+//!
+//! Knows the format. Must not know when nodes split or merge. Not persisted: derived from the leaves on load.
+//!
+//! ```text
+//! words  | column 0 of separators: n | column 1 ... | counts: n |
+//! ids    | handles of separators: n | children: n |
+//! ```
+//!
+//! A separator is the child's first entry, exactly: a handle that left the tree may be given to another member, whose
+//! id would then compare differently.
+
+use super::arena::Blocks;
+use super::columns::{Columns, find};
+use super::leaf::NONE;
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct InnerMeta {
+    pub(super) parent: u32,
+    /// Children.
+    pub(super) len: u16,
+    /// Where the parent had this node when last asked. A hint: checked before use.
+    pub(super) slot: u8,
+    /// 1 when the children are leaves.
+    pub(super) level: u8,
+}
+
+pub(super) struct Inners<const N: usize> {
+    pub(super) words: Blocks<u64>,
+    pub(super) ids: Blocks<u32>,
+    meta: Blocks<InnerMeta>,
+    columns: usize,
+    free: Vec<u32>,
+    allocated: u32,
+}
+
+impl<const N: usize> Inners<N> {
+    pub(super) fn new(columns: usize) -> Self {
+        const { assert!(N >= 4 && N <= 256, "a slot fits a byte, and halves of a split node have two children") };
+        Self {
+            words: Blocks::new((columns + 1) * N),
+            ids: Blocks::new(2 * N),
+            meta: Blocks::new(1),
+            columns,
+            free: Vec::new(),
+            allocated: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn meta(&self, node: u32) -> &InnerMeta {
+        &self.meta.get(node)[0]
+    }
+
+    #[inline]
+    pub(super) fn meta_mut(&mut self, node: u32) -> &mut InnerMeta {
+        &mut self.meta.get_mut(node)[0]
+    }
+
+    #[inline]
+    pub(super) fn len(&self, node: u32) -> usize {
+        usize::from(self.meta(node).len)
+    }
+
+    /// The first entries of the children.
+    #[inline]
+    pub(super) fn separators(&self, node: u32) -> Columns<'_> {
+        let words = &self.words.get(node)[..self.columns * N];
+        Columns::new(words, &self.ids.get(node)[..self.len(node)], N)
+    }
+
+    #[inline]
+    pub(super) fn counts(&self, node: u32) -> &[u64] {
+        &self.words.get(node)[self.columns * N..][..self.len(node)]
+    }
+
+    #[inline]
+    pub(super) fn count_mut(&mut self, node: u32, slot: usize) -> &mut u64 {
+        let at = self.columns * N + slot;
+        &mut self.words.get_mut(node)[at]
+    }
+
+    #[inline]
+    pub(super) fn children(&self, node: u32) -> &[u32] {
+        &self.ids.get(node)[N..][..self.len(node)]
+    }
+
+    #[inline]
+    pub(super) fn child(&self, node: u32, slot: usize) -> u32 {
+        self.ids.get(node)[N + slot]
+    }
+
+    /// Where `child` is among the children of `node`, trying `hint` first.
+    #[inline]
+    pub(super) fn slot_of(&self, node: u32, child: u32, hint: u8) -> usize {
+        let children = self.children(node);
+        if children.get(usize::from(hint)) == Some(&child) {
+            return usize::from(hint);
+        }
+        find(children, child).expect("a node is among its parent's children")
+    }
+
+    pub(super) fn allocate(&mut self, level: u8) -> u32 {
+        let node = self.free.pop().unwrap_or_else(|| {
+            self.allocated += 1;
+            self.allocated - 1
+        });
+        self.words.ensure(node);
+        self.ids.ensure(node);
+        self.meta.ensure(node);
+        *self.meta_mut(node) = InnerMeta { parent: NONE, len: 0, slot: 0, level };
+        node
+    }
+
+    pub(super) fn release(&mut self, node: u32) {
+        self.meta_mut(node).len = 0;
+        self.free.push(node);
+    }
+
+    /// Nodes in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.allocated as usize - self.free.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.words.bytes() + self.ids.bytes() + self.meta.bytes() + self.free.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,49 @@
+//! The counted N-ary tree: entries `(words, handle)` in best-first order, and how many lie before any of them.
+//!
+//! Pure: no I/O, no clock, no locks, nothing awaited. It knows words (ascending is best first) and handles; it must
+//! not know scores, members or disks. Whoever owns a tree serialises changes to it and lets readers in between.
+//!
+//! Read in this order: what an entry is, where nodes live, how nodes look, then what is done with them.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "nodes are arrays, and every index comes from a length or a search over the same array"
+)]
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "node sizes are below 2^8 and ids below 2^32; widening and narrowing among them is what this code does"
+)]
+
+mod words;
+
+mod arena;
+mod columns;
+mod inner;
+mod leaf;
+mod locator;
+mod prefetch;
+
+mod state;
+
+mod apply;
+mod capture;
+mod check;
+mod cursor;
+mod edit;
+mod load;
+mod rebalance;
+mod search;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+pub use capture::CapturedPage;
+pub use check::Violation;
+pub use columns::Columns;
+pub use cursor::Cursor;
+pub use load::{PageError, PageLoader, PageSlots};
+pub use state::Tree;
+pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

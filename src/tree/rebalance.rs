@@ -1,0 +1,259 @@
+//! Room for entries that come, company for those that are left: split, share, merge.
+//!
+//! Knows when nodes share and when they split. Must not know which entry made it necessary.
+//!
+//! A full leaf shares with a sibling that has room before it splits, which keeps leaves about four fifths full under
+//! random updates where splitting alone leaves two thirds. It costs little: a leaf of 64 fills up about once in
+//! some hundred updates.
+
+use super::columns::{close, open, spread};
+use super::leaf::NONE;
+use super::state::Tree;
+use super::words::{Handle, Words};
+
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// A full leaf shares with a sibling that has at least this much room. Two, so that both have room afterwards.
+    const LEAF_ROOM: usize = if LEAF / 8 > 2 { LEAF / 8 } else { 2 };
+    /// Two leaves become one if it holds no more than this: it shall not have to split at once.
+    pub(super) const LEAF_MERGED: usize = LEAF - LEAF / 8;
+    pub(super) const INNER_MIN: usize = INNER / 2;
+    pub(super) const INNER_MERGED: usize = INNER - INNER / 8;
+
+    /// Makes a full leaf, and any that its entries go to, less than full.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room(&mut self, leaf: u32) {
+        let parent = self.leaves.meta(leaf).parent;
+        if parent != NONE {
+            let slot = self.leaf_slot(leaf, parent);
+            let counts = self.inners.counts(parent);
+            let room = |slot: usize| counts.get(slot).map_or(0, |&count| LEAF - count as usize);
+            let (before, after) = (slot.checked_sub(1).map_or(0, room), room(slot + 1));
+            if before.max(after) >= Self::LEAF_ROOM {
+                let left = if after >= before { slot } else { slot - 1 };
+                let target = (2 * LEAF - before.max(after)) / 2;
+                self.spread_leaves(parent, left, target);
+                return;
+            }
+        }
+        self.split_leaf(leaf);
+    }
+
+    /// Half of a leaf goes to a new one behind it.
+    fn split_leaf(&mut self, leaf: u32) {
+        if self.leaves.meta(leaf).parent == NONE {
+            self.grow(leaf);
+        } else if self.inners.len(self.leaves.meta(leaf).parent) == INNER {
+            self.split_inner(self.leaves.meta(leaf).parent);
+        }
+        // The parent may have split, so only now is it known.
+        let parent = self.leaves.meta(leaf).parent;
+        let slot = self.leaf_slot(leaf, parent);
+        let right = self.leaves.allocate();
+        self.touch(right);
+        self.leaves.meta_mut(right).parent = parent;
+        let entries = self.leaves.columns(leaf);
+        let half = entries.len() / 2;
+        let (words, handle) = (entries.words(half), entries.handle(half));
+        self.insert_child(parent, slot + 1, right, 0, &words, handle);
+        self.spread_leaves(parent, slot, half);
+    }
+
+    /// A new root above the old one.
+    fn grow(&mut self, root: u32) {
+        let level = self.height + 1;
+        let (words, handle) = if self.height == 0 {
+            let entries = self.leaves.columns(root);
+            (entries.words(0), entries.handle(0))
+        } else {
+            let separators = self.inners.separators(root);
+            (separators.words(0), separators.handle(0))
+        };
+        let above = self.inners.allocate(level);
+        self.insert_child(above, 0, root, self.len, &words, handle);
+        self.set_parent(level, root, above);
+        self.root = above;
+        self.height = level;
+        self.structure += 1;
+    }
+
+    /// Half of an inner node's children go to a new one behind it.
+    fn split_inner(&mut self, node: u32) {
+        if self.inners.meta(node).parent == NONE {
+            self.grow(node);
+        } else if self.inners.len(self.inners.meta(node).parent) == INNER {
+            self.split_inner(self.inners.meta(node).parent);
+        }
+        let parent = self.inners.meta(node).parent;
+        let slot = self.inner_slot(node, parent);
+        let right = self.inners.allocate(self.inners.meta(node).level);
+        self.inners.meta_mut(right).parent = parent;
+        let separators = self.inners.separators(node);
+        let half = separators.len() / 2;
+        let (words, handle) = (separators.words(half), separators.handle(half));
+        self.insert_child(parent, slot + 1, right, 0, &words, handle);
+        self.spread_inners(parent, slot, half);
+    }
+
+    /// A leaf is short of entries: it takes some from a sibling, or becomes one with it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refill_leaf(&mut self, leaf: u32) {
+        let parent = self.leaves.meta(leaf).parent;
+        if parent == NONE {
+            return;
+        }
+        let slot = self.leaf_slot(leaf, parent);
+        let count = |slot: usize| self.inners.counts(parent).get(slot).map(|&count| count as usize);
+        let own = self.leaves.len(leaf);
+        let before = slot.checked_sub(1).and_then(count);
+        let after = count(slot + 1);
+        let (left, other) = match (before, after) {
+            // To merge, the smaller sibling; to take from, the larger one.
+            (Some(before), Some(after)) => {
+                let merges = own + before.min(after) <= Self::LEAF_MERGED;
+                if (before < after) == merges { (slot - 1, before) } else { (slot, after) }
+            }
+            (Some(before), None) => (slot - 1, before),
+            (None, Some(after)) => (slot, after),
+            (None, None) => unreachable!("an inner node has two children or more"),
+        };
+        let left_leaf = self.inners.child(parent, left);
+        if own + other <= Self::LEAF_MERGED {
+            self.spread_leaves(parent, left, own + other);
+            let right_leaf = self.inners.child(parent, left + 1);
+            self.leaves.release(right_leaf);
+            self.remove_child(parent, left + 1);
+            self.refresh_separator(left_leaf);
+            self.refill_inner(parent);
+        } else {
+            self.spread_leaves(parent, left, (own + other) / 2);
+            // The left leaf may have been empty, or may have just lost its first entry.
+            self.refresh_separator(left_leaf);
+        }
+    }
+
+    /// An inner node may be short of children: as with leaves. A root with one child gives way to it.
+    fn refill_inner(&mut self, node: u32) {
+        let own = self.inners.len(node);
+        let parent = self.inners.meta(node).parent;
+        if parent == NONE {
+            if own == 1 {
+                self.root = self.inners.child(node, 0);
+                self.set_parent(self.height, self.root, NONE);
+                self.inners.release(node);
+                self.height -= 1;
+            }
+            return;
+        }
+        if own >= Self::INNER_MIN {
+            return;
+        }
+        let slot = self.inner_slot(node, parent);
+        let left = if slot + 1 < self.inners.len(parent) { slot } else { slot - 1 };
+        let (left_node, right_node) = (self.inners.child(parent, left), self.inners.child(parent, left + 1));
+        let both = self.inners.len(left_node) + self.inners.len(right_node);
+        if both <= Self::INNER_MERGED {
+            self.spread_inners(parent, left, both);
+            self.inners.release(right_node);
+            self.remove_child(parent, left + 1);
+            self.refill_inner(parent);
+        } else {
+            self.spread_inners(parent, left, both / 2);
+        }
+    }
+
+    /// Moves entries between a leaf and the one behind it, so that the first holds `target`.
+    fn spread_leaves(&mut self, parent: u32, slot: usize, target: usize) {
+        let (left, right) = (self.inners.child(parent, slot), self.inners.child(parent, slot + 1));
+        self.touch(left);
+        self.touch(right);
+        let (left_len, right_len) = (self.leaves.len(left), self.leaves.len(right));
+        spread(self.leaves.words.pair_mut(left, right), LEAF, left_len, right_len, target);
+        spread(self.leaves.handles.pair_mut(left, right), LEAF, left_len, right_len, target);
+        self.leaves.meta_mut(left).len = target as u16;
+        self.leaves.meta_mut(right).len = (left_len + right_len - target) as u16;
+        *self.inners.count_mut(parent, slot) = target as u64;
+        *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u64;
+
+        let moved_right = left_len.saturating_sub(target);
+        for &handle in &self.leaves.handles.get(right)[..moved_right] {
+            self.locator.set(Handle(handle), right);
+        }
+        if target > left_len {
+            for &handle in &self.leaves.handles.get(left)[left_len..target] {
+                self.locator.set(Handle(handle), left);
+            }
+        }
+        if self.leaves.len(right) > 0 {
+            self.refresh_separator(right);
+        }
+        self.structure += 1;
+    }
+
+    /// Moves children between an inner node and the one behind it, so that the first holds `target`.
+    fn spread_inners(&mut self, parent: u32, slot: usize, target: usize) {
+        let (left, right) = (self.inners.child(parent, slot), self.inners.child(parent, slot + 1));
+        let (left_len, right_len) = (self.inners.len(left), self.inners.len(right));
+        spread(self.inners.words.pair_mut(left, right), INNER, left_len, right_len, target);
+        spread(self.inners.ids.pair_mut(left, right), INNER, left_len, right_len, target);
+        self.inners.meta_mut(left).len = target as u16;
+        self.inners.meta_mut(right).len = (left_len + right_len - target) as u16;
+
+        let level = self.inners.meta(left).level;
+        for at in 0..left_len.saturating_sub(target) {
+            self.set_parent(level, self.inners.child(right, at), right);
+        }
+        for at in left_len..target {
+            self.set_parent(level, self.inners.child(left, at), left);
+        }
+        for (slot, node) in [(slot, left), (slot + 1, right)] {
+            *self.inners.count_mut(parent, slot) = self.inners.counts(node).iter().sum();
+        }
+        if self.inners.len(right) > 0 {
+            let separators = self.inners.separators(right);
+            let (words, handle) = (separators.words(0), separators.handle(0));
+            self.set_separator(parent, slot + 1, &words, handle);
+        }
+        self.structure += 1;
+    }
+
+    /// `level` is the parent's: 1 has leaves as children.
+    pub(super) fn set_parent(&mut self, level: u8, child: u32, parent: u32) {
+        if level == 1 {
+            self.leaves.meta_mut(child).parent = parent;
+        } else {
+            self.inners.meta_mut(child).parent = parent;
+        }
+    }
+
+    /// Adds a child to a node that has room. The counts above must agree already.
+    pub(super) fn insert_child(
+        &mut self,
+        node: u32,
+        slot: usize,
+        child: u32,
+        count: u64,
+        words: &Words,
+        handle: Handle,
+    ) {
+        let len = self.inners.len(node);
+        open(self.inners.words.get_mut(node), INNER, len, slot);
+        let ids = self.inners.ids.get_mut(node);
+        open(ids, INNER, len, slot);
+        ids[INNER + slot] = child;
+        *self.inners.count_mut(node, slot) = count;
+        self.set_separator(node, slot, words, handle);
+        self.inners.meta_mut(node).len += 1;
+        self.structure += 1;
+    }
+
+    /// Forgets a child that has no entries any more.
+    fn remove_child(&mut self, node: u32, slot: usize) {
+        let len = self.inners.len(node);
+        close(self.inners.words.get_mut(node), INNER, len, slot);
+        close(self.inners.ids.get_mut(node), INNER, len, slot);
+        self.inners.meta_mut(node).len -= 1;
+        self.structure += 1;
+    }
+}

@@ -1,0 +1,182 @@
+//! Rank and select: from keys to counts and from counts to entries. Changes nothing.
+//!
+//! Knows how to go down by key or by count and up by parent. Must not know how nodes come to be.
+
+use std::cmp::Ordering;
+
+use super::columns::Columns;
+use super::cursor::Cursor;
+use super::leaf::NONE;
+use super::prefetch;
+use super::state::Tree;
+use super::words::{Handle, MemberOrder, Words};
+
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// Entries whose leading words are before `prefix`, which has 1 to `columns` words. One descent.
+    ///
+    /// # Panics
+    /// When `prefix` has more words than an entry.
+    #[must_use]
+    pub fn count_below(&self, prefix: &[u64]) -> u64 {
+        self.count(|node| node.equal_range(prefix).0)
+    }
+
+    /// Entries whose leading words are before `prefix` or equal to it. One descent.
+    ///
+    /// # Panics
+    /// When `prefix` has more words than an entry.
+    #[must_use]
+    pub fn count_through(&self, prefix: &[u64]) -> u64 {
+        self.count(|node| node.equal_range(prefix).1)
+    }
+
+    /// Entries strictly before `(words, member)`, for a member that need not be in this tree: `compare` says how a
+    /// handle's id compares with the sought one. One descent, and a call of `compare` per halving of equal words.
+    ///
+    /// # Panics
+    /// When `words` has more words than an entry.
+    #[must_use]
+    pub fn count_before(&self, words: &[u64], compare: &mut dyn FnMut(Handle) -> Ordering) -> u64 {
+        self.count(|node| node.entries_before(words, &mut *compare))
+    }
+
+    /// Entries for which `before`, given a node, counts those on the near side.
+    #[inline]
+    fn count(&self, mut before: impl FnMut(Columns<'_>) -> usize) -> u64 {
+        let mut node = self.root;
+        let mut counted = 0;
+        for _ in 0..self.height {
+            // All of the child whose first entry is not before the place comes after it, and so do later ones.
+            let Some(slot) = before(self.inners.separators(node)).checked_sub(1) else { return counted };
+            counted += self.inners.counts(node)[..slot].iter().sum::<u64>();
+            node = self.inners.child(node, slot);
+        }
+        counted + before(self.leaves.columns(node)) as u64
+    }
+
+    /// Entries before the handle's own: its 0-based index. No key is compared; up from the leaf, a sum per level.
+    #[must_use]
+    pub fn index_of(&self, handle: Handle) -> Option<u64> {
+        let (leaf, at) = self.locate(handle)?;
+        let meta = self.leaves.meta(leaf);
+        let mut index = at as u64;
+        let (mut child, mut parent, mut hint) = (leaf, meta.parent, meta.slot);
+        while parent != NONE {
+            let slot = self.inners.slot_of(parent, child, hint);
+            index += self.inners.counts(parent)[..slot].iter().sum::<u64>();
+            let meta = self.inners.meta(parent);
+            (child, parent, hint) = (parent, meta.parent, meta.slot);
+        }
+        Some(index)
+    }
+
+    /// The entry that `index` others are before.
+    #[must_use]
+    pub fn select(&self, index: u64) -> Option<(Handle, Words)> {
+        if index >= self.len {
+            return None;
+        }
+        let (leaf, at) = self.leaf_at(index);
+        let entries = self.leaves.columns(leaf);
+        Some((entries.handle(at), entries.words(at)))
+    }
+
+    /// A cursor before the entry at `index`, or behind the last one if there is none. One descent.
+    #[must_use]
+    pub fn cursor_at(&self, index: u64) -> Cursor<'_, LEAF, INNER> {
+        let (leaf, at) = self.leaf_at(index.min(self.len));
+        Cursor::new(self, leaf, at)
+    }
+
+    /// The leaf that holds `index`, at most `len`, and the place in it; `len` is behind the last entry.
+    fn leaf_at(&self, index: u64) -> (u32, usize) {
+        let mut node = self.root;
+        let mut rest = index;
+        for _ in 0..self.height {
+            let counts = self.inners.counts(node);
+            let mut slot = 0;
+            while slot + 1 < counts.len() && rest >= counts[slot] {
+                rest -= counts[slot];
+                slot += 1;
+            }
+            node = self.inners.child(node, slot);
+        }
+        (node, rest as usize)
+    }
+
+    /// The leaf that the entry belongs in.
+    #[inline]
+    pub(super) fn leaf_for(&self, words: &[u64], handle: Handle, order: &impl MemberOrder) -> u32 {
+        let mut node = self.root;
+        for _ in 0..self.height {
+            node = self.child_for(node, words, handle, order);
+        }
+        node
+    }
+
+    /// The child that the entry belongs in: the last one whose first entry is not after it.
+    #[inline]
+    pub(super) fn child_for(
+        &self,
+        node: u32,
+        words: &[u64],
+        handle: Handle,
+        order: &impl MemberOrder,
+    ) -> u32 {
+        let before = self.inners.separators(node).entries_before(words, |other| order.compare(other, handle));
+        self.inners.child(node, before.saturating_sub(1))
+    }
+
+    /// The leaf after this one, or [`NONE`].
+    pub(super) fn next_leaf(&self, leaf: u32) -> u32 {
+        self.neighbour(leaf, |slot, len| (slot + 1 < len).then_some(slot + 1), |_| 0)
+    }
+
+    /// The leaf before this one, or [`NONE`].
+    pub(super) fn previous_leaf(&self, leaf: u32) -> u32 {
+        self.neighbour(leaf, |slot, _| slot.checked_sub(1), |len| len - 1)
+    }
+
+    /// Up until `step` finds a sibling, then down again along the children that `edge` names.
+    fn neighbour(
+        &self,
+        leaf: u32,
+        step: impl Fn(usize, usize) -> Option<usize>,
+        edge: impl Fn(usize) -> usize,
+    ) -> u32 {
+        let meta = self.leaves.meta(leaf);
+        let (mut child, mut parent, mut hint) = (leaf, meta.parent, meta.slot);
+        let mut levels_up = 0;
+        while parent != NONE {
+            let slot = self.inners.slot_of(parent, child, hint);
+            if let Some(slot) = step(slot, self.inners.len(parent)) {
+                let mut node = self.inners.child(parent, slot);
+                for _ in 0..levels_up {
+                    node = self.inners.child(node, edge(self.inners.len(node)));
+                }
+                return node;
+            }
+            let meta = self.inners.meta(parent);
+            (child, parent, hint) = (parent, meta.parent, meta.slot);
+            levels_up += 1;
+        }
+        NONE
+    }
+
+    /// Asks for all that an edit in this leaf touches.
+    #[inline]
+    pub(super) fn prefetch_leaf(&self, leaf: u32) {
+        let entries = self.leaves.columns(leaf);
+        prefetch::lines_of(entries.handles());
+        for column in 0..self.columns {
+            prefetch::lines_of(entries.column(column));
+        }
+    }
+
+    /// Asks for what a search in this node touches first.
+    #[inline]
+    pub(super) fn prefetch_inner(&self, node: u32) {
+        prefetch::lines_of(self.inners.separators(node).column(0));
+        prefetch::lines_of(self.inners.children(node));
+    }
+}

@@ -1,0 +1,401 @@
+//! The tree against its model: random edits, queries, captures and loads, with ties in all of them.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::model::{Ids, Model};
+use super::*;
+
+/// Handles that tests use: enough for four levels of the smallest nodes.
+const HANDLES: u32 = 150;
+
+/// Few values, so that ties always occur, and both ends of the range.
+const VALUES: [u64; 5] = [0, 1, 1 << 63, u64::MAX - 1, u64::MAX];
+
+#[derive(Debug, Clone)]
+enum Op {
+    Insert(u32, Vec<u64>),
+    Remove(u32),
+    /// Handle, new words, and whether the handle is given to another member.
+    Apply(BTreeMap<u32, (Option<Vec<u64>>, bool)>),
+    BeginCapture,
+    /// How many pages, and whether storing fails if they are the last.
+    CaptureNext(usize, bool),
+    AbandonCapture,
+    MarkAllDirty,
+    Reload,
+}
+
+type Page = (Vec<Vec<u64>>, Vec<u32>);
+
+/// A tree, its model, and a page store that a checkpoint writes to.
+struct Bench<const LEAF: usize, const INNER: usize> {
+    tree: Tree<LEAF, INNER>,
+    model: Model,
+    ids: Ids,
+    next_id: u64,
+    stored: BTreeMap<u32, Page>,
+    /// What a running capture has written so far, and what it must come to.
+    capture: Option<(BTreeMap<u32, Page>, Model)>,
+}
+
+fn page_of(entries: &Columns<'_>) -> Page {
+    ((0..entries.width()).map(|column| entries.column(column).to_vec()).collect(), entries.handles().to_vec())
+}
+
+fn load<const LEAF: usize, const INNER: usize>(
+    columns: usize,
+    pages: &BTreeMap<u32, Page>,
+    order: &Ids,
+) -> Result<Tree<LEAF, INNER>, PageError> {
+    let mut loader = PageLoader::<LEAF, INNER>::new(columns);
+    for (&page, (words, handles)) in pages {
+        loader.add_page(page, handles.len(), |mut slots| {
+            for (column, words) in words.iter().enumerate() {
+                slots.column_mut(column).copy_from_slice(words);
+            }
+            slots.handles_mut().copy_from_slice(handles);
+            Ok::<_, PageError>(())
+        })?;
+    }
+    loader.finish(order)
+}
+
+fn entries_of<const LEAF: usize, const INNER: usize>(tree: &Tree<LEAF, INNER>) -> Vec<(Vec<u64>, u32)> {
+    tree.cursor_at(0).map(|(handle, words)| (words.as_slice().to_vec(), handle.0)).collect()
+}
+
+fn entries_of_model(model: &Model) -> Vec<(Vec<u64>, u32)> {
+    model.0.iter().map(|(words, _, handle)| (words.clone(), *handle)).collect()
+}
+
+impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
+    fn new(columns: usize) -> Self {
+        let id = |handle: u32| u64::from(handle.wrapping_mul(2_654_435_761)) << 20;
+        Self {
+            tree: Tree::new(columns),
+            model: Model::default(),
+            ids: Ids((0..HANDLES).map(id).collect()),
+            next_id: 1,
+            stored: BTreeMap::new(),
+            capture: None,
+        }
+    }
+
+    /// Another member gets the handle; nobody can compare the old one any more.
+    fn give_away(&mut self, handle: u32) {
+        self.next_id =
+            self.next_id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.ids.0[handle as usize] = self.next_id;
+    }
+
+    fn insert_into_model(&mut self, words: &[u64], handle: u32) {
+        self.model.insert(words, self.ids.0[handle as usize], handle);
+    }
+
+    fn run(&mut self, op: &Op) {
+        match op {
+            Op::Insert(handle, words) => {
+                if !self.tree.contains(Handle(*handle)) {
+                    self.tree.insert(words, Handle(*handle), &self.ids);
+                    self.insert_into_model(words, *handle);
+                }
+            }
+            Op::Remove(handle) => {
+                let removed = self.tree.remove(Handle(*handle)).map(|words| words.as_slice().to_vec());
+                assert_eq!(removed, self.model.remove(*handle));
+                self.give_away(*handle);
+            }
+            Op::Apply(changes) => {
+                let mut edits = Vec::new();
+                for (&handle, (new, given_away)) in changes {
+                    self.model.remove(handle);
+                    if *given_away || new.is_none() {
+                        self.give_away(handle);
+                    }
+                    if let Some(new) = new {
+                        self.insert_into_model(new, handle);
+                    }
+                    edits.push(Edit { handle: Handle(handle), new: new.as_deref().map(Words::from_slice) });
+                }
+                self.tree.apply(&edits, &self.ids);
+            }
+            Op::BeginCapture => {
+                self.tree.begin_capture();
+                self.capture = Some((self.stored.clone(), self.model.clone()));
+            }
+            Op::CaptureNext(pages, fails) => self.capture_next(*pages, *fails),
+            Op::AbandonCapture => {
+                self.tree.abandon_capture();
+                self.capture = None;
+            }
+            Op::MarkAllDirty => self.tree.mark_all_dirty(),
+            Op::Reload => {
+                self.run(&Op::BeginCapture);
+                self.run(&Op::CaptureNext(usize::MAX, false));
+                self.tree =
+                    load(self.tree.columns(), &self.stored, &self.ids).expect("the store holds a tree");
+                assert_eq!(self.tree.dirty_pages(), 0);
+            }
+        }
+    }
+
+    fn capture_next(&mut self, pages: usize, fails: bool) {
+        let Some((mut pages_now, expected)) = self.capture.take() else { return };
+        let mut handed_out = 0;
+        let more = self.tree.capture_next(pages, &mut |captured| {
+            handed_out += 1;
+            match captured.entries {
+                Some(entries) => drop(pages_now.insert(captured.page, page_of(&entries))),
+                None => drop(pages_now.remove(&captured.page)),
+            }
+        });
+        assert!(handed_out <= pages);
+        if more {
+            self.capture = Some((pages_now, expected));
+        } else if fails {
+            self.tree.abandon_capture();
+        } else {
+            // Ids may have been given away since the capture began; the order of then is the model's of then.
+            let mut ids = Ids(self.ids.0.clone());
+            for (_, id, handle) in &expected.0 {
+                ids.0[*handle as usize] = *id;
+            }
+            let loaded =
+                load::<LEAF, INNER>(self.tree.columns(), &pages_now, &ids).expect("a tree was stored");
+            loaded.check(&ids).expect("a loaded tree is sound");
+            assert_eq!(entries_of(&loaded), entries_of_model(&expected));
+            self.stored = pages_now;
+        }
+    }
+
+    fn compare(&self) {
+        let (tree, model) = (&self.tree, &self.model);
+        tree.check(&self.ids).expect("sound after every step");
+        assert!(tree.is_filled(), "edits leave no leaf nearly empty");
+        assert_eq!(tree.len(), model.0.len() as u64);
+        assert_eq!(tree.is_empty(), model.0.is_empty());
+        assert_eq!(entries_of(tree), entries_of_model(model));
+        for handle in 0..HANDLES {
+            let index = model.index_of(handle);
+            assert_eq!(tree.index_of(Handle(handle)), index.map(|at| at as u64));
+            assert_eq!(tree.contains(Handle(handle)), index.is_some());
+            let words = tree.get(Handle(handle)).map(|words| words.as_slice().to_vec());
+            assert_eq!(words, index.map(|at| model.0[at].0.clone()));
+        }
+        for (index, (words, _, handle)) in model.0.iter().enumerate() {
+            let expected = Some((Handle(*handle), Words::from_slice(words)));
+            assert_eq!(tree.select(index as u64), expected);
+            assert_eq!(tree.cursor_at(index as u64).next(), expected);
+            assert_eq!(tree.cursor_at(index as u64 + 1).prev(), expected);
+        }
+        assert_eq!(tree.select(tree.len()), None);
+        let mut cursor = tree.cursor_at(u64::MAX);
+        assert_eq!(cursor.next(), None);
+        let mut backward = Vec::new();
+        while let Some((handle, _)) = cursor.prev() {
+            backward.push(handle.0);
+        }
+        assert_eq!(cursor.prev(), None);
+        assert!(backward.iter().rev().eq(model.0.iter().map(|entry| &entry.2)), "backward as forward");
+        self.compare_counts(&mut vec![]);
+    }
+
+    /// Every prefix over the values, each longer one after the one it extends.
+    fn compare_counts(&self, prefix: &mut Vec<u64>) {
+        if !prefix.is_empty() {
+            assert_eq!(self.tree.count_below(prefix), self.model.count_below(prefix) as u64, "{prefix:?}");
+            assert_eq!(
+                self.tree.count_through(prefix),
+                self.model.count_through(prefix) as u64,
+                "{prefix:?}"
+            );
+        }
+        if prefix.len() == self.tree.columns() {
+            for id in [0, 1 << 48, self.ids.0[7], self.ids.0[8], u64::MAX] {
+                let counted =
+                    self.tree.count_before(prefix, &mut |handle| self.ids.0[handle.0 as usize].cmp(&id));
+                assert_eq!(counted, self.model.count_before(prefix, id) as u64, "{prefix:?} {id}");
+            }
+            return;
+        }
+        let values = if prefix.len() < 2 { &VALUES[..] } else { &VALUES[..2] };
+        for &value in values {
+            prefix.push(value);
+            self.compare_counts(prefix);
+            prefix.pop();
+        }
+    }
+}
+
+fn words(columns: usize) -> impl Strategy<Value = Vec<u64>> {
+    let value = prop_oneof![3 => prop::sample::select(&VALUES[..2]), 2 => prop::sample::select(&VALUES[..])];
+    prop::collection::vec(value, columns)
+}
+
+fn changes(columns: usize, most: usize) -> impl Strategy<Value = BTreeMap<u32, (Option<Vec<u64>>, bool)>> {
+    let change = (prop::option::weighted(0.8, words(columns)), prop::bool::weighted(0.2));
+    prop::collection::btree_map(0..HANDLES, change, 0..most)
+}
+
+fn ops(columns: usize) -> impl Strategy<Value = Vec<Op>> {
+    let leaving = prop::collection::btree_map(0..HANDLES, Just((None, false)), 20..100);
+    let op = prop_oneof![
+        6 => (0..HANDLES, words(columns)).prop_map(|(handle, words)| Op::Insert(handle, words)),
+        4 => (0..HANDLES).prop_map(Op::Remove),
+        6 => changes(columns, 60).prop_map(Op::Apply),
+        1 => leaving.prop_map(Op::Apply),
+        2 => Just(Op::BeginCapture),
+        5 => (0_usize..20, prop::bool::weighted(0.2)).prop_map(|(pages, fails)| Op::CaptureNext(pages, fails)),
+        1 => Just(Op::AbandonCapture),
+        1 => Just(Op::MarkAllDirty),
+        1 => Just(Op::Reload),
+    ];
+    let first = changes(columns, HANDLES as usize).prop_map(Op::Apply);
+    (first, prop::collection::vec(op, 1..40)).prop_map(|(first, mut rest)| {
+        rest.insert(0, first);
+        rest
+    })
+}
+
+fn run_all<const LEAF: usize, const INNER: usize>(columns: usize, ops: &[Op]) {
+    let mut bench = Bench::<LEAF, INNER>::new(columns);
+    for op in ops {
+        bench.run(op);
+        bench.compare();
+    }
+    bench.run(&Op::BeginCapture);
+    bench.run(&Op::CaptureNext(usize::MAX, false));
+}
+
+fn columns_and_ops() -> impl Strategy<Value = (usize, Vec<Op>)> {
+    (2_usize..=4).prop_flat_map(|columns| (Just(columns), ops(columns)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_smallest_nodes_agree_with_the_model((columns, ops) in columns_and_ops()) {
+        run_all::<4, 4>(columns, &ops);
+    }
+
+    #[test]
+    fn odd_nodes_agree_with_the_model((columns, ops) in columns_and_ops()) {
+        run_all::<7, 5>(columns, &ops);
+    }
+
+    #[test]
+    fn real_nodes_agree_with_the_model((columns, ops) in columns_and_ops()) {
+        run_all::<64, 64>(columns, &ops);
+    }
+}
+
+/// Words all equal: only the members' ids decide, in separators too.
+#[test]
+fn one_great_tie_is_ordered_by_member() {
+    let mut bench = Bench::<4, 4>::new(2);
+    for round in 0..4 {
+        for handle in 0..HANDLES {
+            if (handle + round) % 3 == 0 {
+                bench.run(&Op::Remove(handle));
+            } else {
+                bench.run(&Op::Insert(handle, vec![5, 5]));
+            }
+        }
+        bench.compare();
+    }
+}
+
+/// Sorted and reverse sorted arrivals, then all leave again from either end.
+#[test]
+fn runs_of_arrivals_and_departures_keep_the_tree_sound() {
+    for descending in [false, true] {
+        let mut bench = Bench::<4, 4>::new(2);
+        let key = |handle: u32| u64::from(if descending { HANDLES - handle } else { handle });
+        for handle in 0..HANDLES {
+            bench.run(&Op::Insert(handle, vec![key(handle), 0]));
+            bench.tree.check(&bench.ids).expect("sound while growing");
+        }
+        bench.compare();
+        for handle in
+            (0..HANDLES).map(|handle| if handle % 2 == 0 { handle / 2 } else { HANDLES - 1 - handle / 2 })
+        {
+            bench.run(&Op::Remove(handle));
+            bench.tree.check(&bench.ids).expect("sound while shrinking");
+        }
+        bench.compare();
+        assert_eq!(bench.tree.leaf_count(), 1);
+    }
+}
+
+#[test]
+fn bulk_loads_of_every_size_equal_single_insertions() {
+    for len in 0..HANDLES {
+        let mut bench = Bench::<4, 4>::new(2);
+        for handle in 0..len {
+            bench.insert_into_model(&[u64::from(handle % 7), 3], handle);
+        }
+        let entries = entries_of_model(&bench.model);
+        let sorted = entries.iter().map(|(words, handle)| (Words::from_slice(words), Handle(*handle)));
+        bench.tree = Tree::from_sorted(2, sorted);
+        bench.compare();
+        bench.run(&Op::Reload);
+        bench.compare();
+    }
+}
+
+/// A store after heavy deletions: few pages, far apart. Their ids stay, and the gaps are used again.
+#[test]
+fn pages_keep_their_ids_and_gaps_are_filled() {
+    let page = |value: u64, handle: u32| (vec![vec![value; 1], vec![0; 1]], vec![handle]);
+    let stored = BTreeMap::from([(5000, page(1, 1)), (3, page(2, 2)), (100_000, page(3, 3))]);
+    let mut bench = Bench::<4, 4>::new(2);
+    bench.tree = load(2, &stored, &bench.ids).expect("a tree");
+    for (value, handle) in [(1, 1), (2, 2), (3, 3)] {
+        bench.insert_into_model(&[value, 0], handle);
+    }
+    bench.stored = stored;
+    bench.tree.mark_all_dirty();
+    bench.run(&Op::BeginCapture);
+    for handle in 4..30 {
+        bench.run(&Op::Insert(handle, vec![u64::from(handle), 0]));
+    }
+    bench.run(&Op::CaptureNext(usize::MAX, false));
+    assert_eq!(bench.stored.keys().copied().collect::<Vec<_>>(), [3, 5000, 100_000]);
+    bench.compare();
+    bench.run(&Op::BeginCapture);
+    bench.run(&Op::CaptureNext(usize::MAX, false));
+    assert!(bench.stored.keys().filter(|&&page| page < 20).count() > 4, "low ids first");
+}
+
+#[test]
+fn pages_that_are_no_tree_are_refused() {
+    let ids = Ids((0..100).collect());
+    let page = |entries: &[(u64, u32)]| -> Page {
+        let words = entries.iter().map(|entry| entry.0).collect();
+        (vec![words, vec![0; entries.len()]], entries.iter().map(|entry| entry.1).collect())
+    };
+    let error = |pages: Vec<(u32, Page)>| load::<4, 4>(2, &pages.into_iter().collect(), &ids).err();
+    assert_eq!(error(vec![(0, page(&[(1, 1), (1, 2)])), (1, page(&[(1, 3)]))]), None);
+    assert_eq!(error(vec![(0, page(&[(2, 1), (1, 2)]))]), Some(PageError::Order { page: 0, at: 1 }));
+    assert_eq!(error(vec![(0, page(&[(1, 2), (1, 1)]))]), Some(PageError::Order { page: 0, at: 1 }));
+    assert_eq!(
+        error(vec![(0, page(&[(1, 1), (3, 2)])), (1, page(&[(2, 3)]))]),
+        Some(PageError::Overlap { left: 0, right: 1 })
+    );
+    let handle = Handle(1);
+    assert_eq!(
+        error(vec![(0, page(&[(1, 1)])), (1, page(&[(2, 1)]))]),
+        Some(PageError::RepeatedHandle { page: 1, handle })
+    );
+    assert_eq!(error(vec![(0, page(&[]))]), Some(PageError::Length { page: 0, len: 0 }));
+    let five: Vec<_> = (0..5).map(|n| (u64::from(n), n)).collect();
+    assert_eq!(error(vec![(0, page(&five))]), Some(PageError::Length { page: 0, len: 5 }));
+    assert_eq!(error(vec![(u32::MAX, page(&[(1, 1)]))]), Some(PageError::PageNumber { page: u32::MAX }));
+    assert_eq!(error(vec![(0, page(&[(1, u32::MAX)]))]), Some(PageError::InvalidHandle { page: 0 }));
+    let mut loader = PageLoader::<4, 4>::new(2);
+    let add = |loader: &mut PageLoader<4, 4>| loader.add_page(7, 1, |_| Ok::<_, PageError>(()));
+    assert_eq!((add(&mut loader), add(&mut loader)), (Ok(()), Err(PageError::RepeatedPage { page: 7 })));
+}
