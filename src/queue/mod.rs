@@ -1,4 +1,5 @@
 //! Queues that feed writers, and a job's form on the wire.
 
 pub mod local;
+pub mod loose;
 pub mod wire;
