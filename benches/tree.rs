@@ -1,1 +1,175 @@
-fn main() {}
+//! What the tree costs, by itself: no storage, no queue. `cargo bench --bench tree [-- entries...]`.
+//!
+//! Prints `name entries value unit` lines, and `RATIO name value` where a ratio holds on any machine.
+
+use std::cmp::Ordering;
+use std::hint::black_box;
+use std::time::Instant;
+
+use ranktree::tree::{Edit, Handle, MemberOrder, PageError, PageLoader, Tree, Words};
+
+struct ByHandle;
+
+impl MemberOrder for ByHandle {
+    fn compare(&self, a: Handle, b: Handle) -> Ordering {
+        a.cmp(&b)
+    }
+}
+
+/// `SplitMix64`: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+fn words(score: u64, tie: u64) -> Words {
+    Words::from_slice(&[score, tie])
+}
+
+/// Microseconds per call.
+fn time_us(calls: u64, mut call: impl FnMut(u64)) -> f64 {
+    let start = Instant::now();
+    for n in 0..calls {
+        call(n);
+    }
+    start.elapsed().as_secs_f64() * 1e6 / calls as f64
+}
+
+/// Scores: any 64-bit number, or one of a few thousand, or a million members tied at one score.
+#[derive(Clone, Copy, PartialEq)]
+enum Spread {
+    Distinct,
+    Tied,
+}
+
+fn score(spread: Spread, random: &mut Random) -> u64 {
+    match spread {
+        Spread::Distinct => random.next(),
+        Spread::Tied => random.below(1000),
+    }
+}
+
+fn run<const LEAF: usize, const INNER: usize>(entries: u64, spread: Spread, updates: u64) {
+    let tag = format!("{LEAF}/{INNER}{}", if spread == Spread::Tied { "/tied" } else { "" });
+    let line = |name: &str, value: f64, unit: &str| println!("{name} {entries} {value:.3} {unit} [{tag}]");
+    let mut random = Random(7);
+    let mut sorted: Vec<(Words, Handle)> = (0..entries as u32)
+        .map(|handle| (words(score(spread, &mut random), random.next()), Handle(handle)))
+        .collect();
+    sorted.sort_unstable();
+    let start = Instant::now();
+    let mut tree = Tree::<LEAF, INNER>::from_sorted(2, sorted.iter().copied());
+    line("tree_from_sorted", start.elapsed().as_secs_f64(), "s");
+    drop(sorted);
+
+    let batch = 1000;
+    let mut edits = Vec::with_capacity(batch);
+    let mut tie = 0;
+    let mut total = 0.0;
+    let mut longest = 0.0_f64;
+    for _ in 0..updates / batch as u64 {
+        edits.clear();
+        let mut handles: Vec<u32> = (0..batch).map(|_| random.below(entries) as u32).collect();
+        handles.sort_unstable();
+        handles.dedup();
+        // Jobs come in no order of handles.
+        for at in (1..handles.len()).rev() {
+            handles.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        for handle in handles {
+            tie += 1;
+            let new = Some(words(score(spread, &mut random), tie));
+            edits.push(Edit { handle: Handle(handle), new });
+        }
+        let start = Instant::now();
+        tree.apply(&edits, &ByHandle);
+        let elapsed = start.elapsed().as_secs_f64();
+        total += elapsed;
+        longest = longest.max(elapsed);
+    }
+    line("tree_apply", total * 1e6 / updates as f64, "us");
+    line("tree_apply_longest_batch", longest * 1e6, "us");
+    line("tree_fill", entries as f64 / (tree.leaf_count() * LEAF) as f64, "of 1");
+    line("tree_bytes", tree.bytes() as f64 / entries as f64, "B/entry");
+
+    let calls = 500_000;
+    let rank = time_us(calls, |_| {
+        let key = [score(spread, &mut random)];
+        black_box(tree.count_below(&key) + tree.count_through(&key));
+    });
+    line("tree_rank", rank, "us");
+    let index = time_us(calls, |_| {
+        black_box(tree.index_of(Handle(random.below(entries) as u32)));
+    });
+    line("tree_index_of", index, "us");
+    let get = time_us(calls, |_| {
+        black_box(tree.get(Handle(random.below(entries) as u32)));
+    });
+    line("tree_get", get, "us");
+    let page = time_us(calls / 10, |_| {
+        for entry in tree.cursor_at(random.below(entries)).take(100) {
+            black_box(entry);
+        }
+    });
+    line("tree_page_100", page, "us");
+
+    tree.mark_all_dirty();
+    tree.begin_capture();
+    let mut pages = Vec::new();
+    let start = Instant::now();
+    while tree.capture_next(1000, &mut |captured| {
+        let Some(entries) = captured.entries else { return };
+        let columns: Vec<Vec<u64>> = (0..2).map(|column| entries.column(column).to_vec()).collect();
+        pages.push((captured.page, columns, entries.handles().to_vec()));
+    }) {}
+    line("tree_capture", start.elapsed().as_secs_f64(), "s");
+    drop(tree);
+    let start = Instant::now();
+    let mut loader = PageLoader::<LEAF, INNER>::new(2);
+    for (page, columns, handles) in &pages {
+        loader
+            .add_page(*page, handles.len(), |mut slots| {
+                slots.column_mut(0).copy_from_slice(&columns[0]);
+                slots.column_mut(1).copy_from_slice(&columns[1]);
+                slots.handles_mut().copy_from_slice(handles);
+                Ok::<_, PageError>(())
+            })
+            .expect("pages of a tree");
+    }
+    let tree = loader.finish(&ByHandle).expect("pages of a tree");
+    line("tree_load", start.elapsed().as_secs_f64(), "s");
+    assert_eq!(tree.len(), entries);
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if arguments.first().is_some_and(|argument| argument == "fanouts") {
+        let entries = 10_000_000;
+        run::<32, 32>(entries, Spread::Distinct, 6_000_000);
+        run::<32, 64>(entries, Spread::Distinct, 6_000_000);
+        run::<64, 32>(entries, Spread::Distinct, 6_000_000);
+        run::<64, 64>(entries, Spread::Distinct, 6_000_000);
+        run::<64, 128>(entries, Spread::Distinct, 6_000_000);
+        run::<128, 64>(entries, Spread::Distinct, 6_000_000);
+        return;
+    }
+    let mut sizes: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![1_000_000, 10_000_000];
+    }
+    for entries in sizes {
+        for spread in [Spread::Distinct, Spread::Tied] {
+            run::<64, 64>(entries, spread, entries.min(3_000_000));
+        }
+    }
+}

@@ -153,6 +153,12 @@ struct AppliedWire {
     hash: u64,
 }
 
+/// The format version of a meta record, even one whose rest this ranktree cannot read.
+#[must_use]
+pub fn format_version(meta: &[u8]) -> Option<u32> {
+    bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)
+}
+
 #[must_use]
 pub fn encode_meta(meta: &Meta) -> Vec<u8> {
     to_vec(meta)

@@ -101,8 +101,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             return false;
         }
         let (low, high) = entries.equal_range(new.as_slice());
-        // Places count the old entry too. Strictly inside, the separators are none of this move's business.
-        if low == 0 || low > last || (high > low && (high - low > 1 || low != at)) {
+        // Places count the old entry too. Strictly inside, no separator changes, and no other leaf has these words.
+        if low == 0 || high > last || (high > low && (high - low > 1 || low != at)) {
             return false;
         }
         assert!(new.as_slice().len() == self.columns, "an entry has one word per column");

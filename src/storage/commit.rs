@@ -1,0 +1,74 @@
+//! The one write batch of a drained batch: delta, rejects, metadata and the applied sequence, or nothing.
+//!
+//! Knows: what makes a commit whole. Must not know: how the plan came about.
+
+use rocksdb::WriteBatch;
+
+use crate::state::{Applied, TreeId};
+use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, RejectRecord};
+use crate::storage::keys;
+use crate::storage::store::{StorageError, Store};
+use crate::types::Sequence;
+
+/// Rejects kept per shard. Older ones go away; their count stays.
+pub const REJECTS_KEPT: u64 = 100_000;
+
+/// Everything a batch leaves on disk.
+#[derive(Debug, Default)]
+pub struct Commit {
+    pub applied: Applied,
+    /// The encoded delta; see [`codec::DeltaEncoder`].
+    pub delta: Vec<u8>,
+    pub rejects: Vec<RejectRecord>,
+    /// New metadata of entries, by tree and member; `None` where it went away.
+    pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
+    /// Trees whose metadata goes away as a whole.
+    pub dropped_trees: Vec<TreeId>,
+    /// Jobs rejected since the shard was created, these included.
+    pub jobs_rejected: u64,
+    /// Below this sequence, rejects are no longer kept.
+    pub rejects_kept_from: Option<Sequence>,
+}
+
+impl Store {
+    /// Writes a batch, whole or not at all. With `sync`, it survives a power failure once this returns.
+    ///
+    /// # Errors
+    /// When the disk refuses. Whether the batch will be there after the store is opened again is then unknown, and
+    /// nothing more may be written until it is.
+    pub fn commit(&self, commit: &Commit, sync: bool) -> Result<(), StorageError> {
+        let log = self.log();
+        let mut batch = WriteBatch::default();
+        batch.put_cf(log, keys::delta(commit.applied.sequence), &commit.delta);
+        for reject in &commit.rejects {
+            batch.put_cf(log, keys::reject(reject.sequence, reject.index), codec::encode_reject(reject));
+        }
+        for tree in &commit.dropped_trees {
+            let prefix = keys::of_tree(keys::METADATA, *tree);
+            batch.delete_range_cf(log, prefix.to_vec(), keys::after(&prefix));
+        }
+        for (tree, member, record) in &commit.metadata {
+            let key = keys::metadata(*tree, member);
+            match record {
+                Some(record) => batch.put_cf(log, key, codec::encode_metadata(record)),
+                None => batch.delete_cf(log, key),
+            }
+        }
+        if let Some(below) = commit.rejects_kept_from {
+            self.drop_rejects_below(&mut batch, below);
+        }
+        let meta = Meta {
+            format_version: FORMAT_VERSION,
+            shard: self.shard().0,
+            shards: self.shards(),
+            applied_sequence: commit.applied.sequence.0,
+            message_timestamp_micros: commit.applied.timestamp.as_micros(),
+            message_hash: commit.applied.hash,
+            jobs_rejected: commit.jobs_rejected,
+            stream: String::new(),
+        };
+        // In the same write batch as its effects: a crash keeps both or neither.
+        batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));
+        self.write(batch, sync)
+    }
+}
