@@ -59,7 +59,9 @@ impl Loose<'_> {
             // JSON's -0 reaches us as the float of that name.
             Self::Float(zero) if *zero == 0.0 && zero.is_sign_negative() => Ok(0),
             Self::Unsigned(_) => Err("it is outside the signed 64-bit range"),
-            Self::Float(_) => Err("it is not an exact 64-bit integer: no fractions, no exponents, no rounding"),
+            Self::Float(_) => {
+                Err("it is not an exact 64-bit integer: no fractions, no exponents, no rounding")
+            }
             Self::Text(text) => parse_integer(text),
             Self::Null | Self::Bool | Self::Array(_) | Self::Object(_) => {
                 Err("it is neither an integer nor a decimal string")
@@ -115,7 +117,7 @@ pub fn parse_score(text: &str) -> Result<Score, &'static str> {
     Score::new(keys).map_err(|_| "a score has 1 to 8 keys")
 }
 
-impl<'de> Deserialize<'de> for Loose<'de> {
+impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(LooseVisitor)
     }

@@ -9,7 +9,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::Value;
 
 use crate::job::{
-    Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode, Targets,
+    Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode,
+    Targets,
 };
 use crate::queue::loose::Loose;
 use crate::types::{BoardName, MemberId, Score, Timestamp};
@@ -153,10 +154,8 @@ fn scored_targets(
             if boards.iter().any(|(known, _)| *known == name) {
                 return Err(malformed(format!("scores names {name} twice")));
             }
-            let score = read_score(&score).map_err(|reject| Reject {
-                detail: format!("{name}: {}", reject.detail),
-                ..reject
-            })?;
+            let score = read_score(&score)
+                .map_err(|reject| Reject { detail: format!("{name}: {}", reject.detail), ..reject })?;
             boards.push((name, Some(score)));
         }
         return Ok(Targets::Boards(boards));
@@ -232,7 +231,8 @@ fn read_meta(value: Option<Value>) -> Result<Option<Metadata>, Reject> {
     }
     let text = value.to_string();
     if text.len() > MAX_METADATA_BYTES {
-        let detail = format!("meta has {} bytes as compact JSON; {MAX_METADATA_BYTES} are the most", text.len());
+        let detail =
+            format!("meta has {} bytes as compact JSON; {MAX_METADATA_BYTES} are the most", text.len());
         return Err(Reject::new(RejectCode::TooLarge, detail));
     }
     Ok(Some(Metadata(text.into())))
@@ -331,7 +331,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 struct JobsVisitor;
 
 impl<'de> Visitor<'de> for JobsVisitor {
-    visit_scalars!(Jobs, Jobs(Err(malformed("one job, a JSON object, or an array of 1 to 1000 is expected"))));
+    visit_scalars!(
+        Jobs,
+        Jobs(Err(malformed("one job, a JSON object, or an array of 1 to 1000 is expected")))
+    );
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Jobs, A::Error> {
         let mut names = BoardNames::default();
@@ -345,7 +348,11 @@ impl<'de> Visitor<'de> for JobsVisitor {
             let job = fields.ok_or_else(not_an_object);
             jobs.push(job.and_then(|fields: Fields<'_>| fields.into_job(&mut names, None)));
         }
-        Ok(Jobs(if jobs.is_empty() { Err(malformed("an array of jobs holds at least one")) } else { Ok(jobs) }))
+        Ok(Jobs(if jobs.is_empty() {
+            Err(malformed("an array of jobs holds at least one"))
+        } else {
+            Ok(jobs)
+        }))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jobs, A::Error> {
