@@ -38,7 +38,11 @@ impl Standing {
 
 /// `100 × worse / total`. Counts are below 2^53, where floats are exact.
 #[must_use]
-#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "members are counted by 38 bits at most")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "members are counted by 38 bits at most"
+)]
 pub fn percentile(worse: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { 100.0 * worse as f64 / total as f64 }
 }

@@ -113,7 +113,9 @@ impl Part<'_> {
     #[must_use]
     pub fn standing(&self, score: &[u64]) -> ShardStanding {
         let shard = self.shard.id;
-        let Some((_, window)) = self.window else { return ShardStanding { shard, better: 0, tied: 0, total: 0 } };
+        let Some((_, window)) = self.window else {
+            return ShardStanding { shard, better: 0, tied: 0, total: 0 };
+        };
         let better = window.tree.count_below(score);
         let tied = window.tree.count_through(score) - better;
         ShardStanding { shard, better, tied, total: window.total() }

@@ -59,7 +59,8 @@ pub fn edges_over(board: &BoardView<'_>, buckets: u32) -> Vec<i64> {
     let Some((least, greatest)) = extremes(board) else { return Vec::new() };
     // As 128 bits, because the span of 64-bit scores does not fit 64.
     let (least, greatest) = (i128::from(least), i128::from(greatest));
-    let width = (greatest - least + 1).div_ceil(i128::from(buckets.max(1)));
+    let buckets = i128::from(buckets.max(1));
+    let width = (greatest - least + buckets) / buckets;
     let mut edges = Vec::new();
     let mut edge = least;
     while edge <= greatest {

@@ -56,10 +56,13 @@ impl PageCursor {
             return None;
         }
         let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16)?.try_into().ok()).collect::<Option<_>>()?;
-        let bytes: Vec<u8> = digits.chunks_exact(2).filter_map(|pair| match pair {
-            [high, low] => Some(high << 4 | low),
-            _ => None,
-        }).collect();
+        let bytes: Vec<u8> = digits
+            .chunks_exact(2)
+            .filter_map(|pair| match pair {
+                [high, low] => Some(high << 4 | low),
+                _ => None,
+            })
+            .collect();
         let (direction, rest) = bytes.split_first()?;
         let from = match direction {
             1 => End::Top,
@@ -68,7 +71,8 @@ impl PageCursor {
         };
         let (hash, rest) = rest.split_first_chunk::<4>()?;
         let (words, member) = rest.split_at_checked(8 * columns)?;
-        if u32::from_be_bytes(*hash) != fnv1a_32(board.as_bytes()) || member.is_empty() || columns > MAX_WORDS {
+        if u32::from_be_bytes(*hash) != fnv1a_32(board.as_bytes()) || member.is_empty() || columns > MAX_WORDS
+        {
             return None;
         }
         let mut sort_words = Words::new();

@@ -41,7 +41,8 @@ pub fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Lookup {
         }
         previous = Some(found);
         let position = member::ahead(board, found) + 1;
-        let listed = board.parts().get(found.part).and_then(|part| Listed::new(part, found, better, position));
+        let listed =
+            board.parts().get(found.part).and_then(|part| Listed::new(part, found, better, position));
         entries.extend(listed.map(|listed| (listed, group_rank)));
     }
     Lookup { entries, not_found }

@@ -10,12 +10,8 @@ use crate::types::{MemberId, shard_of};
 pub fn member(board: &BoardView<'_>, member: &MemberId) -> Option<Entry> {
     let found = find(board, member)?;
     let standing = standing(board, &found);
-    let listed = Listed::new(
-        board.parts().get(found.part)?,
-        &found,
-        standing.better,
-        ahead(board, &found) + 1,
-    )?;
+    let listed =
+        Listed::new(board.parts().get(found.part)?, &found, standing.better, ahead(board, &found) + 1)?;
     Some(Entry { listed, standing })
 }
 

@@ -46,6 +46,6 @@ pub use on_boards::{OnBoards, on_boards};
 pub use outcome::{EntryChange, Previous, complete};
 pub use position::from_position;
 pub use rank::{Probe, probe};
-pub use read::{Answer, read, read_with_metadata};
+pub use read::{Answer, read, read_with_metadata, with_metadata};
 pub use score_at::{Mark, score_at};
 pub use top::{Start, top};

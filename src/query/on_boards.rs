@@ -52,9 +52,9 @@ pub fn on_boards(
     } else if let Some(home) = view.shards.get(node.home_of(id).index())
         && let Some(handle) = home.members.get(id.as_bytes())
     {
-        let listing = home.boards().filter(|(_, board)| {
-            home.tree(board.all).is_some_and(|window| window.tree.contains(handle))
-        });
+        let listing = home
+            .boards()
+            .filter(|(_, board)| home.tree(board.all).is_some_and(|window| window.tree.contains(handle)));
         entries = listing.filter_map(|(name, _)| Some((name.clone(), entry(name)?))).take(limit).collect();
     }
     let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());

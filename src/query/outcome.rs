@@ -47,13 +47,15 @@ pub fn complete(
     let name = outcome.board.as_str();
     let known = registry.get(name);
     let board = known.map(|known| BoardView::new(view, name, &known));
-    let place = |place: &Place| Summed::over(board.as_ref(), home, member, place, outcome.definition.columns());
+    let place =
+        |place: &Place| Summed::over(board.as_ref(), home, member, place, outcome.definition.columns());
     let tree = board.as_ref().and_then(|board| board.parts().get(home.index())?.window).map(|(tree, _)| tree);
     let after = outcome.after.as_ref().map(|after| (after, place(after)));
     let before = outcome.before.as_ref().map(|before| (before, place(before)));
-    let as_of = view.shards.iter().map(|shard| {
-        (shard.id, if shard.id == home { sequence } else { shard.applied.sequence })
-    });
+    let as_of = view
+        .shards
+        .iter()
+        .map(|shard| (shard.id, if shard.id == home { sequence } else { shard.applied.sequence }));
     EntryChange {
         board: outcome.board.clone(),
         changed: outcome.changed,

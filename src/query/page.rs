@@ -13,9 +13,8 @@ pub fn number(board: &BoardView<'_>, run: &[Found<'_>], first: u64) -> Vec<Liste
     let mut previous: Option<&Found<'_>> = None;
     let mut entries = Vec::with_capacity(run.len());
     for (found, position) in run.iter().zip(first..) {
-        let same_score = |other: &Found<'_>| {
-            board.score_words(&other.key.words) == board.score_words(&found.key.words)
-        };
+        let same_score =
+            |other: &Found<'_>| board.score_words(&other.key.words) == board.score_words(&found.key.words);
         if previous.is_some_and(|previous| !same_score(previous)) {
             better = position - 1;
         }

@@ -6,6 +6,7 @@ use crate::board::Definition;
 use crate::query::board_view::BoardView;
 use crate::query::metadata::{HoldsEntries, fill_metadata, settle_metadata};
 use crate::query::node::Node;
+use crate::query::on_boards::OnBoards;
 use crate::types::AsOf;
 use crate::writer::Registry;
 
@@ -37,6 +38,20 @@ pub fn read<A>(
     let board = BoardView::new(&view, name, &known);
     let body = ask(&board);
     Some(Answer { as_of: board.as_of(), total: board.total(), definition: known.definition, body })
+}
+
+/// Asks several boards, and reads metadata that belongs to the same moment. Blocks on the disk.
+pub fn with_metadata(node: &Node, ask: impl Fn() -> OnBoards) -> OnBoards {
+    let mut answer = ask();
+    for _ in 1..ATTEMPTS {
+        let as_of = answer.as_of.clone();
+        if fill_metadata(node, &as_of, &mut answer) {
+            return answer;
+        }
+        answer = ask();
+    }
+    settle_metadata(node, &mut answer);
+    answer
 }
 
 /// Asks a board, and reads metadata that belongs to the same moment. Blocks on the disk.
