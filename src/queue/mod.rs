@@ -3,4 +3,5 @@
 mod describe;
 
 pub mod local;
+pub mod loose;
 pub mod wire;
