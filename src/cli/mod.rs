@@ -42,6 +42,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Verify(args) => verify::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
-        Command::Import(args) => Ok(import::run(args)?),
+        Command::Import(args) => Ok(import::run(&args)?),
     }
 }
