@@ -26,3 +26,6 @@ pub use apply::apply;
 pub use registry::{Defined, DefineRefused, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
 pub use writer::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};
+
+#[cfg(test)]
+mod tests;
