@@ -32,10 +32,15 @@ pub fn list(name: &str, default: &str) -> Vec<String> {
     argument(name).unwrap_or_else(|| default.to_owned()).split(',').map(str::to_owned).collect()
 }
 
-/// A scratch folder on the disk that data would be on: `--dir`, or the target folder's.
+/// A scratch folder, removed at the end unless `--keep true`: in `--dir`, or where the system puts such.
 pub fn scratch() -> tempfile::TempDir {
     let base = argument("dir").map_or_else(std::env::temp_dir, PathBuf::from);
-    tempfile::tempdir_in(base).expect("a scratch folder")
+    let mut folder = tempfile::tempdir_in(base).expect("a scratch folder");
+    if argument("keep").is_some() {
+        folder.disable_cleanup(true);
+        eprintln!("  kept in {}", folder.path().display());
+    }
+    folder
 }
 
 /// `10000000` as `10M`.

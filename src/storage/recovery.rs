@@ -144,7 +144,7 @@ fn load_checkpoint(
         };
         let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
         load_extras(store, board.all, &mut tree, &members)?;
-        tree.for_each_known(|handle| members.refer(handle));
+        refer_to_known(&tree, &mut members);
         let definition = Arc::clone(&board.definition);
         boards.insert(
             board.name.clone(),
@@ -157,6 +157,15 @@ fn load_checkpoint(
     }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
     Ok(Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, rebuilt })
+}
+
+fn refer_to_known(tree: &WindowTree, members: &mut Members) {
+    let mut listed = Vec::with_capacity(usize::try_from(tree.total()).unwrap_or(0));
+    for_each_listed(&tree.tree, members, |handle| listed.push(handle));
+    let unlisted = tree.extras().map(|(handle, _)| handle).filter(|handle| !tree.tree.contains(*handle));
+    for handle in listed.into_iter().chain(unlisted) {
+        members.refer(handle);
+    }
 }
 
 fn restore(
@@ -218,9 +227,21 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, members: &Members) ->
     if tree.len() != board.entries {
         return Err(format!("its pages hold {} entries, not {}", tree.len(), board.entries));
     }
-    match tree.cursor_at(0).map(|(handle, _)| handle).find(|handle| !members.has_id(*handle)) {
-        Some(handle) => Err(format!("its pages name handle {}, which is nobody's", handle.0)),
-        None => Ok(tree),
+    let mut known = 0;
+    for_each_listed(&tree, members, |handle| known += u64::from(members.has_id(handle)));
+    if known < tree.len() {
+        return Err(format!("its pages name {} handles that are nobody's", tree.len() - known));
+    }
+    Ok(tree)
+}
+
+/// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where most of the
+/// shard's members are listed, since everything else that is kept by handle lies in that order.
+fn for_each_listed(tree: &Tree, members: &Members, mut each: impl FnMut(Handle)) {
+    if tree.len() * 4 >= u64::from(members.handle_space()) {
+        (0..members.handle_space()).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
+    } else {
+        tree.cursor_at(0).for_each(|(handle, _)| each(handle));
     }
 }
 
