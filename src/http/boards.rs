@@ -1,0 +1,153 @@
+//! Boards: define, look at, drop.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+
+use crate::board::Definition;
+use crate::http::api::Api;
+use crate::http::call::Call;
+use crate::http::definition;
+use crate::http::error::Problem;
+use crate::http::json::Object;
+use crate::http::lists::BATCH_MAX;
+use crate::http::params::Params;
+use crate::http::reply::Reply;
+use crate::http::views;
+use crate::http::writes::{check_live, publish_all};
+use crate::query::{BoardView, read};
+use crate::types::{AsOf, BoardName, Sequence, ShardId};
+use crate::writer::{Defined, Known, Payload};
+
+/// A definition's or a drop's size as a batch counts it: about what its record takes.
+const EVENT_BYTES: usize = 512;
+
+fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
+    object.text("board", name);
+    views::definition(object, definition);
+    let mut totals = object.object("totals");
+    totals.count(views::WINDOW, total);
+    totals.end();
+}
+
+pub async fn get(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let answer = call.ask(|_| ())?;
+    Ok(Reply::object(|object| {
+        write_board(object, call.board(), &answer.definition, answer.total);
+        views::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn list(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["limit", "cursor"]).await?;
+    let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
+    let limit = usize::try_from(params.bounded("limit", most, 1, most)?).unwrap_or(BATCH_MAX);
+    // The cursor is the name of the last board before.
+    let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(BoardName::new).transpose()?;
+    let view = call.api.node.view();
+    let mut boards = call.api.registry.all();
+    if let Some(cursor) = cursor {
+        boards.retain(|(name, _)| *name > cursor);
+    }
+    let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
+    boards.truncate(limit);
+    let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());
+    Ok(Reply::sized(boards.len() * 240 + 200, |object| {
+        object.array("boards", &boards, |out, (name, known)| {
+            let mut object = Object::begin(out);
+            let total = BoardView::new(&view, name.as_str(), known).total();
+            write_board(&mut object, name.as_str(), &known.definition, total);
+            object.end();
+        });
+        match next {
+            Some(name) => object.text("next_cursor", name.as_str()),
+            None => object.null("next_cursor"),
+        }
+        views::tail(object, &as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn put(call: Call) -> Result<Reply, Problem> {
+    Params::parse(call.query(), &["wait"])?;
+    let name = call.board_name()?;
+    let definition = definition::parse(&call.body)?;
+    let define = define(Arc::clone(&call.api), name.clone(), definition);
+    // On its own, so that a client that leaves does not leave the board defined on some shards only.
+    let (created, token) = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
+    let answer = read(&call.api.node, &call.api.registry, name.as_str(), |_| ());
+    let answer = answer.ok_or_else(Problem::unknown_board)?;
+    let reply = Reply::object(|object| {
+        write_board(object, name.as_str(), &answer.definition, answer.total);
+        if !token.0.is_empty() {
+            object.plain("token", &token);
+        }
+        views::tail(object, &answer.as_of, call.api.is_stale());
+    });
+    Ok(reply.with_status(if created { StatusCode::CREATED } else { StatusCode::OK }))
+}
+
+/// Decides a definition and brings it to every shard that lacks it.
+async fn define(api: Arc<Api>, name: BoardName, definition: Definition) -> Result<(bool, AsOf), Problem> {
+    let _in_order = api.boards.lock().await;
+    check_live(&api, api.node.shards.iter().map(|shard| shard.id))?;
+    let (created, known) = match api.registry.define(&name, definition)? {
+        Defined::Created(known) => (true, known),
+        Defined::Changed(known) | Defined::Same(known) => (false, known),
+    };
+    let lacking: Vec<ShardId> = api
+        .node
+        .shards
+        .iter()
+        .filter_map(|shard| {
+            let state = shard.state.read();
+            let there = state.board(name.as_str()).is_some_and(|board| {
+                board.incarnation == known.incarnation && board.definition == known.definition
+            });
+            (!there).then_some(shard.id)
+        })
+        .collect();
+    let Known { incarnation, definition } = known;
+    let payload =
+        || Payload::Define { board: name.clone(), incarnation, definition: Arc::clone(&definition) };
+    Ok((created, publish_to(&api, &lacking, payload).await?))
+}
+
+/// Publishes to each of the shards, and waits for all of them.
+async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload) -> Result<AsOf, Problem> {
+    let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
+    let publishings = handles.map(|shard| {
+        let publishing = shard.publisher.publish(payload(), EVENT_BYTES);
+        (shard.id, Box::pin(publishing) as _)
+    });
+    let outcomes = publish_all(publishings.collect()).await?;
+    let mut token: Vec<(ShardId, Sequence)> = Vec::with_capacity(shards.len());
+    for (id, outcome) in shards.iter().zip(outcomes) {
+        token.push((*id, outcome?.sequence));
+    }
+    Ok(AsOf(token))
+}
+
+pub async fn delete(call: Call) -> Result<Reply, Problem> {
+    Params::parse(call.query(), &["wait"])?;
+    let name = call.board().to_owned();
+    let token =
+        tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;
+    Ok(Reply::object(|object| {
+        object.text("board", call.board());
+        object.bool("dropped", true);
+        object.plain("token", &token);
+    }))
+}
+
+/// Drops a board everywhere. Should that fail halfway, the board is unknown already, and dropping it again goes on.
+async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
+    let _in_order = api.boards.lock().await;
+    let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
+    check_live(&api, shards.iter().copied())?;
+    let name = BoardName::new(&name).map_err(|_| Problem::unknown_board())?;
+    let incarnation = api.registry.begin_drop(name.as_str()).ok_or_else(Problem::unknown_board)?;
+    let token = publish_to(&api, &shards, || Payload::Drop { board: name.clone(), incarnation }).await?;
+    api.registry.finish_drop(name.as_str(), incarnation);
+    Ok(token)
+}

@@ -1,0 +1,187 @@
+//! A request on its way through a handler.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, RawPathParams};
+use axum::http::request::Parts;
+use hyper::body::Body as _;
+use metrics::Histogram;
+
+use crate::http::api::Api;
+use crate::http::error::Problem;
+use crate::http::params::Params;
+use crate::metrics::{HTTP_REQUEST_SECONDS, READ_SECONDS, READ_SHARDS};
+use crate::query::{
+    Answer, BoardView, HoldsEntries, fill_metadata, missing_metadata, read, read_with_metadata,
+};
+use crate::types::{AsOf, BoardName, MemberId};
+
+/// The longest body, in bytes.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// How much more of a body is read and thrown away, so that a client that writes before it reads sees the refusal.
+const BODY_BYTES_DRAINED: usize = 8 << 20;
+
+/// Metadata of so many entries is read at once: it is mostly in memory, and handing over to another thread costs more.
+pub const INLINE_DISK_READS: usize = 4;
+
+/// A route's metrics, registered once.
+#[derive(Clone)]
+pub struct RouteMetrics {
+    pub request_seconds: Histogram,
+    read_seconds: Histogram,
+    read_shards: Histogram,
+}
+
+impl RouteMetrics {
+    pub fn new(route: &'static str) -> Self {
+        Self {
+            request_seconds: metrics::histogram!(HTTP_REQUEST_SECONDS, "route" => route),
+            read_seconds: metrics::histogram!(READ_SECONDS, "route" => route),
+            read_shards: metrics::histogram!(READ_SHARDS, "route" => route),
+        }
+    }
+}
+
+/// A request, all of it read.
+pub struct Call {
+    pub api: Arc<Api>,
+    parts: Parts,
+    path: RawPathParams,
+    pub body: Vec<u8>,
+    metrics: RouteMetrics,
+}
+
+impl Call {
+    /// # Errors
+    /// When the path, decoded, is not UTF-8, or the body has more than [`BODY_BYTES_MAX`] bytes, or breaks off.
+    pub async fn new(
+        api: Arc<Api>,
+        request: axum::extract::Request,
+        metrics: RouteMetrics,
+    ) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let path = path.map_err(|_| Problem::path_not_utf8())?;
+        let body = if body.is_end_stream() { Vec::new() } else { read_body(body).await? };
+        Ok(Self { api, parts, path, body, metrics })
+    }
+
+    /// A segment of the path, by its name in the route.
+    pub fn segment(&self, name: &str) -> &str {
+        let found = self.path.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value).unwrap_or_default()
+    }
+
+    pub fn board(&self) -> &str {
+        self.segment("board")
+    }
+
+    /// # Errors
+    /// When the segment is no board's name.
+    pub fn board_name(&self) -> Result<BoardName, Problem> {
+        Ok(BoardName::new(self.board())?)
+    }
+
+    /// # Errors
+    /// When the segment is no member's id.
+    pub fn member(&self) -> Result<MemberId, Problem> {
+        Ok(MemberId::new(self.segment("member"))?)
+    }
+
+    pub fn query(&self) -> Option<&str> {
+        self.parts.uri.query()
+    }
+
+    /// The parameters of a read. Waits until what `after` names is applied.
+    ///
+    /// # Errors
+    /// When a parameter is not as it should be, or the wait is too long.
+    pub async fn read_params(&self, known: &[&str]) -> Result<Params<'_>, Problem> {
+        let params = Params::parse_read(self.query(), known)?;
+        if let Some((token, timeout)) = params.after()? {
+            self.wait_until(&token, timeout).await?;
+        }
+        Ok(params)
+    }
+
+    async fn wait_until(&self, token: &AsOf, timeout: Duration) -> Result<(), Problem> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        let shard = |id: &crate::types::ShardId| self.api.node.shards.get(id.index());
+        if token.0.iter().any(|(id, _)| shard(id).is_none()) {
+            return Err(Problem::unknown_shard());
+        }
+        for (id, sequence) in &token.0 {
+            let Some(shard) = shard(id) else { continue };
+            if *shard.applied.borrow() >= *sequence {
+                continue;
+            }
+            let mut applied = shard.applied.clone();
+            let waited = tokio::time::timeout_at(deadline, applied.wait_for(|now| now >= sequence)).await;
+            if !matches!(waited, Ok(Ok(_))) {
+                return Err(Problem::not_yet_applied());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks a board for what needs no disk: counts.
+    ///
+    /// # Errors
+    /// When there is no such board.
+    pub fn ask<A>(&self, ask: impl FnOnce(&BoardView<'_>) -> A) -> Result<Answer<A>, Problem> {
+        let started = Instant::now();
+        let answer = read(&self.api.node, &self.api.registry, self.board(), ask);
+        self.asked(started);
+        answer.ok_or_else(Problem::unknown_board)
+    }
+
+    /// Asks a board for entries, with their metadata.
+    ///
+    /// # Errors
+    /// When there is no such board.
+    pub async fn ask_entries<A: HoldsEntries + Send + 'static>(
+        &self,
+        ask: impl Fn(&BoardView<'_>) -> A + Send + 'static,
+    ) -> Result<Answer<A>, Problem> {
+        let started = Instant::now();
+        let first = read(&self.api.node, &self.api.registry, self.board(), &ask);
+        let mut answer = first.ok_or_else(Problem::unknown_board)?;
+        let missing = missing_metadata(&mut answer.body);
+        let filled = missing == 0
+            || (missing <= INLINE_DISK_READS
+                && fill_metadata(&self.api.node, &answer.as_of, &mut answer.body));
+        if !filled {
+            // The disk blocks: off the threads that serve everyone else.
+            let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
+            let read = move || read_with_metadata(&api.node, &api.registry, &board, ask);
+            let again = tokio::task::spawn_blocking(read).await.map_err(|_| Problem::internal())?;
+            answer = again.ok_or_else(Problem::unknown_board)?;
+        }
+        self.asked(started);
+        Ok(answer)
+    }
+
+    pub fn asked(&self, started: Instant) {
+        self.metrics.read_seconds.record(started.elapsed());
+        self.metrics.read_shards.record(f64::from(self.api.node.shard_count()));
+    }
+}
+
+async fn read_body(mut body: Body) -> Result<Vec<u8>, Problem> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut bytes = Vec::with_capacity(announced.min(BODY_BYTES_MAX));
+    let mut seen: usize = 0;
+    while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let Ok(data) = frame.map_err(|_| Problem::body_broken())?.into_data() else { continue };
+        seen += data.len();
+        if seen <= BODY_BYTES_MAX {
+            bytes.extend_from_slice(&data);
+        } else if announced.max(seen) > BODY_BYTES_MAX + BODY_BYTES_DRAINED {
+            break;
+        }
+    }
+    if seen > BODY_BYTES_MAX { Err(Problem::body_too_large()) } else { Ok(bytes) }
+}

@@ -1,0 +1,206 @@
+//! A board's definition from JSON (API section 2). What is not there yet is refused by name.
+
+use serde_json::{Map, Value};
+
+use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::http::error::Problem;
+use crate::http::views::{WINDOW, order_name, policy_name, ties_name};
+use crate::queue::loose::parse_integer;
+
+const FIELDS: [&str; 8] =
+    ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];
+const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
+
+/// Reads a definition. No body at all is the default one.
+///
+/// # Errors
+/// What is wrong with it, or not supported yet.
+pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Definition::default());
+    }
+    let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(&error))?;
+    let fields = value.as_object().ok_or_else(|| invalid("a board's definition is a JSON object"))?;
+    only(fields, &FIELDS, "a board")?;
+    let mut definition = Definition::default();
+    if let Some(keys) = given(fields, "keys") {
+        let keys = keys.as_array().ok_or_else(|| invalid("keys is an array"))?;
+        definition.keys = keys.iter().map(key).collect::<Result<_, _>>()?;
+    }
+    if let Some(policy) = given(fields, "policy") {
+        let all = [Policy::Set, Policy::Best, Policy::Incr];
+        definition.policy = named(policy, all, policy_name, "policy is set, best or incr")?;
+    }
+    if let Some(ties) = given(fields, "ties") {
+        let all = [Ties::First, Ties::Last, Ties::Member];
+        definition.ties = named(ties, all, ties_name, "ties is first, last or member")?;
+    }
+    if let Some(windows) = given(fields, "windows") {
+        check_windows(windows)?;
+    }
+    if let Some(offset) = given(fields, "utc_offset") {
+        let minutes = offset.as_str().and_then(offset_minutes);
+        definition.utc_offset_minutes =
+            minutes.ok_or_else(|| invalid("utc_offset is a string like +09:00, -18:00 to +18:00"))?;
+    }
+    if let Some(keep) = given(fields, "keep") {
+        let keep = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
+        definition.keep = keep.ok_or_else(|| invalid("keep is a whole number from 0 to 1000"))?;
+    }
+    if given(fields, "entry_ttl").is_some() {
+        return Err(Problem::unsupported("entry_ttl is not supported yet; leave it out, or null"));
+    }
+    if given(fields, "capacity").is_some() {
+        return Err(Problem::unsupported("capacity is not supported yet; leave it out, or null"));
+    }
+    definition.validate()?;
+    Ok(definition)
+}
+
+fn invalid(detail: &'static str) -> Problem {
+    Problem::invalid_definition(detail)
+}
+
+/// A field that is there, and not null.
+fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    fields.get(name).filter(|value| !value.is_null())
+}
+
+fn only(fields: &Map<String, Value>, known: &[&str], what: &str) -> Result<(), Problem> {
+    match fields.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(stray) => {
+            let cut: String = stray.chars().take(40).collect();
+            let known = known.join(", ");
+            Err(Problem::invalid_definition(format!("{what} has no field {cut:?}, only {known}")))
+        }
+    }
+}
+
+fn named<T: Copy, const N: usize>(
+    value: &Value,
+    all: [T; N],
+    name: impl Fn(T) -> &'static str,
+    detail: &'static str,
+) -> Result<T, Problem> {
+    let text = value.as_str();
+    all.into_iter().find(|one| text == Some(name(*one))).ok_or_else(|| invalid(detail))
+}
+
+fn key(value: &Value) -> Result<Key, Problem> {
+    let fields = value.as_object().ok_or_else(|| invalid("a key is a JSON object"))?;
+    only(fields, &KEY_FIELDS, "a key")?;
+    let name = given(fields, "name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| invalid("a key has a name, a string"))?;
+    let mut key = Key { name: name.to_owned(), ..Key::score() };
+    if let Some(order) = given(fields, "order") {
+        let all = [Order::Ascending, Order::Descending];
+        key.order = named(order, all, order_name, "a key's order is asc or desc")?;
+    }
+    if let Some(min) = given(fields, "min") {
+        key.min = bound(min)?;
+    }
+    if let Some(max) = given(fields, "max") {
+        key.max = bound(max)?;
+    }
+    Ok(key)
+}
+
+fn bound(value: &Value) -> Result<i64, Problem> {
+    let integer = match value {
+        Value::String(text) => parse_integer(text).ok(),
+        other => other.as_i64(),
+    };
+    integer.ok_or_else(|| invalid("a key's min and max are signed 64-bit integers, or their decimal strings"))
+}
+
+fn check_windows(value: &Value) -> Result<(), Problem> {
+    let named = || invalid("windows is an array of one or more of all, day, week and month, each once");
+    let windows = value.as_array().ok_or_else(named)?;
+    let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(named)?;
+    let known = names.iter().all(|name| [WINDOW, "day", "week", "month"].contains(name));
+    let repeated =
+        names.iter().enumerate().any(|(index, name)| names.iter().take(index).any(|other| other == name));
+    if names.is_empty() || !known || repeated {
+        return Err(named());
+    }
+    if names != [WINDOW] {
+        let detail = "only the window all is there yet; day, week and month are not supported";
+        return Err(Problem::unsupported(detail));
+    }
+    Ok(())
+}
+
+/// `+09:00`, `-03:30`, `Z` in minutes.
+fn offset_minutes(text: &str) -> Option<i16> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let two_digits = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !two_digits(hours) || !two_digits(minutes) {
+        return None;
+    }
+    let (hours, minutes): (i16, i16) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let total = hours * 60 + minutes;
+    (minutes < 60 && total <= 18 * 60).then_some(sign * total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_reads_as_it_is_written() {
+        let text = br#"{"keys":[{"name":"points","order":"desc","min":0,"max":"9223372036854775806"},
+            {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["all"],
+            "utc_offset":"-03:30","keep":3,"entry_ttl":null,"capacity":null}"#;
+        let definition = parse(text).expect("all of it is supported");
+        assert_eq!(definition.utc_offset_minutes, -210);
+        assert_eq!(definition.keys.iter().map(|key| key.max).collect::<Vec<_>>(), [i64::MAX - 1, i64::MAX]);
+        let mut out = Vec::new();
+        let mut object = crate::http::json::Object::begin(&mut out);
+        crate::http::views::definition(&mut object, &definition);
+        object.end();
+        assert_eq!(parse(&out).expect("what we write, we read"), definition);
+        assert_eq!(parse(b" ").expect("no body"), Definition::default());
+    }
+
+    #[test]
+    fn what_is_wrong_or_not_there_yet_is_refused_by_name() {
+        for (text, code) in [
+            ("", "ok"),
+            ("{", "malformed"),
+            ("[]", "invalid_definition"),
+            (r#"{"key":[]}"#, "invalid_definition"),
+            (r#"{"keys":[]}"#, "invalid_definition"),
+            (r#"{"keys":[{"order":"asc"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a"},{"name":"a"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","min":1.5}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","order":"up"}]}"#, "invalid_definition"),
+            (r#"{"policy":"worst"}"#, "invalid_definition"),
+            (r#"{"ties":1}"#, "invalid_definition"),
+            (r#"{"windows":[]}"#, "invalid_definition"),
+            (r#"{"windows":["year"]}"#, "invalid_definition"),
+            (r#"{"windows":["all","all"]}"#, "invalid_definition"),
+            (r#"{"windows":["all","day"]}"#, "unsupported"),
+            (r#"{"windows":["day"]}"#, "unsupported"),
+            (r#"{"utc_offset":"+19:00"}"#, "invalid_definition"),
+            (r#"{"utc_offset":"+9:00"}"#, "invalid_definition"),
+            (r#"{"utc_offset":"é9:00"}"#, "invalid_definition"),
+            (r#"{"keep":-1}"#, "invalid_definition"),
+            (r#"{"keep":1001}"#, "invalid_definition"),
+            (r#"{"entry_ttl":"30d"}"#, "unsupported"),
+            (r#"{"capacity":10}"#, "unsupported"),
+        ] {
+            let found = parse(text.as_bytes()).map_or_else(|problem| problem.code(), |_| "ok");
+            assert_eq!(found, code, "{text}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Whatever goes wrong, as a status and an RFC 9457 problem with a stable code.
+//!
+//! Knows: which status a failure has. The only place that does.
+
+use std::borrow::Cow;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+use crate::board::InvalidDefinition;
+use crate::http::json::Object;
+use crate::http::reply::{PROBLEM_JSON, body_response};
+use crate::job::{Reject, RejectCode};
+use crate::queue::local::NotPublished;
+use crate::types::Malformed;
+use crate::writer::DefineRefused;
+
+/// An error on its way to the client.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: Cow<'static, str>,
+    /// Seconds after which another try makes sense.
+    retry_after: Option<u32>,
+    /// Further members, written already: `"errors":[...]`.
+    more: Option<Vec<u8>>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, code, detail: detail.into(), retry_after: None, more: None }
+    }
+
+    fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// Adds members to the problem, written as JSON without the braces.
+    pub fn with(self, members: Vec<u8>) -> Self {
+        Self { more: Some(members), ..self }
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    pub fn unknown_route() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_route",
+            "there is nothing at this path; see the README for the API",
+        )
+    }
+
+    pub fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take this method")
+    }
+
+    pub fn unknown_board() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_board", "there is no board of this name")
+    }
+
+    pub fn unknown_member() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_member", "the member has no entry on this board")
+    }
+
+    pub fn unknown_position() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_position", "the board has fewer entries than that")
+    }
+
+    pub fn path_not_utf8() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed", "the path, percent-decoded, is not UTF-8")
+    }
+
+    /// A query parameter, or a member of a body that is no job, is not what it should be.
+    pub fn bad_parameter(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_parameter", detail)
+    }
+
+    pub fn bad_cursor() -> Self {
+        let detail = "the cursor is not one that this board gave for this direction";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
+    }
+
+    pub fn bad_score(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_score", detail)
+    }
+
+    pub fn unsupported_window() -> Self {
+        let detail = "only the window all is there yet; day, week and month are not supported";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported_window", detail)
+    }
+
+    pub fn unsupported(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", detail)
+    }
+
+    pub fn invalid_definition(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_definition", detail)
+    }
+
+    /// More items than a page or batch may have.
+    pub fn over_limit(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", detail)
+    }
+
+    pub fn body_too_large() -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "a body has 1 MiB at most")
+    }
+
+    pub fn body_broken() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed", "the body ended early")
+    }
+
+    pub fn not_json(error: &serde_json::Error) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {error}"))
+    }
+
+    pub fn overloaded() -> Self {
+        let detail = "too many requests are in work; try again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(1)
+    }
+
+    pub fn shard_unavailable(detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
+    }
+
+    /// A write was published, and nobody said in time what came of it.
+    pub fn unanswered() -> Self {
+        let detail =
+            "the write was not committed in time, and may still be; a versioned job may safely be sent again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "commit_unknown", detail).retry_after(1)
+    }
+
+    pub fn not_ready() -> Self {
+        let detail = "a shard is not live, or too far behind its queue";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
+    }
+
+    pub fn not_yet_applied() -> Self {
+        let detail = "the writes that the token names were not applied in time";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "not_yet_applied", detail)
+    }
+
+    pub fn unknown_shard() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "unknown_shard",
+            "the token names a shard that is not here",
+        )
+    }
+
+    /// A failure of ours, for which the client can do nothing.
+    pub fn internal() -> Self {
+        let detail = "the request failed within the service; its log says more";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// A job that cannot be, whatever the state: the request is refused and nothing is applied.
+    pub fn invalid_job(reject: Reject) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, reject.code.name(), reject.detail)
+    }
+
+    /// A job that the current state refuses.
+    pub fn rejected_job(reject: &Reject) -> Self {
+        Self::new(StatusCode::CONFLICT, reject.code.name(), reject.detail.clone())
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(why: Malformed) -> Self {
+        let code = match why {
+            Malformed::Member => RejectCode::BadMember,
+            Malformed::Score => RejectCode::BadScore,
+            Malformed::Board | Malformed::Time | Malformed::Token => RejectCode::Malformed,
+        };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code.name(), why.to_string())
+    }
+}
+
+impl From<InvalidDefinition> for Problem {
+    fn from(why: InvalidDefinition) -> Self {
+        Self::invalid_definition(why.to_string())
+    }
+}
+
+impl From<DefineRefused> for Problem {
+    fn from(why: DefineRefused) -> Self {
+        let (status, code) = match why {
+            DefineRefused::Conflict => (StatusCode::CONFLICT, "board_differs"),
+            DefineRefused::BeingDropped => (StatusCode::CONFLICT, "being_dropped"),
+            DefineRefused::TooMany => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards"),
+        };
+        Self::new(status, code, why.to_string())
+    }
+}
+
+impl From<NotPublished> for Problem {
+    fn from(why: NotPublished) -> Self {
+        let code = match why {
+            NotPublished::Overloaded => "overloaded",
+            NotPublished::Unavailable(_) => "shard_unavailable",
+            NotPublished::CommitFailed(_) => "commit_failed",
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, why.to_string()).retry_after(1)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = Vec::with_capacity(256);
+        let mut problem = Object::begin(&mut body);
+        problem.text("type", &format!("urn:ranktree:problem:{}", self.code));
+        problem.text("title", self.status.canonical_reason().unwrap_or("Error"));
+        problem.count("status", u64::from(self.status.as_u16()));
+        problem.text("code", self.code);
+        problem.text("detail", &self.detail);
+        problem.end();
+        if let Some(more) = self.more.filter(|more| !more.is_empty()) {
+            body.pop();
+            body.push(b',');
+            body.extend(more);
+            body.push(b'}');
+        }
+        let mut response = body_response(self.status, PROBLEM_JSON, body);
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(axum::http::header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}

@@ -1,0 +1,76 @@
+//! `POST /v1/jobs`: one job or many, any members.
+
+use crate::http::call::Call;
+use crate::http::error::Problem;
+use crate::http::json::{self, Object};
+use crate::http::params::Params;
+use crate::http::reply::Reply;
+use crate::http::writes::{JobResult, write, write_result};
+use crate::job::Reject;
+use crate::queue::wire;
+use crate::types::AsOf;
+
+/// Without a queue in between, every write waits for its commit, whether asked to or not.
+pub fn check_wait(params: &Params<'_>) -> Result<(), Problem> {
+    match params.get("wait") {
+        None | Some("applied") => Ok(()),
+        Some(_) => Err(Problem::bad_parameter("wait is applied")),
+    }
+}
+
+pub async fn post(call: Call) -> Result<Reply, Problem> {
+    check_wait(&Params::parse(call.query(), &["wait"])?)?;
+    // No JSON at all is one invalid job.
+    let decoded = wire::decode(&call.body).map_err(|reject| invalid(&[(0, reject)]))?;
+    let mut jobs = Vec::with_capacity(decoded.len());
+    let mut rejects = Vec::new();
+    for (index, job) in decoded.into_iter().enumerate() {
+        match job {
+            Ok(job) => jobs.push(job),
+            Err(reject) => rejects.push((index, reject)),
+        }
+    }
+    if !rejects.is_empty() {
+        return Err(invalid(&rejects));
+    }
+    let written = write(&call.api, jobs).await?;
+    let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
+    let failed = written.results.iter().find_map(|result| match result {
+        JobResult::Failed(why) => Some(why.clone()),
+        JobResult::Applied(_) | JobResult::Rejected(_) => None,
+    });
+    match failed {
+        None => Ok(Reply::sized(written.results.len() * 420, members)),
+        Some(why) => {
+            // Some of the jobs may have been applied: say which.
+            let mut bytes = Vec::new();
+            let mut object = Object::begin(&mut bytes);
+            members(&mut object);
+            let inside = bytes.get(1..).unwrap_or_default().to_vec();
+            Err(Problem::from(why).with(inside))
+        }
+    }
+}
+
+fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
+    object.plain("token", token);
+    object.array("results", results, |out, result| {
+        let mut object = Object::begin(out);
+        write_result(&mut object, result);
+        object.end();
+    });
+}
+
+/// The request as a whole is refused, and nothing is applied.
+fn invalid(rejects: &[(usize, Reject)]) -> Problem {
+    let mut errors = b"\"errors\":".to_vec();
+    json::array(&mut errors, rejects, |out, (index, reject)| {
+        let mut object = Object::begin(out);
+        object.count("index", u64::try_from(*index).unwrap_or(0));
+        object.text("code", reject.code.name());
+        object.text("detail", &reject.detail);
+        object.end();
+    });
+    let first = rejects.first().map(|(_, reject)| reject.clone());
+    first.map_or_else(Problem::internal, Problem::invalid_job).with(errors)
+}

@@ -1,0 +1,68 @@
+//! A board's entries in order: from an end, from a cursor, from a position.
+
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use crate::http::call::Call;
+use crate::http::error::Problem;
+use crate::http::params::number;
+use crate::http::reply::Reply;
+use crate::http::views;
+use crate::query::{self, Answer, End, Page, PageCursor, Start};
+
+/// The most entries of a page, and items of a batch.
+pub const BATCH_MAX: usize = 1_000;
+const PAGE_MAX: u64 = 1_000;
+/// Entries of a page when the request does not say.
+const PAGE: u64 = 10;
+
+/// Reads a body of a shape of its own.
+pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> {
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        Category::Data => Problem::bad_parameter(format!("the body is not as it should be: {error}")),
+        Category::Syntax | Category::Eof | Category::Io => Problem::not_json(&error),
+    })
+}
+
+pub async fn top(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["limit", "cursor", "from"]).await?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let from = match params.get("from") {
+        None => None,
+        Some("top") => Some(End::Top),
+        Some("bottom") => Some(End::Bottom),
+        Some(_) => return Err(Problem::bad_parameter("from is top or bottom")),
+    };
+    let start = match params.get("cursor").filter(|text| !text.is_empty()) {
+        None => Start::End(from.unwrap_or(End::Top)),
+        Some(text) => {
+            let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
+            let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
+            let cursor = cursor.filter(|cursor| from.is_none_or(|from| from == cursor.from));
+            Start::Behind(cursor.ok_or_else(Problem::bad_cursor)?)
+        }
+    };
+    let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
+    let answer = call.ask_entries(move |board| query::top(board, &start, limit)).await?;
+    Ok(page(&call, &answer))
+}
+
+pub async fn positions(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["limit"]).await?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
+    let position =
+        position.ok_or_else(|| Problem::bad_parameter("a position is a whole number from 1 on"))?;
+    let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
+    let answer = call.ask_entries(move |board| query::from_position(board, position, limit)).await?;
+    Ok(page(&call, &answer))
+}
+
+fn page(call: &Call, answer: &Answer<Page>) -> Reply {
+    Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
+        views::head(object, call.board(), answer);
+        views::entries(object, &answer.body.entries);
+        views::next_cursor(object, call.board(), answer.body.next.as_ref());
+        views::tail(object, &answer.as_of, call.api.is_stale());
+    })
+}

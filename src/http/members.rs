@@ -1,0 +1,182 @@
+//! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
+
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use crate::http::call::{Call, INLINE_DISK_READS};
+use crate::http::error::Problem;
+use crate::http::jobs::check_wait;
+use crate::http::json::{self, Object};
+use crate::http::lists::BATCH_MAX;
+use crate::http::params::{Params, number};
+use crate::http::reply::Reply;
+use crate::http::views;
+use crate::http::writes::{JobResult, write, write_result};
+use crate::job::{Job, Op, Targets};
+use crate::query::{self, Around};
+use crate::queue::loose::Loose;
+use crate::queue::wire;
+use crate::types::{BoardName, MemberId};
+
+/// The most neighbours on a side.
+const NEIGHBOURS_MAX: u64 = 500;
+/// Neighbours on a side when the request does not say.
+const NEIGHBOURS: u64 = 4;
+
+pub async fn get(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let member = call.member()?;
+    let answer = call.ask_entries(move |board| query::member(board, &member)).await?;
+    let entry = answer.body.ok_or_else(Problem::unknown_member)?;
+    Ok(Reply::object(|object| {
+        views::entry(object, call.board(), &entry, &answer.as_of);
+        if call.api.is_stale() {
+            object.bool("stale", true);
+        }
+    }))
+}
+
+pub async fn around(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["above", "below", "fill"]).await?;
+    let asked = Around {
+        above: params.bounded("above", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
+        below: params.bounded("below", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
+        fill: params.flag("fill")?,
+    };
+    let member = call.member()?;
+    let mut answer = call.ask_entries(move |board| query::around(board, &member, asked)).await?;
+    let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
+    Ok(Reply::sized(entries.len() * 160 + 200, |object| {
+        views::head(object, call.board(), &answer);
+        views::entries(object, &entries);
+        views::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LookupBody<'a> {
+    #[serde(borrow)]
+    members: Vec<Loose<'a>>,
+}
+
+pub async fn lookup(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let asked: LookupBody<'_> = super::lists::parse_body(&call.body)?;
+    if asked.members.len() > BATCH_MAX {
+        return Err(Problem::over_limit(format!("at most {BATCH_MAX} members at a time")));
+    }
+    let id = |value: &Loose<'_>| Ok(MemberId::new(value.text().unwrap_or_default())?);
+    let members: Vec<MemberId> = asked.members.iter().map(id).collect::<Result<_, Problem>>()?;
+    let named = members.clone();
+    let answer = call.ask_entries(move |board| query::lookup(board, &members)).await?;
+    Ok(Reply::sized(named.len() * 180 + 200, |object| {
+        views::head(object, call.board(), &answer);
+        object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
+            let mut object = Object::begin(out);
+            object.count("group_rank", *group_rank);
+            views::listed(&mut object, listed);
+            object.end();
+        });
+        let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
+        object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
+        views::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn put(call: Call) -> Result<Reply, Problem> {
+    check_wait(&Params::parse(call.query(), &["wait"])?)?;
+    let (board, member) = (call.board_name()?, call.member()?);
+    let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
+    one(&call, job).await
+}
+
+/// Removes one entry.
+pub async fn delete(call: Call) -> Result<Reply, Problem> {
+    let version = write_version(&call)?;
+    let (board, member) = (call.board_name()?, call.member()?);
+    if call.api.registry.get(board.as_str()).is_none() {
+        return Err(Problem::unknown_board());
+    }
+    let targets = Targets::Boards(vec![(board, None)]);
+    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }).await
+}
+
+/// Removes all of a member's entries.
+pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
+    let version = write_version(&call)?;
+    let (member, targets) = (call.member()?, Targets::EveryBoard);
+    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }).await
+}
+
+fn write_version(call: &Call) -> Result<Option<u64>, Problem> {
+    let params = Params::parse(call.query(), &["wait", "version"])?;
+    check_wait(&params)?;
+    let wrong = || Problem::bad_parameter("version is an unsigned 64-bit integer");
+    params.get("version").map(|text| number(text).ok_or_else(wrong)).transpose()
+}
+
+async fn one(call: &Call, job: Job) -> Result<Reply, Problem> {
+    let every_board = job.targets == Targets::EveryBoard;
+    let written = write(&call.api, vec![job]).await?;
+    match written.results.into_iter().next() {
+        Some(JobResult::Failed(why)) => Err(why.into()),
+        Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
+        Some(result @ JobResult::Applied(_)) => Ok(Reply::object(|object| {
+            object.plain("token", &written.token);
+            match &result {
+                // One board or many, a removal from every board says which.
+                JobResult::Applied(changes) if every_board => {
+                    object.bool("changed", changes.iter().any(|change| change.changed));
+                    object.null("entry");
+                    object.null("previous");
+                    views::changes_by_board(object, changes);
+                }
+                result => write_result(object, result),
+            }
+        })),
+        None => Err(Problem::internal()),
+    }
+}
+
+/// The member on several boards.
+pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["boards"]).await?;
+    let member = call.member()?;
+    let boards =
+        params.get("boards").map(|list| list.split(',').map(BoardName::new).collect::<Result<Vec<_>, _>>());
+    let mut boards = boards.transpose()?;
+    if let Some(boards) = &mut boards {
+        if boards.len() > BATCH_MAX {
+            return Err(Problem::over_limit(format!("at most {BATCH_MAX} boards at a time")));
+        }
+        let mut named = std::collections::HashSet::new();
+        boards.retain(|board| named.insert(board.clone()));
+    }
+    let started = Instant::now();
+    let api = std::sync::Arc::clone(&call.api);
+    let ask = move || {
+        let ask = || query::on_boards(&api.node, &api.registry, &member, boards.as_deref(), BATCH_MAX);
+        (query::with_metadata(&api.node, ask), member)
+    };
+    // The disk is asked for one entry per board.
+    let (answer, member) =
+        if params.get("boards").is_some_and(|list| list.split(',').count() <= INLINE_DISK_READS) {
+            ask()
+        } else {
+            tokio::task::spawn_blocking(ask).await.map_err(|_| Problem::internal())?
+        };
+    call.asked(started);
+    Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
+        object.text("member", member.as_str());
+        object.text("window", views::WINDOW);
+        object.array("entries", &answer.entries, |out, (board, entry)| {
+            let mut object = Object::begin(out);
+            views::entry(&mut object, board.as_str(), entry, &answer.as_of);
+            object.end();
+        });
+        object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
+        views::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}

@@ -1,0 +1,32 @@
+//! The API over HTTP: requests in, JSON out.
+//!
+//! The only module that names axum. A request becomes a [`call::Call`]; a handler per route, in one file per
+//! resource, turns it into a [`reply::Reply`] or an [`error::Problem`]. Nothing here knows how ranks come about
+//! (`query`) or what a job does (`writer`).
+
+mod api;
+
+mod call;
+mod error;
+mod json;
+mod params;
+mod reply;
+mod views;
+
+mod boards;
+mod definition;
+mod jobs;
+mod lists;
+mod members;
+mod probes;
+mod ranks;
+mod status;
+mod writes;
+
+mod router;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::{Api, Limits};
+pub use router::router;

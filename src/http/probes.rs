@@ -1,0 +1,33 @@
+//! Alive, ready, and the metrics. Never shed: an overloaded service must still say how it is.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::http::api::Api;
+use crate::http::error::Problem;
+use crate::http::json::{self, Object};
+use crate::http::reply::Reply;
+use crate::http::status::{is_ready, write_shard};
+
+pub async fn healthz() -> Response {
+    Reply::text("ok\n").into_response()
+}
+
+pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
+    if is_ready(&api) {
+        return Reply::text("ready\n").into_response();
+    }
+    let mut shards = b"\"shards\":".to_vec();
+    json::array(&mut shards, &api.node.shards, |out, shard| {
+        let mut object = Object::begin(out);
+        write_shard(&mut object, shard);
+        object.end();
+    });
+    Problem::not_ready().with(shards).into_response()
+}
+
+pub async fn metrics(State(api): State<Arc<Api>>) -> Response {
+    Reply::metrics((api.render_metrics)()).into_response()
+}

@@ -1,0 +1,229 @@
+//! Jobs on their way to their shards' queues, and what came of them on the way back.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::http::api::Api;
+use crate::http::call::INLINE_DISK_READS;
+use crate::http::error::Problem;
+use crate::http::json::Object;
+use crate::http::views;
+use crate::job::{Job, Reject};
+use crate::query::{EntryChange, complete, missing_metadata, settle_metadata};
+use crate::queue::local::NotPublished;
+use crate::types::{AsOf, MemberId, Sequence, ShardId};
+use crate::writer::{JobOutcome, MessageOutcome};
+
+/// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
+/// 64 of them are about 50 microseconds.
+const JOBS_PER_MESSAGE: usize = 64;
+/// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+type Publishing<'a> = Pin<Box<dyn Future<Output = Result<MessageOutcome, NotPublished>> + Send + 'a>>;
+
+/// What came of one job.
+pub enum JobResult {
+    Rejected(Reject),
+    /// One per board that the job changed, or could have.
+    Applied(Vec<EntryChange>),
+    /// Its message was refused, or its commit failed.
+    Failed(NotPublished),
+}
+
+/// What came of a request's jobs.
+pub struct Written {
+    /// Waiting for this reads these writes.
+    pub token: AsOf,
+    /// One per job, in order.
+    pub results: Vec<JobResult>,
+}
+
+/// Refuses writes while a shard cannot take them, before any of a request is under way.
+///
+/// # Errors
+/// When one of the shards is not live.
+pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Result<(), Problem> {
+    for id in shards {
+        let Some(shard) = api.node.shards.get(id.index()) else { continue };
+        if !shard.health.is_live() {
+            let state = shard.health.state();
+            let reason = state.reason().unwrap_or("it is about to take writes again").to_owned();
+            return Err(Problem::shard_unavailable(format!("shard {id} takes no writes now: {reason}")));
+        }
+    }
+    Ok(())
+}
+
+/// Publishes the jobs to their members' shards and waits for their synced commits. Jobs of one member apply in order.
+///
+/// # Errors
+/// When a shard takes no writes, or nothing was heard in time. What fails for a part of the jobs is told by job.
+pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
+    let members: Vec<MemberId> = jobs.iter().map(|job| job.member.clone()).collect();
+    let homes: Vec<ShardId> = members.iter().map(|member| api.node.home_of(member)).collect();
+    check_live(api, homes.iter().copied())?;
+    let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.shards.iter().map(|_| Vec::new()).collect();
+    for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
+        if let Some(shard) = by_shard.get_mut(home.index()) {
+            shard.push((index, job));
+        }
+    }
+    let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
+    let mut publishings: Vec<(ShardId, Publishing<'_>)> = Vec::new();
+    for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
+        let mut jobs = jobs.into_iter().peekable();
+        while jobs.peek().is_some() {
+            let (indexes, jobs) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
+            messages.push((shard.id, indexes));
+            publishings.push((shard.id, Box::pin(shard.publisher.publish_jobs(jobs))));
+        }
+    }
+    let outcomes = publish_all(publishings).await?;
+    let mut results: Vec<Option<JobResult>> = members.iter().map(|_| None).collect();
+    let mut token: Vec<(ShardId, Sequence)> = Vec::new();
+    for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
+        if let Ok(outcome) = &outcome {
+            match token.iter_mut().find(|(known, _)| *known == shard) {
+                Some((_, sequence)) => *sequence = outcome.sequence.max(*sequence),
+                None => token.push((shard, outcome.sequence)),
+            }
+        }
+        for (index, result) in indexes.iter().zip(message_results(api, shard, &indexes, &members, outcome)) {
+            if let Some(slot) = results.get_mut(*index) {
+                *slot = Some(result);
+            }
+        }
+    }
+    let unheard = || NotPublished::Unavailable("it did not say what came of the job".to_owned());
+    let results: Vec<JobResult> =
+        results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unheard()))).collect();
+    Ok(Written { token: AsOf(token), results: with_metadata(api, results).await? })
+}
+
+/// Publishes messages, each shard's in order and all of them before any is waited for; tells what came of each.
+///
+/// # Errors
+/// When nothing was heard in time.
+pub async fn publish_all(
+    publishings: Vec<(ShardId, Publishing<'_>)>,
+) -> Result<Vec<Result<MessageOutcome, NotPublished>>, Problem> {
+    let mut outcomes: Vec<Option<Result<MessageOutcome, NotPublished>>> =
+        publishings.iter().map(|_| None).collect();
+    let mut publishings = publishings;
+    // A shard that refused a message gets none of the later ones: they would overtake it.
+    let mut refused: Vec<(ShardId, NotPublished)> = Vec::new();
+    let mut first_round = true;
+    let all = std::future::poll_fn(|context| {
+        let mut pending = false;
+        for ((shard, publishing), outcome) in publishings.iter_mut().zip(&mut outcomes) {
+            if outcome.is_some() {
+                continue;
+            }
+            let earlier = refused.iter().find(|(known, _)| first_round && known == shard);
+            if let Some((_, why)) = earlier {
+                *outcome = Some(Err(why.clone()));
+                continue;
+            }
+            match publishing.as_mut().poll(context) {
+                Poll::Ready(ready) => {
+                    if let Err(why) = &ready {
+                        refused.push((*shard, why.clone()));
+                    }
+                    *outcome = Some(ready);
+                }
+                Poll::Pending => pending = true,
+            }
+        }
+        first_round = false;
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    });
+    tokio::time::timeout(COMMIT_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
+    let unheard = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
+}
+
+/// What came of a message's jobs, told for the whole board. Holds the shards still for one message at a time.
+fn message_results(
+    api: &Api,
+    shard: ShardId,
+    indexes: &[usize],
+    members: &[MemberId],
+    outcome: Result<MessageOutcome, NotPublished>,
+) -> Vec<JobResult> {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
+    };
+    let view = api.node.view();
+    let sequence = outcome.sequence;
+    let mut results = Vec::with_capacity(indexes.len());
+    for (index, job) in indexes.iter().zip(outcome.jobs) {
+        results.push(match (job, members.get(*index)) {
+            (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
+            (JobOutcome::Applied(boards), Some(member)) => {
+                let told =
+                    boards.iter().map(|board| complete(&view, &api.registry, shard, sequence, member, board));
+                JobResult::Applied(told.collect())
+            }
+            (JobOutcome::Applied(_), None) => continue,
+        });
+    }
+    results
+}
+
+async fn with_metadata(api: &Arc<Api>, mut results: Vec<JobResult>) -> Result<Vec<JobResult>, Problem> {
+    let changes = |results: &mut Vec<JobResult>, visit: &mut dyn FnMut(&mut EntryChange)| {
+        for result in results {
+            if let JobResult::Applied(changes) = result {
+                changes.iter_mut().for_each(&mut *visit);
+            }
+        }
+    };
+    let mut missing = 0;
+    changes(&mut results, &mut |change| missing += missing_metadata(change));
+    if missing == 0 {
+        return Ok(results);
+    }
+    let api = Arc::clone(api);
+    let settle = move || {
+        changes(&mut results, &mut |change| settle_metadata(&api.node, change));
+        results
+    };
+    if missing <= INLINE_DISK_READS {
+        return Ok(settle());
+    }
+    tokio::task::spawn_blocking(settle).await.map_err(|_| Problem::internal())
+}
+
+/// Writes a job's result: what it changed, why it was rejected, or why its message failed.
+pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
+    match result {
+        JobResult::Rejected(reject) => {
+            object.text("rejected", reject.code.name());
+            object.text("detail", &reject.detail);
+        }
+        JobResult::Failed(why) => {
+            let problem = Problem::from(why.clone());
+            object.text("failed", problem.code());
+            object.text("detail", problem.detail());
+        }
+        JobResult::Applied(changes) => match changes.as_slice() {
+            [one] => views::change(object, one),
+            several => {
+                match several.first() {
+                    Some(first) => views::change(object, first),
+                    None => {
+                        object.bool("changed", false);
+                        object.null("entry");
+                        object.null("previous");
+                    }
+                }
+                views::changes_by_board(object, several);
+            }
+        },
+    }
+}

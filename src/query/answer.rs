@@ -1,0 +1,117 @@
+//! What reads answer with: entries, and how a score stands.
+
+use crate::query::board_view::Part;
+use crate::query::cursor::PageCursor;
+use crate::query::merge::Found;
+use crate::state::TreeId;
+use crate::types::{Score, ShardId, Timestamp};
+
+/// How a score stands among all entries of a board. `better + tied + worse = total`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Strictly better entries.
+    pub better: u64,
+    /// Entries with this score; for an entry's own score, itself included.
+    pub tied: u64,
+    /// All entries.
+    pub total: u64,
+}
+
+impl Standing {
+    /// Competition rank: 1, 2, 2, 4.
+    #[must_use]
+    pub fn rank(&self) -> u64 {
+        self.better + 1
+    }
+
+    #[must_use]
+    pub fn worse(&self) -> u64 {
+        self.total - self.better - self.tied
+    }
+
+    /// The share of entries that are worse, in percent; 0 for an empty board.
+    #[must_use]
+    pub fn percentile(&self) -> f64 {
+        percentile(self.worse(), self.total)
+    }
+}
+
+/// `100 × worse / total`. Counts are below 2^53, where floats are exact.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "members are counted by 38 bits at most"
+)]
+pub fn percentile(worse: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { 100.0 * worse as f64 / total as f64 }
+}
+
+/// An entry as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub member: Box<str>,
+    pub score: Score,
+    /// Entries with a strictly better score.
+    pub better: u64,
+    /// 1-based.
+    pub position: u64,
+    pub updated_at: Timestamp,
+    pub metadata: ListedMetadata,
+}
+
+impl Listed {
+    /// Competition rank: 1, 2, 2, 4.
+    #[must_use]
+    pub fn rank(&self) -> u64 {
+        self.better + 1
+    }
+
+    #[must_use]
+    pub(super) fn new(part: &Part<'_>, found: &Found<'_>, better: u64, position: u64) -> Option<Self> {
+        let (tree, window) = part.window?;
+        let extra = window.extra(found.handle);
+        let words = found.key.words.as_slice();
+        let reached = || window.definition.reached_at(words).unwrap_or_default();
+        let on_disk = extra.is_some_and(|extra| extra.has_metadata);
+        Some(Self {
+            member: String::from_utf8_lossy(found.key.member).into(),
+            score: window.definition.score_of(words),
+            better,
+            position,
+            updated_at: extra.map_or_else(reached, |extra| extra.updated_at),
+            metadata: if on_disk {
+                ListedMetadata::OnDisk(part.shard.id, tree)
+            } else {
+                ListedMetadata::None
+            },
+        })
+    }
+}
+
+/// An entry's metadata, which is read from disk after the shards were let go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListedMetadata {
+    None,
+    /// Still to be read, from this shard and tree.
+    OnDisk(ShardId, TreeId),
+    /// A compact JSON object.
+    Json(Box<str>),
+    /// The shard's disk cannot be read at the moment.
+    Unreadable,
+}
+
+/// One member's entry with all that is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub listed: Listed,
+    pub standing: Standing,
+}
+
+/// A run of entries, in the order asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    pub entries: Vec<Listed>,
+    /// Where the next page goes on; `None` at the end.
+    pub next: Option<PageCursor>,
+}

@@ -1,0 +1,119 @@
+//! What a job did, told for the whole board: the writer knows its own shard, the others are added here.
+
+use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
+use crate::query::board_view::{BoardView, SortKey};
+use crate::query::metadata::HoldsEntries;
+use crate::query::node::View;
+use crate::state::TreeId;
+use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
+use crate::writer::{BoardOutcome, Place, Registry};
+
+/// What a job did on one board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryChange {
+    pub board: BoardName,
+    pub changed: bool,
+    /// The entry now; `None` if it is not listed.
+    pub entry: Option<Entry>,
+    /// Where it stood just before, among the others as they are now.
+    pub previous: Option<Previous>,
+    pub as_of: AsOf,
+}
+
+/// Where an entry stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Previous {
+    pub score: Score,
+    pub rank: u64,
+    pub position: u64,
+}
+
+impl HoldsEntries for EntryChange {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        self.entry.each_entry(visit);
+    }
+}
+
+/// Adds the other shards' counts to what the shard `home` found at `sequence`.
+#[must_use]
+pub fn complete(
+    view: &View<'_>,
+    registry: &Registry,
+    home: ShardId,
+    sequence: Sequence,
+    member: &MemberId,
+    outcome: &BoardOutcome,
+) -> EntryChange {
+    let name = outcome.board.as_str();
+    let known = registry.get(name);
+    let board = known.map(|known| BoardView::new(view, name, &known));
+    let place =
+        |place: &Place| Summed::over(board.as_ref(), home, member, place, outcome.definition.columns());
+    let tree = board.as_ref().and_then(|board| board.parts().get(home.index())?.window).map(|(tree, _)| tree);
+    let after = outcome.after.as_ref().map(|after| (after, place(after)));
+    let before = outcome.before.as_ref().map(|before| (before, place(before)));
+    let as_of = view
+        .shards
+        .iter()
+        .map(|shard| (shard.id, if shard.id == home { sequence } else { shard.applied.sequence }));
+    EntryChange {
+        board: outcome.board.clone(),
+        changed: outcome.changed,
+        entry: after.map(|(after, summed)| Entry {
+            listed: Listed {
+                member: member.as_str().into(),
+                score: outcome.definition.score_of(after.words.as_slice()),
+                better: summed.standing.better,
+                position: summed.ahead + 1,
+                updated_at: after.updated_at,
+                metadata: metadata(after, home, tree),
+            },
+            standing: summed.standing,
+        }),
+        previous: before.map(|(before, summed)| Previous {
+            score: outcome.definition.score_of(before.words.as_slice()),
+            rank: summed.standing.rank(),
+            position: summed.ahead + 1,
+        }),
+        as_of: AsOf(as_of.collect()),
+    }
+}
+
+fn metadata(place: &Place, home: ShardId, tree: Option<TreeId>) -> ListedMetadata {
+    match tree {
+        Some(tree) if place.has_metadata => ListedMetadata::OnDisk(home, tree),
+        _ => ListedMetadata::None,
+    }
+}
+
+struct Summed {
+    standing: Standing,
+    ahead: u64,
+}
+
+impl Summed {
+    fn over(
+        board: Option<&BoardView<'_>>,
+        home: ShardId,
+        member: &MemberId,
+        place: &Place,
+        columns: usize,
+    ) -> Self {
+        let mut sum = Self {
+            standing: Standing { better: place.better, tied: place.tied, total: place.total },
+            ahead: place.ahead,
+        };
+        let words = place.words.as_slice();
+        let score = words.get(..columns.saturating_sub(1)).unwrap_or(words);
+        let key = SortKey { words: place.words, member: member.as_bytes() };
+        let parts = board.into_iter().flat_map(|board| board.parts());
+        for part in parts.filter(|part| part.shard.id != home) {
+            let there = part.standing(score);
+            sum.standing.better += there.better;
+            sum.standing.tied += there.tied;
+            sum.standing.total += there.total;
+            sum.ahead += part.before(&key);
+        }
+        sum
+    }
+}

@@ -1,0 +1,26 @@
+//! From entries met in order to entries with rank and position.
+
+use crate::query::answer::Listed;
+use crate::query::board_view::BoardView;
+use crate::query::merge::Found;
+
+/// Numbers a run of neighbours, best first, of which the first is at `first` (1-based).
+///
+/// Only the first one's rank takes a count: whoever follows either shares it, or is the first of its score, and
+/// then all who are ahead of it are better.
+pub fn number(board: &BoardView<'_>, run: &[Found<'_>], first: u64) -> Vec<Listed> {
+    let mut better = run.first().map_or(0, |found| board.better(board.score_words(&found.key.words)));
+    let mut previous: Option<&Found<'_>> = None;
+    let mut entries = Vec::with_capacity(run.len());
+    for (found, position) in run.iter().zip(first..) {
+        let same_score =
+            |other: &Found<'_>| board.score_words(&other.key.words) == board.score_words(&found.key.words);
+        if previous.is_some_and(|previous| !same_score(previous)) {
+            better = position - 1;
+        }
+        previous = Some(found);
+        let part = board.parts().get(found.part);
+        entries.extend(part.and_then(|part| Listed::new(part, found, better, position)));
+    }
+    entries
+}

@@ -1,0 +1,366 @@
+//! A job's JSON form (API section 3): what clients and queues send.
+//!
+//! Knows: fields, their kinds, and which belong together. Must not know: boards' definitions, or anything else that
+//! takes the current state to judge (`writer::plan`). Strict: what is not understood is refused, never ignored.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::job::{
+    Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode,
+    Targets,
+};
+use crate::queue::loose::Loose;
+use crate::types::{BoardName, MemberId, Score, Timestamp};
+
+/// One job as it came, or the reason why it is none.
+pub type Decoded = Result<Job, Reject>;
+
+/// Decodes one job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`], in order.
+///
+/// # Errors
+/// When the bytes are no JSON, or neither an object nor such an array: then there are no jobs to speak of.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
+    let jobs: Jobs = serde_json::from_slice(bytes).map_err(|error| not_json(&error))?;
+    jobs.0
+}
+
+/// Decodes a job whose board and member are known already, from a path. It may repeat them.
+///
+/// # Errors
+/// When the bytes are no JSON, or no job, or name another board or member.
+pub fn decode_for(bytes: &[u8], board: BoardName, member: MemberId) -> Decoded {
+    let fields: Option<Fields<'_>> =
+        serde_json::from_slice::<MaybeFields<'_>>(bytes).map_err(|error| not_json(&error))?.0;
+    fields.ok_or_else(not_an_object)?.into_job(&mut BoardNames::default(), Some((board, member)))
+}
+
+fn malformed(detail: impl Into<String>) -> Reject {
+    Reject::new(RejectCode::Malformed, detail)
+}
+
+fn not_json(error: &serde_json::Error) -> Reject {
+    malformed(format!("this is not JSON: {error}"))
+}
+
+fn not_an_object() -> Reject {
+    malformed("a job is a JSON object")
+}
+
+/// A job's fields as they came. Absent and null are the same, except where a value is required.
+#[derive(Default)]
+struct Fields<'a> {
+    board: Option<Loose<'a>>,
+    member: Option<Loose<'a>>,
+    score: Option<Loose<'a>>,
+    scores: Option<Loose<'a>>,
+    op: Option<Loose<'a>>,
+    version: Option<Loose<'a>>,
+    at: Option<Loose<'a>>,
+    meta: Option<Value>,
+    /// The first field that no job has, or has only once.
+    stray: Option<String>,
+}
+
+impl<'a> Fields<'a> {
+    fn read<A: MapAccess<'a>>(mut map: A) -> Result<Self, A::Error> {
+        let mut fields = Self::default();
+        while let Some(key) = map.next_key::<Loose<'a>>()? {
+            let name = key.text().unwrap_or_default();
+            let slot = match name {
+                "board" => &mut fields.board,
+                "member" => &mut fields.member,
+                "score" => &mut fields.score,
+                "scores" => &mut fields.scores,
+                "op" => &mut fields.op,
+                "version" => &mut fields.version,
+                "at" => &mut fields.at,
+                "meta" => {
+                    if fields.meta.replace(map.next_value()?).is_some() {
+                        fields.stray.get_or_insert_with(|| "meta is given twice".to_owned());
+                    }
+                    continue;
+                }
+                other => {
+                    map.next_value::<IgnoredAny>()?;
+                    fields.stray.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
+                    continue;
+                }
+            };
+            let twice = slot.replace(map.next_value()?).is_some();
+            if twice {
+                fields.stray.get_or_insert_with(|| format!("{name} is given twice"));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn into_job(self, names: &mut BoardNames, home: Option<(BoardName, MemberId)>) -> Decoded {
+        let op = read_op(self.op.as_ref())?;
+        if let Some(stray) = self.stray {
+            return Err(malformed(stray));
+        }
+        let (home_board, home_member) = home.unzip();
+        let member = read_member(self.member, home_member)?;
+        let version = read_version(self.version.as_ref())?;
+        let at = read_at(self.at.as_ref())?;
+        let targets = if op.is_none_or(Op::takes_score) {
+            scored_targets(names, self.board, self.score, self.scores, home_board)?
+        } else {
+            let op = op.map(Op::name).unwrap_or_default();
+            if present(self.score.as_ref()) || present(self.scores.as_ref()) {
+                return Err(malformed(format!("{op} takes no score")));
+            }
+            if self.meta.as_ref().is_some_and(|meta| !meta.is_null()) {
+                return Err(malformed(format!("{op} takes no meta")));
+            }
+            match board_of(names, self.board, home_board)? {
+                Some(board) => Targets::Boards(vec![(board, None)]),
+                None if op == Op::Remove.name() => Targets::EveryBoard,
+                None => return Err(malformed(format!("{op} needs a board"))),
+            }
+        };
+        let meta = read_meta(self.meta)?;
+        Ok(Job { member, targets, op, version, at, meta })
+    }
+}
+
+fn scored_targets(
+    names: &mut BoardNames,
+    board: Option<Loose<'_>>,
+    score: Option<Loose<'_>>,
+    scores: Option<Loose<'_>>,
+    home: Option<BoardName>,
+) -> Result<Targets, Reject> {
+    if let Some(scores) = scores.filter(|scores| *scores != Loose::Null) {
+        if home.is_some() || present(board.as_ref()) || present(score.as_ref()) {
+            return Err(malformed("scores stands alone, without board and score"));
+        }
+        let Loose::Object(scores) = scores else {
+            return Err(malformed("scores is an object of board: score"));
+        };
+        if scores.is_empty() {
+            return Err(malformed("scores names no board"));
+        }
+        if scores.len() > MAX_BOARDS_PER_JOB {
+            let detail = format!("a job changes at most {MAX_BOARDS_PER_JOB} boards");
+            return Err(Reject::new(RejectCode::TooLarge, detail));
+        }
+        let mut boards: Vec<(BoardName, Option<Score>)> = Vec::with_capacity(scores.len());
+        for (name, score) in scores {
+            let name = names.get(&name)?;
+            if boards.iter().any(|(known, _)| *known == name) {
+                return Err(malformed(format!("scores names {name} twice")));
+            }
+            let score = read_score(&score)
+                .map_err(|reject| Reject { detail: format!("{name}: {}", reject.detail), ..reject })?;
+            boards.push((name, Some(score)));
+        }
+        return Ok(Targets::Boards(boards));
+    }
+    let board = board_of(names, board, home)?.ok_or_else(|| malformed("board is missing"))?;
+    let score = read_score(&score.ok_or_else(|| malformed("score is missing"))?)?;
+    Ok(Targets::Boards(vec![(board, Some(score))]))
+}
+
+fn present(field: Option<&Loose<'_>>) -> bool {
+    field.is_some_and(|value| *value != Loose::Null)
+}
+
+fn read_score(value: &Loose<'_>) -> Result<Score, Reject> {
+    value.score().map_err(|why| Reject::new(RejectCode::BadScore, format!("not a score: {why}")))
+}
+
+fn read_op(value: Option<&Loose<'_>>) -> Result<Option<Op>, Reject> {
+    let Some(value) = value.filter(|value| **value != Loose::Null) else { return Ok(None) };
+    let name = value.text().ok_or_else(|| malformed("op is a string"))?;
+    if name == "profile" {
+        return Err(malformed("the operation profile is not supported yet"));
+    }
+    let op = Op::ALL.into_iter().find(|op| op.name() == name);
+    let known = || malformed(format!("op is set, best, incr, remove, hide or show, not {}", quoted(name)));
+    op.map(Some).ok_or_else(known)
+}
+
+fn read_member(value: Option<Loose<'_>>, home: Option<MemberId>) -> Result<MemberId, Reject> {
+    let bad = |detail: &str| Reject::new(RejectCode::BadMember, detail);
+    match (value.filter(|value| *value != Loose::Null), home) {
+        (None, Some(home)) => Ok(home),
+        (None, None) => Err(bad("member is missing")),
+        (Some(Loose::Text(text)), None) => {
+            MemberId::new(text).map_err(|why| Reject::new(RejectCode::BadMember, why.to_string()))
+        }
+        (Some(Loose::Text(text)), Some(home)) if text == home.as_str() => Ok(home),
+        (Some(Loose::Text(_)), Some(_)) => Err(malformed("member differs from the one in the path")),
+        (Some(_), _) => Err(bad("member is a string")),
+    }
+}
+
+fn board_of(
+    names: &mut BoardNames,
+    value: Option<Loose<'_>>,
+    home: Option<BoardName>,
+) -> Result<Option<BoardName>, Reject> {
+    match (value.filter(|value| *value != Loose::Null), home) {
+        (None, home) => Ok(home),
+        (Some(Loose::Text(text)), None) => names.get(&text).map(Some),
+        (Some(Loose::Text(text)), Some(home)) if text == home.as_str() => Ok(Some(home)),
+        (Some(Loose::Text(_)), Some(_)) => Err(malformed("board differs from the one in the path")),
+        (Some(_), _) => Err(malformed("board is a string")),
+    }
+}
+
+fn read_version(value: Option<&Loose<'_>>) -> Result<Option<u64>, Reject> {
+    let Some(value) = value.filter(|value| **value != Loose::Null) else { return Ok(None) };
+    let refused = || malformed("version is an unsigned 64-bit integer, or its decimal string");
+    value.unsigned().map(Some).ok_or_else(refused)
+}
+
+fn read_at(value: Option<&Loose<'_>>) -> Result<Option<Timestamp>, Reject> {
+    let Some(value) = value.filter(|value| **value != Loose::Null) else { return Ok(None) };
+    let text = value.text().ok_or_else(|| malformed("at is a string"))?;
+    Timestamp::parse(text).map(Some).map_err(|why| malformed(format!("at: {why}")))
+}
+
+fn read_meta(value: Option<Value>) -> Result<Option<Metadata>, Reject> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    if !value.is_object() {
+        return Err(malformed("meta is a JSON object"));
+    }
+    let text = value.to_string();
+    if text.len() > MAX_METADATA_BYTES {
+        let detail =
+            format!("meta has {} bytes as compact JSON; {MAX_METADATA_BYTES} are the most", text.len());
+        return Err(Reject::new(RejectCode::TooLarge, detail));
+    }
+    Ok(Some(Metadata(text.into())))
+}
+
+/// A client's text, cut, and escaped so that it cannot break an answer or a log line.
+fn quoted(text: &str) -> String {
+    let head: String = text.chars().take(40).collect();
+    if head.len() < text.len() { format!("{head:?}...") } else { format!("{head:?}") }
+}
+
+/// Jobs of one message mostly name the same board: its name is made once.
+#[derive(Default)]
+struct BoardNames(Option<BoardName>);
+
+impl BoardNames {
+    fn get(&mut self, text: &str) -> Result<BoardName, Reject> {
+        match &self.0 {
+            Some(known) if known.as_str() == text => Ok(known.clone()),
+            _ => {
+                let name = BoardName::new(text).map_err(|why| malformed(why.to_string()))?;
+                Ok(self.0.insert(name).clone())
+            }
+        }
+    }
+}
+
+/// A job's fields; `None` for JSON that is no object.
+struct MaybeFields<'a>(Option<Fields<'a>>);
+
+/// One job or an array of them.
+struct Jobs(Result<Vec<Decoded>, Reject>);
+
+impl<'de> Deserialize<'de> for MaybeFields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FieldsVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Jobs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JobsVisitor)
+    }
+}
+
+/// The kinds of JSON that are neither object nor array, all answered alike.
+macro_rules! visit_scalars {
+    ($value:ty, $answer:expr) => {
+        type Value = $value;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON value")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($answer)
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($answer)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($answer)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($answer)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($answer)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok($answer)
+        }
+    };
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    visit_scalars!(MaybeFields<'de>, MaybeFields(None));
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<MaybeFields<'de>, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(MaybeFields(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MaybeFields<'de>, A::Error> {
+        Fields::read(map).map(|fields| MaybeFields(Some(fields)))
+    }
+}
+
+struct JobsVisitor;
+
+impl<'de> Visitor<'de> for JobsVisitor {
+    visit_scalars!(
+        Jobs,
+        Jobs(Err(malformed("one job, a JSON object, or an array of 1 to 1000 is expected")))
+    );
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Jobs, A::Error> {
+        let mut names = BoardNames::default();
+        let mut jobs = Vec::new();
+        while let Some(MaybeFields(fields)) = items.next_element()? {
+            if jobs.len() == MAX_JOBS_PER_MESSAGE {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                let detail = format!("at most {MAX_JOBS_PER_MESSAGE} jobs at a time");
+                return Ok(Jobs(Err(Reject::new(RejectCode::TooLarge, detail))));
+            }
+            let job = fields.ok_or_else(not_an_object);
+            jobs.push(job.and_then(|fields: Fields<'_>| fields.into_job(&mut names, None)));
+        }
+        Ok(Jobs(if jobs.is_empty() {
+            Err(malformed("an array of jobs holds at least one"))
+        } else {
+            Ok(jobs)
+        }))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jobs, A::Error> {
+        let job = Fields::read(map)?.into_job(&mut BoardNames::default(), None);
+        Ok(Jobs(Ok(vec![job])))
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;
