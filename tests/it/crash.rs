@@ -4,7 +4,7 @@
 //! been applied or not, and nothing else: not twice, not a part of a job. After each crash all scores are read back,
 //! compared with what the writers know, and ranked by the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -25,10 +25,15 @@ const VERIFIED_EVERY: u64 = 10;
 /// A crash comes after at least the first and less than the second.
 const RUN_TIME_MS: (u64, u64) = (50, 400);
 const SHARDS: u16 = 3;
+/// Often enough that crashes hit checkpoints too, and that starts load one and replay the deltas after it.
+const CHECKPOINT_OFTEN: [&str; 2] = ["--checkpoint-changes", "100"];
 const WRITERS_PER_KIND: u64 = 2;
 const MEMBERS_PER_WRITER: u64 = 12;
-/// Entries that nobody writes to, so that trees have inner nodes and checkpoints something to leave alone.
-const BYSTANDERS: usize = 2_000;
+/// Different checkpoints that starts should at least have loaded, over all shards.
+const CHECKPOINTS_MIN: usize = 15;
+/// Entries that nobody writes to, so that every shard's trees have several nodes and checkpoints something to leave
+/// alone; few, because checkpoints are the rarer the more members there are.
+const BYSTANDERS: usize = 600;
 /// Few enough scores that most entries are tied.
 const SCORES: u64 = 50;
 
@@ -54,7 +59,7 @@ fn what_was_answered_survives_every_crash_and_counts_once() {
     let mut random = Random::new(seed);
 
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &CHECKPOINT_OFTEN);
     create_boards(&service.client());
     let mut known = add_bystanders(&service.client(), &mut random);
     let mut writers: Vec<_> = Kind::ALL
@@ -63,6 +68,7 @@ fn what_was_answered_survives_every_crash_and_counts_once() {
         .map(|(kind, number)| Writer::new(kind, number, Random::new(random.next())))
         .collect();
 
+    let mut checkpoints = BTreeSet::new();
     for round in 1..=ROUNDS {
         let run_time = RUN_TIME_MS.0 + random.below(RUN_TIME_MS.1 - RUN_TIME_MS.0);
         write_until_killed(&mut service, &mut writers, Duration::from_millis(run_time));
@@ -70,6 +76,7 @@ fn what_was_answered_survives_every_crash_and_counts_once() {
             service.verify();
         }
         service.restart();
+        checkpoints.extend(checkpoint_sequences(&service.client()));
         let actual = read_back(&service.client());
         for writer in &mut writers {
             writer.settle(&actual);
@@ -82,6 +89,8 @@ fn what_was_answered_survives_every_crash_and_counts_once() {
 
     assert!(service.terminate().success());
     service.verify();
+    let checkpoints = checkpoints.len();
+    assert!(checkpoints > CHECKPOINTS_MIN, "{checkpoints} checkpoints were loaded: the crashes missed them");
     for writer in &writers {
         let Writer { kind, answered, cut_off, .. } = writer;
         assert!(*answered > ROUNDS, "{kind:?} had {answered} answers, and hardly wrote");
@@ -112,6 +121,15 @@ fn add_bystanders(client: &Client, random: &mut Random) -> Scores {
         assert_eq!(status, 200, "{answer}");
     }
     scores
+}
+
+/// The checkpoint that each shard was loaded from.
+fn checkpoint_sequences(client: &Client) -> Vec<(usize, usize)> {
+    let (status, answer) = client.get("/v1/status");
+    assert_eq!(status, 200, "{answer}");
+    let shards = answer["shards"].as_array().expect("a list");
+    assert_eq!(shards.len(), usize::from(SHARDS));
+    shards.iter().map(|shard| (count_of(&shard["shard"]), count_of(&shard["checkpoint_sequence"]))).collect()
 }
 
 fn random_score(random: &mut Random) -> i64 {

@@ -12,6 +12,8 @@ use crate::support::real_jobs::{self, RealJob};
 const ABOVE: usize = 3;
 const BELOW: usize = 3;
 const BATCH: usize = 1_000;
+/// So that the start after the crash loads a checkpoint and replays what came after it.
+const CHECKPOINT_ON_THE_WAY: [&str; 2] = ["--checkpoint-changes", "4000"];
 
 /// What the service says about one member of one board: its entry, and those around it.
 type Answers = BTreeMap<(String, String), (Value, Value)>;
@@ -27,7 +29,7 @@ fn real_jobs_rank_as_the_model_says_whatever_the_shards_and_after_a_crash() {
     let mut first: Option<Answers> = None;
     for shards in [1, 3, 10] {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let mut service = Binary::start(&folder.path().join("data"), shards, &[]);
+        let mut service = Binary::start(&folder.path().join("data"), shards, &CHECKPOINT_ON_THE_WAY);
         load(&service.client(), &jobs);
         let answers = check(&service.client(), &boards);
         service.kill9();
