@@ -20,8 +20,7 @@ use crate::query::{Node, ShardHandle};
 use crate::queue::local::{self, LocalSource};
 use crate::state::Shard;
 use crate::storage::{
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, recover,
-    shard_directory,
+    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, recover, shard_directory,
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
@@ -106,7 +105,8 @@ pub async fn run(
     for shard in &node.shards {
         shard.publisher.close().await;
     }
-    let joined = tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
+    let joined =
+        tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
@@ -257,11 +257,8 @@ async fn complete_board_changes(node: &Node, registry: &Registry) {
     }
     for (name, incarnation) in dropped {
         for shard in &node.shards {
-            let has_it = shard
-                .state
-                .read()
-                .board(name.as_str())
-                .is_some_and(|board| board.incarnation <= incarnation);
+            let has_it =
+                shard.state.read().board(name.as_str()).is_some_and(|board| board.incarnation <= incarnation);
             if has_it {
                 publish(shard, Payload::Drop { board: name.clone(), incarnation }).await;
             }

@@ -19,7 +19,8 @@ impl Progress {
     #[must_use]
     pub fn new(title: String) -> Self {
         let bar = ProgressBar::new(0);
-        let style = ProgressStyle::with_template("{prefix} {msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
+        let style =
+            ProgressStyle::with_template("{prefix} {msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
         if let Ok(style) = style {
             bar.set_style(style);
         }

@@ -119,7 +119,9 @@ impl Members {
     pub fn upcoming(&self, nth: usize) -> Handle {
         match self.free.len().checked_sub(nth + 1).and_then(|index| self.free.get(index)) {
             Some(handle) => *handle,
-            None => Handle(self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide")),
+            None => Handle(
+                self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide"),
+            ),
         }
     }
 

@@ -196,11 +196,7 @@ fn capture_members(
     Ok(captured)
 }
 
-fn write_tree_pages(
-    staged: &mut Staged<'_>,
-    shard: &RwLock<Shard>,
-    id: TreeId,
-) -> Result<(), StorageError> {
+fn write_tree_pages(staged: &mut Staged<'_>, shard: &RwLock<Shard>, id: TreeId) -> Result<(), StorageError> {
     // Files want their keys in order; sorting is done without keeping anyone waiting.
     let mut order = shard.read().tree(id).ok_or_else(dropped_meanwhile)?.tree.pending_order();
     order.sort_unstable();

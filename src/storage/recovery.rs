@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::state::{
-    Applied, Board, Change, Extra, Members, MembersLoader, Shard, Step, TreeId, WindowTree,
-};
+use crate::state::{Applied, Board, Change, Extra, Members, MembersLoader, Shard, Step, TreeId, WindowTree};
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store};
@@ -55,9 +53,9 @@ pub fn recover(
     let applied = recovered.shard.applied.sequence;
     let meta = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if meta > applied.0 {
-        return Err(store.damaged(format!(
-            "its meta record says {meta} is applied, but its deltas end at {applied}"
-        )));
+        return Err(
+            store.damaged(format!("its meta record says {meta} is applied, but its deltas end at {applied}"))
+        );
     }
     Ok(recovered)
 }
@@ -91,7 +89,8 @@ fn apply_delta(shard: &mut Shard, delta: &Delta) {
     let mut step = Step { events: delta.events.clone(), applied: delta.applied, ..Step::default() };
     let mut added: HashMap<&[u8], Handle> = HashMap::new();
     for change in &delta.changes {
-        let known = shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
+        let known =
+            shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
         let handle = match (known, change.after) {
             (Some(handle), _) => handle,
             // It left, and was not here: what it left is gone already.
@@ -121,10 +120,14 @@ fn load_checkpoint(
     // Members and pages are read side by side; only to check the pages' order are the members needed.
     let (members, pages) = std::thread::scope(|scope| {
         let pages = scope.spawn(|| match trees_from {
-            TreesFrom::Pages => manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect(),
-            TreesFrom::Members => {
-                manifest.boards.iter().map(|_| Err("its members were asked for".to_owned())).collect::<Vec<_>>()
+            TreesFrom::Pages => {
+                manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect()
             }
+            TreesFrom::Members => manifest
+                .boards
+                .iter()
+                .map(|_| Err("its members were asked for".to_owned()))
+                .collect::<Vec<_>>(),
         });
         let members = load_members(store, progress);
         (members, pages.join().expect("reading pages does not panic"))
@@ -146,10 +149,8 @@ fn load_checkpoint(
         load_extras(store, board.all, &mut tree, &members)?;
         refer_to_known(&tree, &mut members);
         let definition = Arc::clone(&board.definition);
-        boards.insert(
-            board.name.clone(),
-            Board { definition, incarnation: board.incarnation, all: board.all },
-        );
+        boards
+            .insert(board.name.clone(), Board { definition, incarnation: board.incarnation, all: board.all });
         trees.insert(board.all, tree);
     }
     for handle in 0..members.handle_space() {

@@ -88,7 +88,9 @@ impl Checkpointer {
         };
         match std::thread::Builder::new().name(name).spawn(write) {
             Ok(thread) => self.running = Some((thread, receiver)),
-            Err(error) => tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again"),
+            Err(error) => {
+                tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again")
+            }
         }
     }
 

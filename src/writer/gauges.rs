@@ -77,7 +77,13 @@ impl Gauges {
         self.batch_jobs.record(count(jobs as u64));
     }
 
-    pub fn note_turn(&self, committed: &Committed, started: Instant, planned: Instant, committed_at: Instant) {
+    pub fn note_turn(
+        &self,
+        committed: &Committed,
+        started: Instant,
+        planned: Instant,
+        committed_at: Instant,
+    ) {
         self.plan.record(planned.duration_since(started));
         self.commit.record(committed_at.duration_since(planned));
         self.apply.record(committed_at.elapsed());

@@ -128,7 +128,9 @@ impl<S: JobSource> Writer<S> {
             applied: plan.applied,
             delta: plan.delta,
             // Now and then is enough, and a range delete in every batch would slow scans down.
-            rejects_kept_from: (!plan.rejects.is_empty() && kept_from > 0 && jobs_rejected % 1_024 < plan.rejects.len() as u64)
+            rejects_kept_from: (!plan.rejects.is_empty()
+                && kept_from > 0
+                && jobs_rejected % 1_024 < plan.rejects.len() as u64)
                 .then_some(Sequence(kept_from)),
             rejects: plan.rejects,
             metadata: plan.metadata,
@@ -210,10 +212,9 @@ impl<S: JobSource> Writer<S> {
         store.sync()?;
         store.probe()?;
         self.store.put(Arc::new(store));
-        self.source.resume(applied).map_err(|what| StorageError::Damaged {
-            path: std::path::PathBuf::from("queue"),
-            what,
-        })?;
+        self.source
+            .resume(applied)
+            .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
         Ok(())
     }
