@@ -23,7 +23,8 @@ const MADE_UP: usize = 32;
 
 fn main() {
     let seconds = Duration::from_secs(number("seconds", 20));
-    let batches: Vec<u64> = list("batches", "100,1000,10000").iter().map(|n| n.parse().expect("a number")).collect();
+    let batches: Vec<u64> =
+        list("batches", "100,1000,10000").iter().map(|n| n.parse().expect("a number")).collect();
     for members in list("members", "1000000,10000000") {
         let members: u64 = members.parse().expect("a number");
         for scores in list("scores", "distinct,tied") {
@@ -93,7 +94,11 @@ fn run(
         }
     }
     let each = |verb: Duration| micros(verb) / jobs as f64;
-    (each(verbs.total()), (each(verbs.plan), each(verbs.commit), each(verbs.apply)), engine.checkpoints - before)
+    (
+        each(verbs.total()),
+        (each(verbs.plan), each(verbs.commit), each(verbs.apply)),
+        engine.checkpoints - before,
+    )
 }
 
 /// The baseline: scores in RocksDB by member, and no order at all.

@@ -10,8 +10,8 @@
 mod support;
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
@@ -68,7 +68,8 @@ type Samples = Vec<(&'static str, Vec<Duration>)>;
 /// waiting does not make the next one late for free.
 fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&AtomicBool>) -> Samples {
     let mut random = SmallRng::seed_from_u64(7);
-    let mut samples: Samples = vec![("rank", Vec::new()), ("position", Vec::new()), ("page_of_100", Vec::new())];
+    let mut samples: Samples =
+        vec![("rank", Vec::new()), ("position", Vec::new()), ("page_of_100", Vec::new())];
     let started = Instant::now();
     for read in 0.. {
         let due = READ_EVERY * read;
@@ -165,6 +166,8 @@ fn report_memory(when: &str, members: u64, engine: &Engine, before: u64) {
     let shard = engine.shard.read();
     let own = (shard.tree_bytes() + shard.members.bytes()) as f64 / members as f64;
     let resident = resident_bytes().saturating_sub(before) as f64 / members as f64;
-    println!("memory {when}: {own:.1} B per member in tree and index, {resident:.1} B resident, RocksDB included");
+    println!(
+        "memory {when}: {own:.1} B per member in tree and index, {resident:.1} B resident, RocksDB included"
+    );
     println!("RATIO memory_per_member_vs_redis_{} {:.2}", short(members), own / REDIS_BYTES_PER_MEMBER);
 }

@@ -45,7 +45,8 @@ impl Verbs {
 impl Engine {
     pub fn open(folder: &Path) -> Self {
         let resources = StorageResources::new(64 << 20, 1);
-        let store = Store::open(&folder.join("shard-000"), ShardId(0), 1, &resources).expect("the store opens");
+        let store =
+            Store::open(&folder.join("shard-000"), ShardId(0), 1, &resources).expect("the store opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
         let registry = Registry::new(true);
         registry.learn(&recovered.shard);
@@ -54,7 +55,7 @@ impl Engine {
             store: Arc::new(store),
             shard: Arc::new(RwLock::new(recovered.shard)),
             registry,
-            checkpointer: Checkpointer::new(CheckpointPolicy::default(), CheckpointGate::default()),
+            checkpointer: Checkpointer::new(CheckpointPolicy::default(), CheckpointGate::default(), 0),
             next,
             clock: 1_700_000_000_000_000,
             checkpoints: 0,
@@ -99,8 +100,13 @@ impl Engine {
         let plan = {
             let shard = self.shard.read();
             let describe = |_: &Job| Vec::new();
-            let planner =
-                Planner { shard: &shard, id: ShardId(0), shards: 1, registry: &self.registry, describe: &describe };
+            let planner = Planner {
+                shard: &shard,
+                id: ShardId(0),
+                shards: 1,
+                registry: &self.registry,
+                describe: &describe,
+            };
             planner.plan(messages)
         };
         let planned = Instant::now();

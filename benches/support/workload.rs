@@ -40,7 +40,9 @@ impl Workload {
     pub fn member(&mut self) -> u64 {
         match self.zipf {
             // Spread over the ids, or the popular members would be neighbours in every index.
-            Some(zipf) => (zipf.sample(&mut self.random) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.members,
+            Some(zipf) => {
+                (zipf.sample(&mut self.random) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.members
+            }
             None => self.random.random_range(0..self.members),
         }
     }

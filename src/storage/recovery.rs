@@ -32,6 +32,8 @@ pub struct Recovered {
     pub checkpoint: Sequence,
     /// Deltas replayed after it.
     pub deltas: u64,
+    /// Changes in them.
+    pub changes: u64,
     /// Boards whose trees had to be made from members, and why.
     pub rebuilt: Vec<(BoardName, String)>,
 }
@@ -49,7 +51,7 @@ pub fn recover(
     progress: Progress<'_>,
 ) -> Result<Recovered, StorageError> {
     let mut recovered = load_checkpoint(store, trees_from, progress)?;
-    recovered.deltas = replay(store, &mut recovered.shard, progress)?;
+    (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, progress)?;
     let applied = recovered.shard.applied.sequence;
     let meta = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if meta > applied.0 {
@@ -60,14 +62,14 @@ pub fn recover(
     Ok(recovered)
 }
 
-/// Applies the deltas after the shard's applied sequence, however many there are.
+/// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
 ///
 /// # Errors
 /// When one is damaged or missing.
-pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<u64, StorageError> {
+pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
-    let mut deltas = 0;
+    let (mut deltas, mut changes) = (0, 0);
     store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
         let delta = codec::decode_delta(value)?;
         let expected = shard.applied.sequence.next();
@@ -79,10 +81,11 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
         }
         apply_delta(shard, &delta);
         deltas += 1;
+        changes += delta.changes.len() as u64;
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
-    Ok(deltas)
+    Ok((deltas, changes))
 }
 
 fn apply_delta(shard: &mut Shard, delta: &Delta) {
@@ -114,7 +117,7 @@ fn load_checkpoint(
 ) -> Result<Recovered, StorageError> {
     let Some(bytes) = store.get_checkpoint(&keys::manifest())? else {
         let shard = Shard::new(store.shard());
-        return Ok(Recovered { shard, checkpoint: Sequence(0), deltas: 0, rebuilt: Vec::new() });
+        return Ok(Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() });
     };
     let manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
     // Members and pages are read side by side; only to check the pages' order are the members needed.
@@ -157,7 +160,7 @@ fn load_checkpoint(
         members.forget_unless_referred(Handle(handle));
     }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
-    Ok(Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, rebuilt })
+    Ok(Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, changes: 0, rebuilt })
 }
 
 fn refer_to_known(tree: &WindowTree, members: &mut Members) {

@@ -47,9 +47,11 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
+    /// # Arguments
+    /// `changes`: how many the log holds already after the last checkpoint.
     #[must_use]
-    pub fn new(policy: CheckpointPolicy, gate: CheckpointGate) -> Self {
-        Self { policy, gate, changes: 0, last: Instant::now(), running: None }
+    pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
+        Self { policy, gate, changes, last: Instant::now(), running: None }
     }
 
     /// Counts committed changes.

@@ -41,6 +41,8 @@ pub struct Writer<S> {
     pub registry: Arc<Registry>,
     pub health: Arc<Health>,
     pub applied: watch::Sender<Sequence>,
+    /// Set once the writer has taken up its work.
+    pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
     /// Opens the shard's directory again.
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
@@ -58,10 +60,12 @@ impl<S: JobSource> Writer<S> {
         let applied = self.shard.read().applied;
         if let Err(reason) = self.source.resume(applied) {
             self.halt(reason);
+            self.started.send_replace(true);
             return;
         }
         self.applied.send_replace(applied.sequence);
         self.health.set_state(ShardState::Live);
+        self.started.send_replace(true);
         loop {
             let messages = match self.source.fetch(self.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
