@@ -8,6 +8,12 @@
 //! `cargo bench --bench engine_apply -- --members 1000000,10000000 --batches 100,1000,10000 --access uniform,zipf
 //! --scores distinct,tied --seconds 60`
 
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
 mod support;
 
 use std::time::{Duration, Instant};

@@ -7,6 +7,14 @@
 //!
 //! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
 
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
 mod support;
 
 use std::hint::black_box;
@@ -101,10 +109,12 @@ fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&A
             }
         }
         if let Some((_, samples)) = samples.get_mut(kind as usize) {
-            samples.push(started.elapsed() - due);
+            samples.push(started.elapsed().saturating_sub(due));
         }
     }
-    samples.iter_mut().for_each(|(_, samples)| samples.sort_unstable());
+    for (_, samples) in &mut samples {
+        samples.sort_unstable();
+    }
     samples
 }
 
@@ -145,7 +155,9 @@ fn read_under_load(
             all.iter_mut().zip(samples).for_each(|((_, all), (_, more))| all.extend(more));
         }
     }
-    all.iter_mut().for_each(|(_, samples)| samples.sort_unstable());
+    for (_, samples) in &mut all {
+        samples.sort_unstable();
+    }
     (all, jobs as f64 / loaded.as_secs_f64())
 }
 

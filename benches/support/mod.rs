@@ -46,8 +46,8 @@ pub fn scratch() -> tempfile::TempDir {
 /// `10000000` as `10M`.
 pub fn short(count: u64) -> String {
     match count {
-        _ if count >= 1_000_000 && count % 1_000_000 == 0 => format!("{}M", count / 1_000_000),
-        _ if count >= 1_000 && count % 1_000 == 0 => format!("{}k", count / 1_000),
+        _ if count >= 1_000_000 && count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
+        _ if count >= 1_000 && count.is_multiple_of(1_000) => format!("{}k", count / 1_000),
         _ => count.to_string(),
     }
 }

@@ -42,7 +42,7 @@ impl Progress {
         }
         if new {
             self.bar.set_message(what.to_owned());
-            shown.0 = what.to_owned();
+            what.clone_into(&mut shown.0);
         }
         self.bar.set_length(total.max(done));
         self.bar.set_position(done);

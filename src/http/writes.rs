@@ -214,13 +214,12 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
         JobResult::Applied(changes) => match changes.as_slice() {
             [one] => views::change(object, one),
             several => {
-                match several.first() {
-                    Some(first) => views::change(object, first),
-                    None => {
-                        object.bool("changed", false);
-                        object.null("entry");
-                        object.null("previous");
-                    }
+                if let Some(first) = several.first() {
+                    views::change(object, first);
+                } else {
+                    object.bool("changed", false);
+                    object.null("entry");
+                    object.null("previous");
                 }
                 views::changes_by_board(object, several);
             }

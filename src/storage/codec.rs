@@ -613,6 +613,10 @@ fn board_name(kind: &'static str, text: &str) -> Result<BoardName, Undecodable> 
     BoardName::new(text).map_err(|error| undecodable(kind, error))
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are handed over; that this copies their text is its business"
+)]
 fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
     Undecodable { kind, reason: reason.to_string() }
 }

@@ -11,7 +11,7 @@ use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, U
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store};
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
-use crate::types::{BoardName, Sequence, ShardId};
+use crate::types::{BoardName, Sequence, ShardId, count};
 
 /// Entries put into a tree at once while it is rebuilt.
 const REBUILD_BATCH: usize = 4_096;
@@ -81,7 +81,7 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
         }
         apply_delta(shard, &delta);
         deltas += 1;
-        changes += delta.changes.len() as u64;
+        changes += count(delta.changes.len());
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
@@ -185,7 +185,7 @@ fn restore(
 }
 
 fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, StorageError> {
-    let mut loader = MembersLoader::new();
+    let mut loader = MembersLoader::default();
     let mut count = 0;
     store.scan_checkpoint(&[keys::DICTIONARY_PAGE], |_, value| {
         codec::decode_dictionary(value, |handle, id| {
@@ -218,7 +218,7 @@ fn read_pages(store: &Store, board: &ManifestBoard, progress: Progress<'_>) -> R
             Ok(())
         });
         added.map_err(|error| fail(error.to_string()))?;
-        entries += page.handles.len() as u64;
+        entries += count(page.handles.len());
         progress("reading tree pages", entries, board.entries);
         Ok(())
     });
@@ -268,7 +268,7 @@ fn rebuild_tree(
             return Err(Undecodable { kind: "member page", reason });
         }
         edits.extend(present(&page, members));
-        done += page.handles.len() as u64;
+        done += count(page.handles.len());
         if edits.len() >= REBUILD_BATCH {
             tree.apply(&edits, members);
             edits.clear();

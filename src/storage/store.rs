@@ -292,6 +292,10 @@ impl Store {
         of(self.log()) + of(self.checkpoint())
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "errors are handed over; that this copies their text is its business"
+    )]
     pub(super) fn damaged(&self, what: impl ToString) -> StorageError {
         StorageError::Damaged { path: self.path.clone(), what: what.to_string() }
     }
@@ -300,7 +304,7 @@ impl Store {
         let staging = self.staging();
         match std::fs::remove_dir_all(&staging) {
             Ok(()) => {
-                tracing::info!(shard = %self.shard, "removed the files of a checkpoint that was not completed")
+                tracing::info!(shard = %self.shard, "removed the files of a checkpoint that was not completed");
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(StorageError::Io { path: staging, error }),

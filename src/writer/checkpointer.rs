@@ -91,7 +91,7 @@ impl Checkpointer {
         match std::thread::Builder::new().name(name).spawn(write) {
             Ok(thread) => self.running = Some((thread, receiver)),
             Err(error) => {
-                tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again")
+                tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
             }
         }
     }

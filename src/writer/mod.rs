@@ -15,7 +15,7 @@ mod gauges;
 mod health;
 mod registry;
 
-mod writer;
+mod turn;
 
 pub use apply::apply;
 pub use checkpointer::{CheckpointGate, CheckpointPolicy, Checkpointer};
@@ -25,4 +25,4 @@ pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
-pub use writer::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};
+pub use turn::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};
