@@ -126,7 +126,11 @@ fn age(timestamp: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now - timestamp.as_micros()).unwrap_or(0))
 }
 
-#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "metrics are floating-point; 2^53 is enough to look at")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "metrics are floating-point; 2^53 is enough to look at"
+)]
 fn figure(count: u64) -> f64 {
     count as f64
 }
