@@ -1,1 +1,25 @@
-fn main(){}
+//! Arguments → run. Prints the chain of causes of a failure and sets the exit code: 0 done, 1 as the subcommand says,
+//! 2 failed.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use ranktree::cli::{Cli, run};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("ranktree: {failure}");
+            let mut cause = failure.source();
+            while let Some(error) = cause {
+                eprintln!("  because: {error}");
+                cause = error.source();
+            }
+            ExitCode::from(2)
+        }
+    }
+}

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::job::Job;
+use crate::queue::describe::describe;
 use crate::state::Applied;
 use crate::types::{MemberId, Sequence, Timestamp};
 use crate::writer::{BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Payload};
@@ -27,6 +28,13 @@ pub enum NotPublished {
     CommitFailed(#[from] CommitFailed),
 }
 
+/// What travels through the channel.
+enum Sent {
+    Request(Request),
+    /// The last thing to come: what was sent before it is drained, what comes after it is refused.
+    Close,
+}
+
 struct Request {
     payload: Payload,
     bytes: usize,
@@ -36,14 +44,15 @@ struct Request {
 /// The publishing end; clone it freely.
 #[derive(Clone)]
 pub struct LocalPublisher {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<Sent>,
 }
 
 /// The reading end, for the shard's writer.
 pub struct LocalSource {
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<Sent>,
     /// Taken from the channel, over the limits of the batch it came in.
     held_back: Option<Request>,
+    closed: bool,
     last: Sequence,
     last_timestamp: Timestamp,
     runtime: tokio::runtime::Handle,
@@ -56,6 +65,7 @@ pub fn channel(runtime: tokio::runtime::Handle) -> (LocalPublisher, LocalSource)
     let source = LocalSource {
         requests: receiver,
         held_back: None,
+        closed: false,
         last: Sequence(0),
         last_timestamp: Timestamp::default(),
         runtime,
@@ -79,7 +89,8 @@ impl LocalPublisher {
     /// As [`LocalPublisher::publish_jobs`].
     pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.requests.try_send(Request { payload, bytes, answer }).map_err(|error| match error {
+        let request = Sent::Request(Request { payload, bytes, answer });
+        self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => NotPublished::Unavailable("it is shutting down".to_owned()),
         })?;
@@ -88,11 +99,30 @@ impl LocalPublisher {
     }
 }
 
+impl LocalPublisher {
+    /// Ends the queue: the writer drains what was sent before, and finishes.
+    pub async fn close(&self) {
+        // A queue that is closed already needs no closing.
+        let _ = self.requests.send(Sent::Close).await;
+    }
+}
+
 fn job_bytes(member: &MemberId) -> usize {
     member.as_bytes().len() + size_of::<Job>()
 }
 
 impl LocalSource {
+    fn open(&mut self, sent: Sent) -> Option<Request> {
+        match sent {
+            Sent::Request(request) => Some(request),
+            Sent::Close => {
+                self.requests.close();
+                self.closed = true;
+                None
+            }
+        }
+    }
+
     fn message(&mut self, request: Request) -> Message {
         self.last = self.last.next();
         // The clock may be set back; the queue's time never goes back, so that ties keep the order of arrival.
@@ -116,25 +146,32 @@ impl JobSource for LocalSource {
     }
 
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched {
+        if self.closed {
+            return Fetched::Ended;
+        }
         let first = match self.held_back.take() {
             Some(request) => Some(request),
             None => match self.requests.try_recv() {
-                Ok(request) => Some(request),
+                Ok(sent) => self.open(sent),
                 Err(mpsc::error::TryRecvError::Disconnected) => return Fetched::Ended,
                 Err(mpsc::error::TryRecvError::Empty) => {
                     let requests = &mut self.requests;
                     match self.runtime.block_on(async { timeout(wait, requests.recv()).await }) {
-                        Ok(Some(request)) => Some(request),
+                        Ok(Some(sent)) => self.open(sent),
                         Ok(None) => return Fetched::Ended,
                         Err(_) => None,
                     }
                 }
             },
         };
+        if self.closed {
+            return Fetched::Ended;
+        }
         let Some(first) = first else { return Fetched::Nothing };
         let (mut jobs, mut bytes) = (jobs_in(&first.payload), first.bytes);
         let mut batch = vec![self.message(first)];
-        while let Ok(request) = self.requests.try_recv() {
+        while let Ok(sent) = self.requests.try_recv() {
+            let Some(request) = self.open(sent) else { break };
             jobs += jobs_in(&request.payload);
             bytes += request.bytes;
             if jobs > limits.jobs || bytes > limits.bytes {
@@ -144,6 +181,10 @@ impl JobSource for LocalSource {
             batch.push(self.message(request));
         }
         Fetched::Batch(batch)
+    }
+
+    fn describe(&self, job: &Job) -> Vec<u8> {
+        describe(job)
     }
 
     fn needs_sync(&self) -> bool {

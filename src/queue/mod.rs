@@ -1,5 +1,7 @@
 //! Queues that feed writers, and a job's form on the wire.
 
+mod describe;
+
 pub mod local;
 pub mod loose;
 pub mod wire;

@@ -107,6 +107,13 @@ impl Members {
         self.ids.get(handle)
     }
 
+    /// Whether an id was loaded for a handle. Only of use while a checkpoint is loaded: a handle that was given up
+    /// since keeps its id for a while.
+    #[must_use]
+    pub fn has_id(&self, handle: Handle) -> bool {
+        !self.ids.get(handle).is_empty()
+    }
+
     /// The handle that the `nth` member to be added from now on will get (0 is the next one).
     #[must_use]
     pub fn upcoming(&self, nth: usize) -> Handle {
@@ -128,10 +135,12 @@ impl Members {
         handle
     }
 
-    /// One more tree knows the member.
+    /// One more tree knows the member. Within a batch, a member may have left every tree and come back.
     pub fn refer(&mut self, handle: Handle) {
-        if let Some(count) = self.references.get_mut(handle.index()) {
-            *count += 1;
+        let Some(count) = self.references.get_mut(handle.index()) else { return };
+        *count += 1;
+        if *count == 1 && self.quarantined.remove(&handle) {
+            self.enter(handle);
         }
     }
 
@@ -278,6 +287,20 @@ mod tests {
         assert_eq!(members.upcoming(1), Handle(2));
         assert_eq!(members.add(b"c"), a);
         assert_eq!(members.id(a), b"c");
+    }
+
+    #[test]
+    fn a_member_that_leaves_and_returns_keeps_its_handle() {
+        let mut members = Members::new();
+        let a = members.add(b"a");
+        members.refer(a);
+        members.release(a);
+        assert_eq!(members.get(b"a"), None);
+        members.refer(a);
+        assert_eq!(members.get(b"a"), Some(a));
+        assert!(members.begin_checkpoint().contains(&0));
+        members.complete_checkpoint();
+        assert_eq!(members.upcoming(0), Handle(1), "the handle is in use and not free");
     }
 
     #[test]

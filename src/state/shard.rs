@@ -3,7 +3,7 @@
 //! Knows: how a committed step changes it. Must not know: how the step came about, or where it is kept. One writer
 //! changes it, under a lock that `writer::publish` holds for one step at a time; readers see whole steps only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -64,6 +64,13 @@ pub struct Shard {
     /// The latest dropped incarnation of each name, so that a drop that a crash cut short can be completed.
     dropped: BTreeMap<BoardName, Incarnation>,
     next_tree: u32,
+    /// Trees of dropped boards, whose members are still to be let go of.
+    retired: VecDeque<Retired>,
+}
+
+struct Retired {
+    tree: WindowTree,
+    released: u64,
 }
 
 impl Shard {
@@ -77,6 +84,7 @@ impl Shard {
             trees: BTreeMap::new(),
             dropped: BTreeMap::new(),
             next_tree: 0,
+            retired: VecDeque::new(),
         }
     }
 
@@ -91,7 +99,7 @@ impl Shard {
         dropped: BTreeMap<BoardName, Incarnation>,
         next_tree: u32,
     ) -> Self {
-        Self { id, applied, members, boards, trees, dropped, next_tree }
+        Self { id, applied, members, boards, trees, dropped, next_tree, retired: VecDeque::new() }
     }
 
     #[must_use]
@@ -207,8 +215,31 @@ impl Shard {
     fn drop_board(&mut self, name: &BoardName) {
         let Some(board) = self.boards.remove(name) else { return };
         if let Some(tree) = self.trees.remove(&board.all) {
-            tree.for_each_known(|handle| self.members.release(handle));
+            self.retired.push_back(Retired { tree, released: 0 });
         }
+    }
+
+    /// Whether members of dropped boards are still to be let go of.
+    #[must_use]
+    pub fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
+    /// Lets go of up to `limit` members of dropped boards; says whether there are more. A board of millions is
+    /// dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits for it.
+    pub fn release_retired(&mut self, limit: usize) -> bool {
+        if let Some(retired) = self.retired.front_mut() {
+            let handles = retired.tree.known_from(retired.released, limit);
+            retired.released += handles.len() as u64;
+            let done = handles.len() < limit;
+            for handle in handles {
+                self.members.release(handle);
+            }
+            if done {
+                self.retired.pop_front();
+            }
+        }
+        !self.retired.is_empty()
     }
 
     /// Memory held by trees, in bytes.

@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use crate::board::Definition;
 use crate::state::entry::{Entry, Extra, Standing, TreeId, Unlisted};
 use crate::state::members::Members;
+use crate::state::page_set::PageSet;
 use crate::tree::{Edit, Handle, Tree};
 
 /// Handles per member page on disk.
@@ -29,7 +30,7 @@ pub struct WindowTree {
     pub tree: Tree,
     extras: HashMap<Handle, Extra, foldhash::fast::FixedState>,
     /// Member pages and extras to write at the next checkpoint.
-    dirty_pages: HashSet<u32, foldhash::fast::FixedState>,
+    dirty_pages: PageSet,
     dirty_extras: HashSet<Handle, foldhash::fast::FixedState>,
 }
 
@@ -56,7 +57,7 @@ impl WindowTree {
             definition,
             tree,
             extras: HashMap::default(),
-            dirty_pages: HashSet::default(),
+            dirty_pages: PageSet::default(),
             dirty_extras: HashSet::default(),
         }
     }
@@ -78,6 +79,25 @@ impl WindowTree {
     #[must_use]
     pub fn knows(&self, handle: Handle) -> bool {
         self.tree.contains(handle) || self.extra(handle).is_some()
+    }
+
+    /// Calls `each` once for every member known here.
+    pub fn for_each_known(&self, mut each: impl FnMut(Handle)) {
+        for (handle, _) in self.tree.cursor_at(0) {
+            each(handle);
+        }
+        for handle in self.extras.keys().filter(|handle| !self.tree.contains(**handle)) {
+            each(*handle);
+        }
+    }
+
+    /// Up to `limit` members known here, from the `skip`th on, in an order that holds while nothing changes.
+    #[must_use]
+    pub fn known_from(&self, skip: u64, limit: usize) -> Vec<Handle> {
+        let listed = self.tree.cursor_at(skip).map(|(handle, _)| handle);
+        let beyond = usize::try_from(skip.saturating_sub(self.tree.len())).unwrap_or(usize::MAX);
+        let unlisted = self.extras.keys().copied().filter(|handle| !self.tree.contains(*handle)).skip(beyond);
+        listed.chain(unlisted).take(limit).collect()
     }
 
     /// Everything known of a member here.

@@ -12,9 +12,10 @@
 use std::sync::Arc;
 
 use bincode::config::{Configuration, standard};
-use bincode::de::{Decode, Decoder, read::Reader};
-use bincode::enc::{Encode, Encoder, write::Writer};
+use bincode::de::{Decoder, read::Reader};
+use bincode::enc::{Encoder, write::Writer};
 use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
 use thiserror::Error;
 
 use crate::board::{Definition, Key, Order, Policy, Ties};

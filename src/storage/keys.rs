@@ -91,12 +91,6 @@ pub fn last_u32(key: &[u8]) -> Option<u32> {
     key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The tree that a key of a per-tree kind belongs to.
-#[must_use]
-pub fn tree_of(key: &[u8]) -> Option<TreeId> {
-    key.get(1..5)?.try_into().ok().map(|bytes| TreeId(u32::from_be_bytes(bytes)))
-}
-
 /// The sequence and index of a reject's key.
 #[must_use]
 pub fn reject_place(key: &[u8]) -> Option<(Sequence, u32)> {

@@ -245,6 +245,17 @@ impl Store {
         Ok(self.db.flush_wal(true)?)
     }
 
+    /// Writes what is there already once more, to see whether the disk takes writes.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn probe(&self) -> Result<(), StorageError> {
+        let Some(meta) = self.meta()? else { return Ok(()) };
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
+        self.write(batch, true)
+    }
+
     pub(super) fn db(&self) -> &DB {
         &self.db
     }

@@ -6,11 +6,11 @@
 //!
 //! Must not know how an entry is put in or taken out; that is `edit`.
 
-use super::columns::rotate;
+use super::columns::{find, rotate};
 use super::leaf::NONE;
 use super::prefetch;
 use super::state::Tree;
-use super::words::{Edit, MemberOrder, Words};
+use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// Edits whose misses overlap. A core follows one to two dozen misses at once; more only pushes out lines of the first.
 const GROUP: usize = 16;
@@ -38,35 +38,32 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// Collects the edits that still have to be put in, as (first word, index of the edit).
     fn take_out_old(&mut self, edits: &[Edit], arriving: &mut Vec<(u64, u32)>) {
-        let groups = edits.chunks(GROUP);
-        let mut ahead = edits.chunks(GROUP).skip(1);
-        if let Some(first) = edits.chunks(GROUP).next() {
-            self.prefetch_old(first);
-        }
-        let mut index = 0;
-        for group in groups {
-            if let Some(next) = ahead.next() {
-                self.prefetch_old(next);
+        let groups = edits.len().div_ceil(GROUP);
+        // Each step asks for what the next one reads, a group apart, so that it has come by then.
+        for step in 0..groups + 3 {
+            for edit in group_of(edits, step) {
+                self.locator.prefetch(edit.handle);
             }
-            for edit in group {
+            for edit in group_before(edits, step, 1) {
+                let leaf = self.locator.get(edit.handle);
+                if leaf != NONE {
+                    self.prefetch_old_leaf(leaf);
+                }
+            }
+            for edit in group_before(edits, step, 2) {
+                let leaf = self.locator.get(edit.handle);
+                if leaf != NONE {
+                    let at = find(self.leaves.columns(leaf).handles(), edit.handle.0).unwrap_or(0);
+                    self.prefetch_tails(leaf, at);
+                }
+            }
+            for (offset, edit) in group_before(edits, step, 3).iter().enumerate() {
                 if !self.take_out_or_move(edit)
                     && let Some(new) = &edit.new
                 {
-                    arriving.push((new.as_slice()[0], index));
+                    let index = (step - 3) * GROUP + offset;
+                    arriving.push((new.as_slice()[0], index as u32));
                 }
-                index += 1;
-            }
-        }
-    }
-
-    fn prefetch_old(&self, group: &[Edit]) {
-        for edit in group {
-            self.locator.prefetch(edit.handle);
-        }
-        for edit in group {
-            let leaf = self.locator.get(edit.handle);
-            if leaf != NONE {
-                self.prefetch_leaf(leaf);
             }
         }
     }
@@ -121,35 +118,99 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     fn put_in_new(&mut self, edits: &[Edit], arriving: &[(u64, u32)], order: &impl MemberOrder) {
         let key = |&(_, index): &(u64, u32)| {
             let edit = &edits[index as usize];
-            (edit.new.as_ref().expect("only edits with new words arrive"), edit.handle)
+            (edit.new.as_ref().expect("only edits with new words arrive").as_slice(), edit.handle)
         };
-        for group in arriving.chunks(GROUP) {
-            let mut leaves = [self.root; GROUP];
-            let leaves = &mut leaves[..group.len()];
-            for level in (1..=self.height).rev() {
-                for (node, item) in leaves.iter_mut().zip(group) {
-                    let (words, handle) = key(item);
-                    *node = self.child_for(*node, words.as_slice(), handle, order);
-                    if level > 1 {
-                        self.prefetch_inner(*node);
-                    } else {
-                        prefetch::line_of(self.leaves.meta(*node));
-                    }
-                }
+        // The leaves found for three groups, and when they were found.
+        let mut found = [([NONE; GROUP], self.structure); 3];
+        let groups = arriving.len().div_ceil(GROUP);
+        for step in 0..groups + 2 {
+            let group = group_of(arriving, step);
+            let (leaves, structure) = &mut found[step % 3];
+            *structure = self.structure;
+            self.find_leaves(leaves, &group.iter().map(key), order);
+
+            let group = group_before(arriving, step, 1);
+            for (&leaf, item) in found[(step + 2) % 3].0.iter().zip(group) {
+                let (words, handle) = key(item);
+                self.locator.prefetch(handle);
+                let at = self.leaves.columns(leaf).equal_range(words).0;
+                self.prefetch_tails(leaf, at);
             }
-            for &leaf in &*leaves {
-                self.prefetch_leaf(leaf);
-            }
+
             // As long as no node splits or shares, the leaves found stay right: nothing is taken out meanwhile, and
             // what comes in changes no separator but that of the first leaf, which it lowers.
-            let structure = self.structure;
-            for (&found, item) in leaves.iter().zip(group) {
+            let group = group_before(arriving, step, 2);
+            let (leaves, structure) = found[(step + 1) % 3];
+            for (&leaf, item) in leaves.iter().zip(group) {
                 let (words, handle) = key(item);
-                let words = words.as_slice();
                 let leaf =
-                    if self.structure == structure { found } else { self.leaf_for(words, handle, order) };
+                    if self.structure == structure { leaf } else { self.leaf_for(words, handle, order) };
                 self.insert_at(leaf, words, handle, order);
             }
         }
     }
+
+    /// Goes down for a whole group, a level at a time.
+    #[inline]
+    fn find_leaves<'k>(
+        &self,
+        nodes: &mut [u32; GROUP],
+        keys: &(impl Iterator<Item = (&'k [u64], Handle)> + Clone),
+        order: &impl MemberOrder,
+    ) {
+        nodes.fill(self.root);
+        for level in (1..=self.height).rev() {
+            for (node, (words, handle)) in nodes.iter_mut().zip(keys.clone()) {
+                *node = self.child_for(*node, words, handle, order);
+                if level > 1 {
+                    self.prefetch_inner(*node);
+                } else {
+                    self.prefetch_first_column(*node);
+                }
+            }
+        }
+    }
+
+    /// Asks for what a search for a handle reads, and for what says whether the new words lie in the same leaf.
+    #[inline]
+    fn prefetch_old_leaf(&self, leaf: u32) {
+        prefetch::line_of(self.leaves.meta(leaf));
+        prefetch::lines_of(self.leaves.handles.get(leaf));
+        prefetch::line_of(&self.leaves.words.get(leaf)[0]);
+    }
+
+    /// Asks for what a search for words reads.
+    #[inline]
+    pub(super) fn prefetch_first_column(&self, leaf: u32) {
+        prefetch::line_of(self.leaves.meta(leaf));
+        prefetch::lines_of(&self.leaves.words.get(leaf)[..LEAF]);
+    }
+
+    /// Asks for what an entry that comes or goes at `at` changes: all behind it, and the count in the parent.
+    #[inline]
+    fn prefetch_tails(&self, leaf: u32, at: usize) {
+        let entries = self.leaves.columns(leaf);
+        let from = at.min(entries.len());
+        for column in 0..self.columns {
+            prefetch::lines_of(&entries.column(column)[from..]);
+        }
+        prefetch::lines_of(&entries.handles()[from..]);
+        let meta = self.leaves.meta(leaf);
+        if meta.parent != NONE {
+            self.inners.prefetch_slot(meta.parent, usize::from(meta.slot));
+        }
+    }
+}
+
+/// The `step`th group, or nothing behind the last.
+#[inline]
+fn group_of<T>(items: &[T], step: usize) -> &[T] {
+    let end = items.len().min((step + 1) * GROUP);
+    items.get(step * GROUP..end).unwrap_or(&[])
+}
+
+/// The group `lag` steps ago, or nothing before the first.
+#[inline]
+fn group_before<T>(items: &[T], step: usize, lag: usize) -> &[T] {
+    step.checked_sub(lag).map_or(&[], |step| group_of(items, step))
 }

@@ -110,25 +110,46 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.capture.dirty_mark = self.capture.pending_mark();
     }
 
+    /// The pending pages, in the order in which they will be handed out.
+    #[must_use]
+    pub fn pending_order(&self) -> Vec<u32> {
+        self.capture.pending.clone()
+    }
+
+    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller, who can
+    /// sort without keeping the tree from its writer.
+    ///
+    /// # Panics
+    /// When pages were handed out already, or when there are more or fewer of them.
+    pub fn set_pending_order(&mut self, order: Vec<u32>) {
+        assert_eq!(self.capture.handed_out, 0, "the order is set before the first page is handed out");
+        assert_eq!(self.capture.pending.len(), order.len(), "the order holds every pending page");
+        self.capture.pending = order;
+    }
+
     /// Hands out up to `max_pages` pending pages, and says whether there are more.
     ///
     /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20 bytes an
     /// entry on a board with one key, and is let go of when handed out.
     pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
-        let pending_mark = self.capture.pending_mark();
         for _ in 0..max_pages {
             let Some(&page) = self.capture.pending.get(self.capture.handed_out) else { break };
             self.capture.handed_out += 1;
-            if self.leaves.meta(page).marks & pending_mark != 0 {
-                self.leaves.meta_mut(page).marks &= !pending_mark;
-                sink(CapturedPage { page, entries: self.page_entries(page) });
-            } else {
-                let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
-                let entries = Columns::new(&kept.words, &kept.handles, kept.handles.len().max(1));
-                sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
-            }
+            self.hand_out(page, sink);
         }
         self.capture.handed_out < self.capture.pending.len()
+    }
+
+    fn hand_out(&mut self, page: u32, sink: &mut dyn FnMut(CapturedPage<'_>)) {
+        let pending_mark = self.capture.pending_mark();
+        if self.leaves.meta(page).marks & pending_mark != 0 {
+            self.leaves.meta_mut(page).marks &= !pending_mark;
+            sink(CapturedPage { page, entries: self.page_entries(page) });
+        } else {
+            let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
+            let entries = Columns::new(&kept.words, &kept.handles, kept.handles.len().max(1));
+            sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
+        }
     }
 
     /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is dirty

@@ -149,13 +149,13 @@ fn upper_bound(column: &[u64], word: u64) -> usize {
 
 /// Where `sought` is among `ids`, which are in no order.
 ///
-/// Eight at a time without an early exit inside, so that the compiler compares them at once.
+/// Sixteen at a time without an early exit inside, so that the compiler compares them at once.
 #[inline]
 pub(super) fn find(ids: &[u32], sought: u32) -> Option<usize> {
     let mut at = 0;
     while let Some(group) = ids.get(at..at + 16) {
-        let hit = group.iter().fold(false, |hit, &id| hit | (id == sought));
-        if hit {
+        let hits = group.iter().fold(0, |hits, &id| hits | u32::from(id == sought));
+        if hits != 0 {
             break;
         }
         at += 16;

@@ -13,6 +13,7 @@
 use super::arena::Blocks;
 use super::columns::{Columns, find};
 use super::leaf::NONE;
+use super::prefetch;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct InnerMeta {
@@ -98,6 +99,13 @@ impl<const N: usize> Inners<N> {
             return usize::from(hint);
         }
         find(children, child).expect("a node is among its parent's children")
+    }
+
+    /// Asks for a child's id and count.
+    #[inline]
+    pub(super) fn prefetch_slot(&self, node: u32, slot: usize) {
+        prefetch::line_of(&self.words.get(node)[self.columns * N + slot.min(N - 1)]);
+        prefetch::line_of(&self.ids.get(node)[N + slot.min(N - 1)]);
     }
 
     pub(super) fn allocate(&mut self, level: u8) -> u32 {

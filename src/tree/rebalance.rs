@@ -50,7 +50,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         let parent = self.leaves.meta(leaf).parent;
         let slot = self.leaf_slot(leaf, parent);
         let right = self.leaves.allocate();
-        self.touch(right);
         self.leaves.meta_mut(right).parent = parent;
         let entries = self.leaves.columns(leaf);
         let half = entries.len() / 2;
@@ -127,7 +126,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             self.refresh_separator(left_leaf);
             self.refill_inner(parent);
         } else {
-            self.spread_leaves(parent, left, (own + other) / 2);
+            self.spread_leaves(parent, left, usize::midpoint(own, other));
             // The left leaf may have been empty, or may have just lost its first entry.
             self.refresh_separator(left_leaf);
         }

@@ -51,6 +51,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             counted += self.inners.counts(node)[..slot].iter().sum::<u64>();
             node = self.inners.child(node, slot);
         }
+        // A search in a cold leaf would wait for one line after the other.
+        self.prefetch_first_column(node);
         counted + before(self.leaves.columns(node)) as u64
     }
 

@@ -14,6 +14,15 @@ pub const MAX_WORDS: usize = 9;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Handle(pub u32);
 
+impl Handle {
+    /// The handle as a place in an array.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Orders members whose words are equal: by the bytes of their ids.
 ///
 /// Must be a total order over the handles in a tree, and must not change while they are in it. Two different

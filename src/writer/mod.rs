@@ -1,11 +1,28 @@
 //! The write path, one writer per shard: fetch → decode → plan → commit → apply → publish.
+//!
+//! [`Writer`] is the loop; each verb has a file of its own, and fetch and decode are the source's.
 
-mod health;
-mod outcome;
-mod registry;
 mod source;
 
+mod decide;
+mod plan;
+
+mod apply;
+mod outcome;
+
+mod checkpointer;
+mod gauges;
+mod health;
+mod registry;
+
+mod writer;
+
+pub use checkpointer::{CheckpointGate, CheckpointPolicy, Checkpointer};
+pub use gauges::Gauges;
 pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
+pub use plan::{Plan, PlannedStep, Planner};
+pub use apply::apply;
 pub use registry::{Defined, DefineRefused, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
+pub use writer::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};

@@ -116,14 +116,22 @@ impl Registry {
         boards.create(name, definition).map(Defined::Created)
     }
 
-    /// The board that a job names; created with the defaults if that is allowed. `None`: the job's board is unknown.
+    /// Whether a job may create this board by naming it.
     #[must_use]
-    pub fn resolve(&self, name: &BoardName) -> Option<Known> {
+    pub fn creates(&self, name: &str) -> bool {
+        self.auto_create && !self.boards.lock().by_name.contains_key(name)
+    }
+
+    /// Creates a board with the defaults, unless it exists; gives what is there then.
+    ///
+    /// # Errors
+    /// When it is just being dropped, or there are too many boards.
+    pub fn create_default(&self, name: &BoardName) -> Result<Known, DefineRefused> {
         let mut boards = self.boards.lock();
         match boards.by_name.get(name) {
-            Some(registered) => (!registered.being_dropped).then(|| registered.known.clone()),
-            None if self.auto_create => boards.create(name, Definition::default()).ok(),
-            None => None,
+            Some(registered) if registered.being_dropped => Err(DefineRefused::BeingDropped),
+            Some(registered) => Ok(registered.known.clone()),
+            None => boards.create(name, Definition::default()),
         }
     }
 

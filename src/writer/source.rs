@@ -82,6 +82,9 @@ pub trait JobSource: Send {
     /// Waits up to `wait` for messages, and takes what is ready within `limits`.
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched;
 
+    /// A job as an operator would want to see it in the list of rejects.
+    fn describe(&self, job: &Job) -> Vec<u8>;
+
     /// Whether a batch must be on disk before its messages are answered: the queue holds no copy to replay.
     fn needs_sync(&self) -> bool;
 }

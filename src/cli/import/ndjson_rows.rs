@@ -1,0 +1,226 @@
+//! Rows of an NDJSON file: one job object per line, passed on as it is written.
+//!
+//! Only what an import must know of a job is read; whether it is a good one is for the service to say.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::cli::import::ImportError;
+use crate::cli::import::batch::MAX_JOB_BYTES;
+use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
+use crate::job::{Op, RejectCode};
+
+/// Reads lines as jobs.
+pub struct NdjsonRows<R> {
+    reader: R,
+    line: u64,
+    buffer: Vec<u8>,
+    defaults: Defaults,
+}
+
+/// What decides a job's way.
+#[derive(Deserialize)]
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "JSON has maps and no sets; only the boards' names matter here"
+)]
+struct Peek<'a> {
+    #[serde(borrow)]
+    member: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    board: Option<Cow<'a, str>>,
+    scores: Option<HashMap<String, IgnoredAny>>,
+    #[serde(borrow)]
+    op: Option<Cow<'a, str>>,
+    version: Option<IgnoredAny>,
+}
+
+impl<R: BufRead> NdjsonRows<R> {
+    pub fn new(reader: R, defaults: Defaults) -> Self {
+        Self { reader, line: 0, buffer: Vec::new(), defaults }
+    }
+
+    /// Fills the buffer with the next line, its end included. `Ok(None)` at the end of the input.
+    fn next_line(&mut self) -> io::Result<Option<LineLength>> {
+        self.buffer.clear();
+        let limit = u64::try_from(MAX_JOB_BYTES).unwrap_or(u64::MAX);
+        let read = (&mut self.reader).take(limit + 1).read_until(b'\n', &mut self.buffer)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.line += 1;
+        if read <= MAX_JOB_BYTES || self.buffer.last() == Some(&b'\n') {
+            return Ok(Some(LineLength::Fits));
+        }
+        // A line without an end must not fill the memory.
+        self.reader.skip_until(b'\n')?;
+        Ok(Some(LineLength::TooLong))
+    }
+
+    fn parse(&self) -> Result<Row, RejectedLine> {
+        let malformed = |why: String| {
+            RejectedLine::new(self.line, RejectCode::Malformed, format!("no job object: {why}"))
+        };
+        let text = std::str::from_utf8(&self.buffer).map_err(|why| malformed(why.to_string()))?.trim();
+        let Some(fields) = text.strip_prefix('{') else {
+            return Err(malformed("the line does not start with {".to_owned()));
+        };
+        let peek: Peek<'_> = serde_json::from_str(text).map_err(|why| malformed(why.to_string()))?;
+        let Some(member) = peek.member else {
+            return Err(malformed("it names no member".to_owned()));
+        };
+
+        // Defaults are written in front of the job's own fields, so that these stay to the letter what they were:
+        // numbers above all, whose digits a parser could lose.
+        // Neither a board's name nor an operation's holds anything that JSON escapes.
+        let names_board = peek.board.is_some() || peek.scores.is_some();
+        let board = self.defaults.board.as_ref().filter(|_| !names_board);
+        let board = board.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
+        let op = self.defaults.op.filter(|_| peek.op.is_none());
+        let op = op.map(|op| format!("\"op\":\"{}\",", op.name())).unwrap_or_default();
+        let job = format!("{{{board}{op}{fields}");
+        if job.len() > MAX_JOB_BYTES {
+            return Err(too_long(self.line));
+        }
+
+        let op = peek.op.as_deref().or(self.defaults.op.map(Op::name));
+        let mut boards: Vec<_> = peek.scores.unwrap_or_default().into_keys().collect();
+        boards.extend(peek.board.map(Cow::into_owned));
+        if boards.is_empty() {
+            boards.extend(self.defaults.board.as_ref().map(ToString::to_string));
+        }
+        Ok(Row::new(self.line, job, &member, op, peek.version.is_some(), boards))
+    }
+}
+
+enum LineLength {
+    Fits,
+    TooLong,
+}
+
+fn too_long(line: u64) -> RejectedLine {
+    RejectedLine::new(line, RejectCode::TooLarge, format!("a job has at most {MAX_JOB_BYTES} bytes"))
+}
+
+impl<R: BufRead> Iterator for NdjsonRows<R> {
+    type Item = Result<Parsed, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next_line() {
+                Ok(Some(LineLength::Fits)) if self.buffer.trim_ascii().is_empty() => {}
+                Ok(Some(LineLength::Fits)) => {
+                    return Some(Ok(self.parse().map_or_else(Parsed::Rejected, Parsed::Row)));
+                }
+                Ok(Some(LineLength::TooLong)) => return Some(Ok(Parsed::Rejected(too_long(self.line)))),
+                Ok(None) => return None,
+                Err(source) => return Some(Err(ImportError::Read { line: self.line + 1, source })),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::BoardName;
+
+    fn rows(text: &str, defaults: Defaults) -> Vec<Parsed> {
+        NdjsonRows::new(text.as_bytes(), defaults).collect::<Result<_, _>>().expect("readable")
+    }
+
+    fn one(text: &str, defaults: Defaults) -> Row {
+        let mut parsed = rows(text, defaults);
+        match (parsed.pop(), parsed.len()) {
+            (Some(Parsed::Row(row)), 0) => row,
+            other => panic!("{text:?} is one row, and not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_job_is_passed_on_to_the_letter() {
+        for job in [
+            "{\"board\":\"arena\",\"member\":\"p42\",\"score\":1200}",
+            "{ \"member\" : \"日本\", \"scores\":{\"a\":[1,2],\"b\":3}, \"meta\":{\"n\":1e400} }",
+            "{\"member\":\"p42\",\"board\":\"arena\",\"score\":123456789012345678901234567890}",
+        ] {
+            assert_eq!(one(&format!("  {job}\r\n"), Defaults::default()).job, job);
+        }
+    }
+
+    #[test]
+    fn the_command_line_fills_in_what_a_job_does_not_say() {
+        let defaults = Defaults { board: BoardName::new("arena").ok(), op: Some(Op::Best) };
+        for (job, expect) in [
+            (
+                "{\"member\":\"m\",\"score\":1}",
+                "{\"board\":\"arena\",\"op\":\"best\",\"member\":\"m\",\"score\":1}",
+            ),
+            ("{\"member\":\"m\",\"board\":\"b\"}", "{\"op\":\"best\",\"member\":\"m\",\"board\":\"b\"}"),
+            (
+                "{\"member\":\"m\",\"scores\":{\"b\":1}}",
+                "{\"op\":\"best\",\"member\":\"m\",\"scores\":{\"b\":1}}",
+            ),
+            ("{\"member\":\"m\",\"op\":\"set\"}", "{\"board\":\"arena\",\"member\":\"m\",\"op\":\"set\"}"),
+        ] {
+            assert_eq!(one(job, defaults.clone()).job, expect);
+        }
+    }
+
+    #[test]
+    fn what_counts_twice_when_sent_twice_is_known() {
+        let check = |job: &str, adds: bool, undecided: &[&str]| {
+            let row = one(job, Defaults::default());
+            assert_eq!(
+                (row.adds, row.undecided_boards),
+                (adds, undecided.iter().map(ToString::to_string).collect())
+            );
+        };
+        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"set\"}", false, &[]);
+        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"incr\"}", true, &[]);
+        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"incr\",\"version\":1}", false, &[]);
+        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"incr\",\"version\":null}", true, &[]);
+        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"version\":1}", false, &[]);
+        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1}", false, &["b"]);
+        check("{\"scores\":{\"b\":1,\"c\":2},\"member\":\"m\"}", false, &["b", "c"]);
+    }
+
+    #[test]
+    fn lines_that_are_no_job_are_rejected_and_the_next_is_read() {
+        let long = format!("{{\"member\":\"{}\"}}", "x".repeat(MAX_JOB_BYTES));
+        for (bad, code) in [
+            ("null", "malformed"),
+            ("[{\"member\":\"m\"}]", "malformed"),
+            ("{\"member\":\"m\"", "malformed"),
+            ("{\"member\":\"m\"} {}", "malformed"),
+            ("{\"member\":7}", "malformed"),
+            ("{\"score\":7}", "malformed"),
+            ("{}", "malformed"),
+            (long.as_str(), "too_large"),
+        ] {
+            let text = format!("\n{{\"member\":\"a\"}}\n\n{bad}\n \t\n{{\"member\":\"z\"}}");
+            let told: Vec<_> = rows(&text, Defaults::default())
+                .into_iter()
+                .map(|parsed| match parsed {
+                    Parsed::Row(row) => (row.line, String::new()),
+                    Parsed::Rejected(line) => (line.line, line.code),
+                })
+                .collect();
+            assert_eq!(told, [(2, String::new()), (4, code.to_owned()), (6, String::new())]);
+        }
+    }
+
+    #[test]
+    fn a_job_that_only_fits_without_the_defaults_is_too_large() {
+        let job = format!("{{\"member\":\"m\",\"x\":\"{}\"}}", "x".repeat(MAX_JOB_BYTES - 21));
+        assert_eq!(one(&job, Defaults::default()).job.len(), MAX_JOB_BYTES);
+        let defaults = Defaults { board: None, op: Some(Op::Set) };
+        let parsed = rows(&job, defaults);
+        let [Parsed::Rejected(line)] = parsed.as_slice() else { panic!("too large, and not {parsed:?}") };
+        assert_eq!((line.line, line.code.as_str()), (1, "too_large"));
+    }
+}

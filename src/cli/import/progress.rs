@@ -1,0 +1,81 @@
+//! Shows how far an import is: a bar on a terminal, a line now and then elsewhere. Writes to standard error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
+
+/// Between two lines where there is no terminal: rare enough for a log.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// Looking at the clock for every row would cost more than the row.
+const ROWS_PER_LOOK: u64 = 256;
+
+const WITH_SIZE: &str =
+    "{bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  ETA {eta}  {msg}";
+const WITHOUT_SIZE: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}  {msg}";
+
+pub struct Progress {
+    bar: ProgressBar,
+    bytes_read: Arc<AtomicU64>,
+    started: Instant,
+    next_line: Mutex<Instant>,
+}
+
+impl Progress {
+    /// `bytes_total` is `None` for a pipe, whose length nobody knows.
+    pub fn new(bytes_read: Arc<AtomicU64>, bytes_total: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(bytes_total, ProgressDrawTarget::stderr());
+        let template = if bytes_total.is_some() { WITH_SIZE } else { WITHOUT_SIZE };
+        bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
+        let started = Instant::now();
+        Self { bar, bytes_read, started, next_line: Mutex::new(started + LINE_EVERY) }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Called for every row, with the number of rows read so far.
+    pub fn show(&self, rows: u64) {
+        if !rows.is_multiple_of(ROWS_PER_LOOK) {
+            return;
+        }
+        self.bar.set_position(self.bytes_read.load(Ordering::Relaxed));
+        if !self.bar.is_hidden() {
+            self.bar.set_message(format!("{} rows", HumanCount(rows)));
+            return;
+        }
+        let now = Instant::now();
+        let mut next_line = self.next_line.lock();
+        if now >= *next_line {
+            *next_line = now + LINE_EVERY;
+            eprintln!("{}", self.line(rows));
+        }
+    }
+
+    /// Says something beside the bar.
+    pub fn note(&self, text: &str) {
+        if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(text) }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, rows: u64) -> String {
+        let seconds = self.elapsed().as_secs().max(1);
+        let rate = HumanCount(rows / seconds);
+        let rows = HumanCount(rows);
+        match self.bar.length() {
+            Some(total) => {
+                let percent = self.bar.position() * 100 / total.max(1);
+                let left = HumanDuration(self.bar.eta());
+                format!("{rows} rows read, {percent} % of the file, {rate} rows/s, {left} left")
+            }
+            None => format!("{rows} rows read, {rate} rows/s"),
+        }
+    }
+}

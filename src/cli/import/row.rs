@@ -1,0 +1,77 @@
+//! One row on its way to becoming a job, whatever file it came from.
+
+use crate::cli::import::ImportError;
+use crate::job::{Op, RejectCode};
+use crate::types::{BoardName, fnv1a_32};
+
+/// A file's rows, in order. Lines that are no rows come as [`Parsed::Rejected`] and do not end it.
+pub trait Rows: Iterator<Item = Result<Parsed, ImportError>> {}
+
+impl<T: Iterator<Item = Result<Parsed, ImportError>>> Rows for T {}
+
+/// What the command line says about rows that do not say it themselves.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    pub board: Option<BoardName>,
+    pub op: Option<Op>,
+}
+
+/// What a line turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    Row(Row),
+    Rejected(RejectedLine),
+}
+
+/// A well-formed row.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Counted from 1, as editors do.
+    pub line: u64,
+    /// The job, as JSON.
+    pub job: String,
+    /// Applying it twice differs from applying it once.
+    pub adds: bool,
+    /// Boards whose policy decides whether it adds.
+    pub undecided_boards: Vec<String>,
+    pub member_hash: u32,
+}
+
+impl Row {
+    /// `op` and `has_version` are the job's own, defaults included.
+    pub fn new(
+        line: u64,
+        job: String,
+        member: &str,
+        op: Option<&str>,
+        has_version: bool,
+        boards: Vec<String>,
+    ) -> Self {
+        let undecided_boards = if op.is_none() && !has_version { boards } else { Vec::new() };
+        let adds = op == Some(Op::Incr.name()) && !has_version;
+        Self { line, job, adds, undecided_boards, member_hash: fnv1a_32(member.as_bytes()) }
+    }
+
+    pub fn take_undecided_boards(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.undecided_boards)
+    }
+
+    /// Which of `lanes` (at least 1) sends it: always the same for a member.
+    pub fn lane(&self, lanes: usize) -> usize {
+        usize::try_from(self.member_hash).map_or(0, |hash| hash % lanes)
+    }
+}
+
+/// A line that was refused, here or by the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedLine {
+    pub line: u64,
+    pub code: String,
+    pub detail: String,
+}
+
+impl RejectedLine {
+    pub fn new(line: u64, code: RejectCode, detail: impl Into<String>) -> Self {
+        Self { line, code: code.name().to_owned(), detail: detail.into() }
+    }
+}

@@ -1,0 +1,205 @@
+//! What became of the rows: counts, the rejected lines, the summary. Shared by all connections.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indicatif::HumanCount;
+use parking_lot::Mutex;
+
+use crate::cli::import::ImportError;
+use crate::cli::import::progress::Progress;
+use crate::cli::import::row::RejectedLine;
+
+/// Rejected lines in the summary; `--rejects` has them all.
+const LISTED_MAX: usize = 20;
+
+pub struct Tally {
+    progress: Progress,
+    rejected_max: Option<u64>,
+    rejects_path: Option<PathBuf>,
+    // Held for a few additions and, where lines are rejected, a buffered write.
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    read: u64,
+    applied: u64,
+    changed: u64,
+    rejected: u64,
+    rejected_by_code: BTreeMap<String, u64>,
+    /// The first ones by line, whichever connection reported them first.
+    listed: BTreeMap<u64, RejectedLine>,
+    rejects: Option<csv::Writer<File>>,
+}
+
+impl Tally {
+    /// # Errors
+    /// When the file for rejected lines cannot be created.
+    pub fn new(
+        progress: Progress,
+        rejected_max: Option<u64>,
+        rejects: Option<&Path>,
+    ) -> Result<Self, ImportError> {
+        let mut counts = Counts::default();
+        if let Some(path) = rejects {
+            let create = || {
+                let mut file = csv::Writer::from_writer(File::create(path)?);
+                file.write_record(["line", "code", "detail"])?;
+                Ok(file)
+            };
+            counts.rejects = Some(create().map_err(|source| rejects_error(path, source))?);
+        }
+        let rejects_path = rejects.map(Path::to_owned);
+        Ok(Self { progress, rejected_max, rejects_path, counts: Mutex::new(counts) })
+    }
+
+    /// Says something that is not part of the summary.
+    pub fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
+    /// A line was read that is not blank.
+    pub fn read(&self) {
+        let read = {
+            let mut counts = self.counts.lock();
+            counts.read += 1;
+            counts.read
+        };
+        self.progress.show(read);
+    }
+
+    /// A row would have been sent.
+    pub fn checked(&self) {
+        self.counts.lock().applied += 1;
+    }
+
+    pub fn applied(&self, applied: u64, changed: u64) {
+        let mut counts = self.counts.lock();
+        counts.applied += applied;
+        counts.changed += changed;
+    }
+
+    /// # Errors
+    /// When there are now more than the import bears, or the line cannot be written to the file of rejects.
+    pub fn rejected(&self, line: RejectedLine) -> Result<(), ImportError> {
+        let mut counts = self.counts.lock();
+        counts.rejected += 1;
+        *counts.rejected_by_code.entry(line.code.clone()).or_default() += 1;
+        if let (Some(file), Some(path)) = (&mut counts.rejects, &self.rejects_path) {
+            let record = [&line.line.to_string(), &line.code, &line.detail];
+            file.write_record(record).map_err(|error| rejects_error(path, error.into()))?;
+        }
+        counts.listed.insert(line.line, line);
+        if counts.listed.len() > LISTED_MAX {
+            counts.listed.pop_last();
+        }
+        match self.rejected_max {
+            Some(max) if counts.rejected > max => Err(ImportError::TooManyRejected(max)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The summary, and whether no row was rejected.
+    ///
+    /// # Errors
+    /// When the file of rejects cannot be completed.
+    pub fn finish(&self, dry_run: bool) -> Result<(String, bool), ImportError> {
+        self.progress.finish();
+        let mut counts = self.counts.lock();
+        if let (Some(file), Some(path)) = (&mut counts.rejects, &self.rejects_path) {
+            file.flush().map_err(|error| rejects_error(path, error))?;
+        }
+        Ok((counts.summary(self.progress.elapsed(), dry_run), counts.rejected == 0))
+    }
+}
+
+impl Counts {
+    fn summary(&self, elapsed: Duration, dry_run: bool) -> String {
+        let line = |name: &str, value: &dyn Display| format!("{name:<14}{:>12}", value.to_string());
+        let count = |name: &str, count: u64| line(name, &HumanCount(count));
+        let mut lines = vec![count("rows read", self.read)];
+        if dry_run {
+            lines.push(count("well-formed", self.applied));
+        } else {
+            lines.push(count("applied", self.applied));
+            lines.push(count("  changed", self.changed));
+        }
+        lines.push(count("rejected", self.rejected));
+        lines.extend(self.rejected_by_code.iter().map(|(code, number)| count(&format!("  {code}"), *number)));
+        lines.push(line("seconds", &format!("{:.2}", elapsed.as_secs_f64())));
+        lines.push(count("rows/s", per_second(self.applied + self.rejected, elapsed)));
+        let listed = self.listed.values();
+        lines.extend(
+            listed.map(|RejectedLine { line, code, detail }| format!("line {line}: {code}: {detail}")),
+        );
+        let unlisted = self.rejected - u64::try_from(self.listed.len()).unwrap_or(0);
+        if unlisted > 0 {
+            lines.push(format!("and {} more; --rejects FILE writes them all", HumanCount(unlisted)));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+fn per_second(rows: u64, elapsed: Duration) -> u64 {
+    u64::try_from(u128::from(rows) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX)
+}
+
+fn rejects_error(path: &Path, source: io::Error) -> ImportError {
+    ImportError::Rejects { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::job::RejectCode;
+
+    fn tally(rejected_max: Option<u64>, rejects: Option<&Path>) -> Tally {
+        Tally::new(Progress::new(Arc::default(), None), rejected_max, rejects).expect("the folder is there")
+    }
+
+    fn reject(line: u64) -> RejectedLine {
+        RejectedLine::new(line, RejectCode::BadScore, "no, \"that\" is none")
+    }
+
+    #[test]
+    fn the_summary_lists_the_first_rejected_lines_in_order_and_the_file_has_all() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = folder.path().join("rejects.csv");
+        let tally = tally(None, Some(&path));
+        for line in (2..=30).rev() {
+            tally.read();
+            tally.rejected(reject(line)).expect("the file can be written");
+        }
+        tally.read();
+        tally.applied(1, 0);
+        let (summary, all_applied) = tally.finish(false).expect("the file can be written");
+        assert!(!all_applied);
+        let listed: Vec<_> = summary.lines().filter(|line| line.starts_with("line ")).collect();
+        assert_eq!(listed.len(), LISTED_MAX);
+        assert_eq!(listed.first(), Some(&"line 2: bad_score: no, \"that\" is none"));
+        assert_eq!(listed.last(), Some(&"line 21: bad_score: no, \"that\" is none"));
+        assert!(summary.ends_with("and 9 more; --rejects FILE writes them all\n"), "{summary}");
+        for line in ["rows read               30", "applied                  1", "  bad_score             29"]
+        {
+            assert!(summary.lines().any(|found| found == line), "{line:?} in {summary}");
+        }
+        let file = std::fs::read_to_string(path).expect("it was written");
+        assert_eq!(file.lines().count(), 30);
+        assert_eq!(file.lines().nth(1), Some("30,bad_score,\"no, \"\"that\"\" is none\""));
+    }
+
+    #[test]
+    fn more_rejects_than_allowed_end_the_import() {
+        let tally = tally(Some(1), None);
+        assert!(tally.rejected(reject(2)).is_ok());
+        let error = tally.rejected(reject(3)).expect_err("that is one too many");
+        assert_eq!(error.to_string(), "more than 1 rows are rejected (--limit-errors)");
+    }
+}

@@ -1,0 +1,47 @@
+//! The command line: one file per subcommand.
+
+mod import;
+mod progress;
+mod rebuild;
+mod serve;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
+#[derive(Debug, Parser)]
+#[command(name = "ranktree", version, about, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service: takes jobs, answers ranks over HTTP
+    Serve(crate::config::ServeArgs),
+    /// Recompute every tree of a stopped service's data and compare
+    Verify(verify::Args),
+    /// Make every tree of a stopped service's data again from its members
+    Rebuild(rebuild::Args),
+    /// Send scores from a file to a running service
+    Import(import::Args),
+}
+
+/// What a subcommand fails with; printed with its causes.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs a command line.
+///
+/// # Errors
+/// Whatever the subcommand fails with.
+pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Rebuild(args) => rebuild::run(&args),
+        Command::Import(args) => Ok(import::run(&args)?),
+    }
+}

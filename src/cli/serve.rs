@@ -1,0 +1,78 @@
+//! `ranktree serve`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Failure;
+use crate::config::{ServeArgs, ServeConfig};
+use crate::metrics as names;
+use crate::service;
+
+/// How often the exporter folds samples into its histograms; between scrapes they would pile up.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    let config = ServeConfig::resolve(args)?;
+    let metrics = install_metrics()?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(config, metrics))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Failure> {
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
+    let address = listener.local_addr()?;
+    let upkeep = metrics.clone();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+        loop {
+            ticks.tick().await;
+            upkeep.run_upkeep();
+        }
+    });
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let shutdown = async move {
+        wait(&mut terminate, &mut interrupt).await;
+        tokio::spawn(async move {
+            wait(&mut terminate, &mut interrupt).await;
+            tracing::warn!("told twice: ending at once; what was answered is on disk");
+            std::process::exit(1);
+        });
+    };
+    let ready = || {
+        let mut stdout = std::io::stdout();
+        // Whoever started us may have closed our output; that is no reason not to serve.
+        let _ = writeln!(stdout, "listening on http://{address}");
+        let _ = stdout.flush();
+    };
+    let render = Arc::new(move || metrics.render());
+    service::run(&config, listener, render, ready, shutdown).await?;
+    Ok(())
+}
+
+async fn wait(terminate: &mut tokio::signal::unix::Signal, interrupt: &mut tokio::signal::unix::Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+fn install_metrics() -> Result<PrometheusHandle, Failure> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &names::SECONDS_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix("_jobs".to_owned()), &names::COUNT_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Suffix("_shards".to_owned()), &names::COUNT_BUCKETS)?
+        .install_recorder()?;
+    names::describe_http();
+    names::describe_writers();
+    metrics::gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    Ok(handle)
+}

@@ -1,0 +1,151 @@
+//! What an operator decides: flags over environment over file over defaults.
+//!
+//! The only module that reads the environment, through clap. Must not know what the settings do.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::types::MAX_SHARDS;
+
+/// Flags of `ranktree serve`. Each is also an environment variable and a key of the configuration file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// Address to serve HTTP on; port 0 picks a free one [default: 127.0.0.1:8080]
+    #[arg(long, env = "RANKTREE_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Directory for all data; created if missing [default: ./data]
+    #[arg(long, env = "RANKTREE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Shards to spread members over, 1 to 64; fixed once the data directory exists [default: 1]
+    #[arg(long, env = "RANKTREE_SHARDS", value_name = "N")]
+    pub shards: Option<u16>,
+    /// Reject jobs for boards that do not exist, instead of creating them with the defaults
+    #[arg(long, env = "RANKTREE_NO_AUTO_CREATE")]
+    pub no_auto_create: bool,
+    /// Listen beyond this machine although anyone who reaches the port may read and write
+    #[arg(long, env = "RANKTREE_INSECURE")]
+    pub insecure: bool,
+    /// Memory for blocks read from disk (metadata), over all shards, in MiB [default: 256]
+    #[arg(long, env = "RANKTREE_CACHE_MIB", value_name = "MIB")]
+    pub cache_mib: Option<usize>,
+    /// Longest time between checkpoints of a shard that changes, in seconds [default: 300]
+    #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS")]
+    pub checkpoint_seconds: Option<u64>,
+    /// Changes since the last checkpoint after which a shard is checkpointed; more for shards of over half as many
+    /// members [default: 1000000]
+    #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N")]
+    pub checkpoint_changes: Option<u64>,
+    /// TOML file with any of these settings, its keys named as the flags with _ for -
+    #[arg(long, env = "RANKTREE_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// The configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    listen: Option<SocketAddr>,
+    data_dir: Option<PathBuf>,
+    shards: Option<u16>,
+    no_auto_create: Option<bool>,
+    insecure: Option<bool>,
+    cache_mib: Option<usize>,
+    checkpoint_seconds: Option<u64>,
+    checkpoint_changes: Option<u64>,
+}
+
+/// A service's settings, decided and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeConfig {
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    /// 1 to 64.
+    pub shards: u16,
+    pub auto_create: bool,
+    pub cache_bytes: usize,
+    pub checkpoint_interval: Duration,
+    pub checkpoint_changes: u64,
+}
+
+/// Why settings cannot be used; the text says which and what to do.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("the configuration file {} is not right: {error}", path.display())]
+    Malformed { path: PathBuf, error: Box<toml::de::Error> },
+    #[error("--shards is 1 to {MAX_SHARDS}, not {0}")]
+    Shards(u16),
+    #[error(
+        "{0} can be reached from other machines, and this version has no access tokens; listen on a loopback address such as 127.0.0.1:8080, or pass --insecure"
+    )]
+    Exposed(SocketAddr),
+}
+
+impl ServeConfig {
+    /// Decides every setting.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
+        let file = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+        let listen = args.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let shards = args.shards.or(file.shards).unwrap_or(1);
+        if !(1..=MAX_SHARDS).contains(&shards) {
+            return Err(ConfigError::Shards(shards));
+        }
+        if !(listen.ip().is_loopback() || args.insecure || file.insecure.unwrap_or(false)) {
+            return Err(ConfigError::Exposed(listen));
+        }
+        let seconds = args.checkpoint_seconds.or(file.checkpoint_seconds).unwrap_or(300);
+        Ok(Self {
+            listen,
+            data_dir: args.data_dir.or(file.data_dir).unwrap_or_else(|| PathBuf::from("./data")),
+            shards,
+            auto_create: !(args.no_auto_create || file.no_auto_create.unwrap_or(false)),
+            cache_bytes: args.cache_mib.or(file.cache_mib).unwrap_or(256) << 20,
+            checkpoint_interval: Duration::from_secs(seconds.max(1)),
+            checkpoint_changes: args.checkpoint_changes.or(file.checkpoint_changes).unwrap_or(1_000_000),
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+    toml::from_str(&text)
+        .map_err(|error| ConfigError::Malformed { path: path.to_owned(), error: Box::new(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_beat_the_file_and_the_file_beats_the_defaults() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("ranktree.toml");
+        std::fs::write(&path, "shards = 4\ndata_dir = \"/srv/ranks\"\n").expect("the file is written");
+        let args = ServeArgs { config: Some(path.clone()), shards: Some(2), ..ServeArgs::default() };
+        let config = ServeConfig::resolve(args).expect("good settings");
+        assert_eq!((config.shards, config.data_dir), (2, PathBuf::from("/srv/ranks")));
+        std::fs::write(&path, "shard = 4\n").expect("the file is written");
+        let args = ServeArgs { config: Some(path), ..ServeArgs::default() };
+        let error = ServeConfig::resolve(args).expect_err("an unknown key").to_string();
+        assert!(error.contains("shard"), "{error}");
+    }
+
+    #[test]
+    fn an_exposed_address_needs_a_word_of_consent() {
+        let exposed = ServeArgs { listen: "0.0.0.0:0".parse().ok(), ..ServeArgs::default() };
+        assert!(matches!(ServeConfig::resolve(exposed.clone()), Err(ConfigError::Exposed(_))));
+        assert!(ServeConfig::resolve(ServeArgs { insecure: true, ..exposed }).is_ok());
+        let many = ServeArgs { shards: Some(65), ..ServeArgs::default() };
+        assert!(matches!(ServeConfig::resolve(many), Err(ConfigError::Shards(65))));
+    }
+}

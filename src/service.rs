@@ -1,0 +1,276 @@
+//! The composition root: opens the shards, starts their writers, serves HTTP, and ends it all in order.
+//!
+//! It alone sees everything. It takes its listener and its shutdown as arguments, so that a test runs the real thing on
+//! port 0.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::serve::ListenerExt as _;
+use parking_lot::{Mutex, RwLock};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::config::ServeConfig;
+use crate::http::{Api, Limits, router};
+use crate::query::{Node, ShardHandle};
+use crate::queue::local::{self, LocalSource};
+use crate::state::Shard;
+use crate::storage::{
+    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, recover,
+    shard_directory,
+};
+use crate::types::{Sequence, ShardId};
+use crate::writer::{
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, Payload, Registry, Writer,
+};
+
+/// How long requests in work may take to end after the service was told to.
+const DRAIN_REQUESTS: Duration = Duration::from_secs(10);
+
+/// Why the service did not start, or did not end well.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    #[error("shard {shard} cannot be opened: {error}")]
+    Shard { shard: ShardId, error: StorageError },
+    #[error("the service cannot be run: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Renders all metrics as Prometheus text.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Runs the service until `shutdown` completes, then drains it: requests in work are answered, writers commit what they
+/// were given, and each shard is checkpointed. `ready` is called once it takes requests.
+///
+/// # Errors
+/// When a shard cannot be opened. Nothing is served then.
+pub async fn run(
+    config: &ServeConfig,
+    listener: TcpListener,
+    render_metrics: RenderMetrics,
+    ready: impl FnOnce(),
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ServiceError> {
+    let opened = {
+        let config = config.clone();
+        let opened = tokio::task::spawn_blocking(move || open_shards(&config)).await;
+        opened.map_err(std::io::Error::other)??
+    };
+    let registry = Arc::new(Registry::new(config.auto_create));
+    for shard in &opened {
+        registry.learn(&shard.state.read());
+    }
+    for shard in &opened {
+        for (name, incarnation) in shard.state.read().dropped() {
+            registry.unlearn(name, incarnation);
+        }
+    }
+    let gate = CheckpointGate::default();
+    let mut writers = Vec::with_capacity(opened.len());
+    let mut shards = Vec::with_capacity(opened.len());
+    for shard in opened {
+        let (handle, writer) = shard.into_parts(config, &registry, &gate);
+        writers.push(spawn(writer)?);
+        shards.push(handle);
+    }
+    let node = Arc::new(Node { shards });
+    complete_board_changes(&node, &registry).await;
+    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, Limits::default()));
+    let app = router(Arc::clone(&api));
+    ready();
+    // A request is one small packet and so is its answer: waiting to fill one up only adds latency.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
+        shutdown.await;
+        tracing::info!("shutting down");
+        let _ = stopping.send(());
+    });
+    let overdue = async move {
+        if stopped.await.is_ok() {
+            tokio::time::sleep(DRAIN_REQUESTS).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        served = server => served?,
+        () = overdue => tracing::warn!("some requests did not end in time; they get no answer"),
+    }
+    for shard in &node.shards {
+        shard.publisher.close().await;
+    }
+    let joined = tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
+    match joined {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
+        Err(error) => Err(std::io::Error::other(error).into()),
+    }
+}
+
+/// A shard that was loaded and is not running yet.
+struct OpenedShard {
+    id: ShardId,
+    store: Arc<StoreSlot>,
+    state: Arc<RwLock<Shard>>,
+    health: Arc<Health>,
+    reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+}
+
+fn open_shards(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
+    let resources = StorageResources::new(config.cache_bytes, config.shards);
+    let turn = Mutex::new(0..config.shards);
+    let opened = Mutex::new(Vec::new());
+    // Loading one shard keeps two threads busy; more at once would only take turns.
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let Some(shard) = turn.lock().next() else { break };
+                    let shard = ShardId(shard);
+                    let result = open_shard(shard, config, &resources);
+                    opened.lock().push(result.map_err(|error| ServiceError::Shard { shard, error }));
+                }
+            });
+        }
+    });
+    let mut opened = opened.into_inner().into_iter().collect::<Result<Vec<_>, _>>()?;
+    opened.sort_by_key(|shard| shard.id);
+    Ok(opened)
+}
+
+fn open_shard(
+    id: ShardId,
+    config: &ServeConfig,
+    resources: &StorageResources,
+) -> Result<OpenedShard, StorageError> {
+    let started = std::time::Instant::now();
+    let path = shard_directory(&config.data_dir, id);
+    let store = Store::open(&path, id, config.shards, resources)?;
+    let mut recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {})?;
+    let mut rebuilt = Vec::new();
+    for (board, reason) in recovered.rebuilt {
+        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
+        rebuilt.push(board);
+    }
+    mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
+    let health = Arc::new(Health::default());
+    health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
+    health.set_last_sequence(recovered.shard.applied.sequence.0);
+    health.set_checkpoint_sequence(recovered.checkpoint.0);
+    tracing::info!(
+        shard = %id,
+        applied = %recovered.shard.applied.sequence,
+        checkpoint = %recovered.checkpoint,
+        deltas = recovered.deltas,
+        members = recovered.shard.members.len(),
+        took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "shard loaded"
+    );
+    let slot = StoreSlot::default();
+    slot.put(Arc::new(store));
+    let (shards, resources) = (config.shards, resources.clone());
+    Ok(OpenedShard {
+        id,
+        store: Arc::new(slot),
+        state: Arc::new(RwLock::new(recovered.shard)),
+        health,
+        reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
+    })
+}
+
+impl OpenedShard {
+    fn into_parts(
+        self,
+        config: &ServeConfig,
+        registry: &Arc<Registry>,
+        gate: &CheckpointGate,
+    ) -> (ShardHandle, Writer<LocalSource>) {
+        let (publisher, source) = local::channel(tokio::runtime::Handle::current());
+        let (applied, applied_receiver) = watch::channel(Sequence::default());
+        let policy = CheckpointPolicy {
+            interval: config.checkpoint_interval,
+            changes_min: config.checkpoint_changes,
+            ..CheckpointPolicy::default()
+        };
+        let handle = ShardHandle {
+            id: self.id,
+            state: Arc::clone(&self.state),
+            applied: applied_receiver,
+            health: Arc::clone(&self.health),
+            store: Arc::clone(&self.store),
+            publisher,
+        };
+        let writer = Writer {
+            id: self.id,
+            shards: config.shards,
+            source,
+            shard: self.state,
+            store: self.store,
+            registry: Arc::clone(registry),
+            health: self.health,
+            applied,
+            checkpointer: Checkpointer::new(policy, Arc::clone(gate)),
+            reopen: self.reopen,
+            gauges: Gauges::new(self.id),
+        };
+        (handle, writer)
+    }
+}
+
+fn spawn(writer: Writer<LocalSource>) -> std::io::Result<JoinHandle<()>> {
+    let id = writer.id;
+    std::thread::Builder::new().name(format!("writer-{id}")).spawn(move || {
+        let run = std::panic::AssertUnwindSafe(|| writer.run());
+        if std::panic::catch_unwind(run).is_err() {
+            // The state in memory may be half changed. The one on disk is whole: a restart reads it.
+            tracing::error!(shard = %id, "the writer panicked, which is a bug; the process ends rather than show a wrong rank");
+            std::process::exit(70);
+        }
+    })
+}
+
+/// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
+async fn complete_board_changes(node: &Node, registry: &Registry) {
+    for (name, known) in registry.all() {
+        for shard in &node.shards {
+            let has_it = shard.state.read().board(name.as_str()).is_some_and(|board| {
+                board.incarnation == known.incarnation && board.definition == known.definition
+            });
+            if !has_it {
+                let (board, incarnation) = (name.clone(), known.incarnation);
+                let definition = Arc::clone(&known.definition);
+                publish(shard, Payload::Define { board, incarnation, definition }).await;
+            }
+        }
+    }
+    let mut dropped = Vec::new();
+    for shard in &node.shards {
+        dropped.extend(shard.state.read().dropped().map(|(name, incarnation)| (name.clone(), incarnation)));
+    }
+    for (name, incarnation) in dropped {
+        for shard in &node.shards {
+            let has_it = shard
+                .state
+                .read()
+                .board(name.as_str())
+                .is_some_and(|board| board.incarnation <= incarnation);
+            if has_it {
+                publish(shard, Payload::Drop { board: name.clone(), incarnation }).await;
+            }
+        }
+    }
+}
+
+async fn publish(shard: &ShardHandle, payload: Payload) {
+    if let Err(error) = shard.publisher.publish(payload, 0).await {
+        tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
+    }
+}

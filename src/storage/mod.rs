@@ -1,0 +1,24 @@
+//! A shard on disk: one RocksDB directory, written in one write batch per drained batch and checkpointed beside it.
+//!
+//! The only module that names `rocksdb`, and, in [`codec`] alone, bincode.
+
+pub mod codec;
+mod keys;
+
+mod layout;
+mod store;
+
+mod commit;
+
+mod checkpoint;
+
+mod recovery;
+
+mod verify;
+
+pub use checkpoint::{Checkpoint, CheckpointFigures, forget_dropped_trees};
+pub use commit::{Commit, REJECTS_KEPT};
+pub use layout::{shard_directory, shards_in};
+pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
+pub use store::{StorageError, StorageResources, Store, StoreSlot};
+pub use verify::{Verified, rebuild, verify};

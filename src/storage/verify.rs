@@ -1,0 +1,114 @@
+//! Checks everything a directory holds against itself, and makes trees again.
+//!
+//! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how either works.
+
+use crate::state::{Extra, Shard, WindowTree};
+use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
+use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
+use crate::storage::store::{StorageError, Store};
+use crate::tree::Handle;
+use crate::types::BoardName;
+use parking_lot::RwLock;
+
+/// What was compared.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Verified {
+    pub members: u64,
+    pub boards: u64,
+    pub entries: u64,
+    pub applied: u64,
+    pub deltas: u64,
+}
+
+/// Recomputes every tree from members and deltas, and compares it with the one its pages give: order, scores, ties,
+/// counts, versions and times. Returns what was found wrong, in words; nothing means that all is well.
+///
+/// # Errors
+/// When members or deltas cannot be read at all.
+pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<String>), StorageError> {
+    let mut findings = Vec::new();
+    let by_pages = recover(store, TreesFrom::Pages, progress)?;
+    for (board, reason) in &by_pages.rebuilt {
+        findings.push(format!("board {board}: its tree pages are damaged: {reason}"));
+    }
+    let by_members = recover(store, TreesFrom::Members, progress)?;
+    let (left, right) = (&by_pages.shard, &by_members.shard);
+    let mut verified = Verified {
+        members: left.members.len() as u64,
+        applied: left.applied.sequence.0,
+        deltas: by_pages.deltas,
+        ..Verified::default()
+    };
+    if left.members.len() != right.members.len() {
+        let (left, right) = (left.members.len(), right.members.len());
+        findings.push(format!("there are {left} members by tree pages, and {right} by member pages"));
+    }
+    for (name, board) in left.boards() {
+        let (Some(tree), Some(other)) = (left.tree(board.all), right.board_tree(name.as_str())) else {
+            findings.push(format!("board {name}: it has no tree"));
+            continue;
+        };
+        verified.boards += 1;
+        verified.entries += tree.total();
+        compare(name, (left, tree), (right, other), &mut findings);
+        progress("comparing", verified.entries, 0);
+    }
+    Ok((verified, findings))
+}
+
+fn compare(
+    name: &BoardName,
+    (left, left_tree): (&Shard, &WindowTree),
+    (right, right_tree): (&Shard, &WindowTree),
+    findings: &mut Vec<String>,
+) {
+    for (what, shard, tree) in [("pages", left, left_tree), ("members", right, right_tree)] {
+        if let Err(violation) = tree.tree.check(&shard.members) {
+            findings.push(format!("board {name}: its tree by {what} is broken: {violation}"));
+        }
+    }
+    if left_tree.total() != right_tree.total() {
+        let (left, right) = (left_tree.total(), right_tree.total());
+        findings.push(format!("board {name}: {left} entries by tree pages, {right} by members"));
+    }
+    let pairs = left_tree.tree.cursor_at(0).zip(right_tree.tree.cursor_at(0));
+    for (position, ((a, a_words), (b, b_words))) in (1_u64..).zip(pairs) {
+        let (a_id, b_id) = (left.members.id(a), right.members.id(b));
+        if a_id != b_id || a_words != b_words || left_tree.extra(a) != right_tree.extra(b) {
+            let (a, b) = (String::from_utf8_lossy(a_id), String::from_utf8_lossy(b_id));
+            findings.push(format!(
+                "board {name}: position {position} is {a} {a_words:?} by tree pages, {b} {b_words:?} by members"
+            ));
+            return;
+        }
+    }
+    let unlisted = |shard: &Shard, tree: &WindowTree| {
+        let unlisted = |(_, extra): &(Handle, &Extra)| extra.unlisted.is_some();
+        let named = |(handle, extra): (Handle, &Extra)| (shard.members.id(handle).to_vec(), extra.clone());
+        let mut all: Vec<_> = tree.extras().filter(unlisted).map(named).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    if unlisted(left, left_tree) != unlisted(right, right_tree) {
+        findings.push(format!("board {name}: hidden or removed entries differ"));
+    }
+}
+
+/// Makes every tree again from members and deltas, and writes them as a new checkpoint.
+///
+/// # Errors
+/// When members or deltas cannot be read, or the disk refuses.
+pub fn rebuild(store: &Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
+    let Recovered { mut shard, .. } = recover(store, TreesFrom::Members, progress)?;
+    let boards: Vec<BoardName> = shard.boards().map(|(name, _)| name.clone()).collect();
+    mark_rebuilt(store, &mut shard, &boards)?;
+    let handles = shard.members.handle_space();
+    shard.members.mark_all_dirty();
+    for (_, tree) in shard.trees_mut() {
+        tree.mark_all_dirty(handles);
+    }
+    progress("writing the checkpoint", 0, 0);
+    let checkpoint = Checkpoint::begin(&mut shard);
+    let shard = RwLock::new(shard);
+    checkpoint.write(store, &shard)
+}

@@ -1,0 +1,139 @@
+//! When a shard is checkpointed, and the thread that does it beside the writer.
+//!
+//! Knows: one checkpoint at a time per shard, and per process no more than cores can bear. Must not know: what a
+//! checkpoint consists of (`storage::checkpoint`).
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::state::Shard;
+use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
+use crate::types::Sequence;
+
+/// When a checkpoint is due. Start-up replays what came after the last one, at about a microsecond a change, and a
+/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for that many.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointPolicy {
+    /// Changes since the last one, at least.
+    pub changes_min: u64,
+    /// And as a share of the members, in percent.
+    pub changes_percent: u64,
+    /// However few changes there are, after this long.
+    pub interval: Duration,
+}
+
+impl Default for CheckpointPolicy {
+    fn default() -> Self {
+        Self { changes_min: 1_000_000, changes_percent: 200, interval: Duration::from_secs(300) }
+    }
+}
+
+/// Lets one checkpoint of the process write at a time: they are for the background, and one core of it.
+pub type CheckpointGate = Arc<Mutex<()>>;
+
+type Outcome = (Checkpoint, Result<CheckpointFigures, StorageError>);
+
+/// A shard's checkpoints.
+pub struct Checkpointer {
+    policy: CheckpointPolicy,
+    gate: CheckpointGate,
+    changes: u64,
+    last: Instant,
+    running: Option<(JoinHandle<()>, Receiver<Outcome>)>,
+}
+
+impl Checkpointer {
+    #[must_use]
+    pub fn new(policy: CheckpointPolicy, gate: CheckpointGate) -> Self {
+        Self { policy, gate, changes: 0, last: Instant::now(), running: None }
+    }
+
+    /// Counts committed changes.
+    pub fn count(&mut self, changes: u64) {
+        self.changes += changes;
+    }
+
+    #[must_use]
+    pub fn is_due(&self, members: u64) -> bool {
+        let enough = self.policy.changes_min.max(members * self.policy.changes_percent / 100);
+        let old = self.last.elapsed() >= self.policy.interval;
+        self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
+    }
+
+    /// Whether anything was committed since the last checkpoint began.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.changes > 0
+    }
+
+    /// Begins a checkpoint of the shard as it is now, and returns while it is written.
+    pub fn start(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
+        let checkpoint = Checkpoint::begin(&mut shard.write());
+        self.changes = 0;
+        self.last = Instant::now();
+        let (sender, receiver) = channel();
+        let (shard, gate) = (Arc::clone(shard), Arc::clone(&self.gate));
+        let name = format!("checkpoint-{}", store.shard());
+        let write = move || {
+            let written = {
+                let _turn = gate.lock();
+                checkpoint.write(&store, &shard)
+            };
+            // The writer may be gone; the checkpoint is on disk all the same.
+            let _ = sender.send((checkpoint, written));
+        };
+        match std::thread::Builder::new().name(name).spawn(write) {
+            Ok(thread) => self.running = Some((thread, receiver)),
+            Err(error) => tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again"),
+        }
+    }
+
+    /// Takes note of a checkpoint that has ended. Its sequence and figures, if it succeeded.
+    pub fn poll(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
+        let (_, receiver) = self.running.as_ref()?;
+        match receiver.try_recv() {
+            Ok(outcome) => {
+                self.running = None;
+                self.conclude(outcome, shard)
+            }
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.running = None;
+                None
+            }
+        }
+    }
+
+    /// Waits for the checkpoint under way, if there is one.
+    pub fn wait(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
+        let (thread, receiver) = self.running.take()?;
+        let outcome = receiver.recv().ok();
+        // It has sent its outcome, or panicked, which its thread has reported.
+        let _ = thread.join();
+        self.conclude(outcome?, shard)
+    }
+
+    fn conclude(
+        &mut self,
+        (checkpoint, written): Outcome,
+        shard: &RwLock<Shard>,
+    ) -> Option<(Sequence, CheckpointFigures)> {
+        match written {
+            Ok(figures) => {
+                checkpoint.complete(&mut shard.write());
+                Some((checkpoint.applied().sequence, figures))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint failed; it will be tried again");
+                checkpoint.abandon(&mut shard.write());
+                // Due again at the next interval, not at once: the disk may be full.
+                self.changes += 1;
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What one job makes of one entry: the meaning of every operation. Pure.
+//!
+//! Knows: an entry before, a job, a definition. Must not know: trees, batches, disks.
+
+use crate::board::{Definition, ScoreRefused};
+use crate::job::{Op, Reject, RejectCode};
+use crate::state::{Entry, Standing};
+use crate::tree::Words;
+use crate::types::{MemberId, Score, Timestamp};
+
+/// What a job asks of one board.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub op: Op,
+    pub score: Option<&'a Score>,
+    pub version: Option<u64>,
+    pub at: Timestamp,
+    pub member: &'a MemberId,
+    /// The job brings metadata; `Some(false)`: it takes it away.
+    pub metadata: Option<bool>,
+}
+
+/// What comes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    pub after: Option<Entry>,
+    /// A reader could tell the difference.
+    pub changed: bool,
+    /// The job's metadata takes effect.
+    pub takes_metadata: bool,
+}
+
+/// Decides one job on one board.
+///
+/// # Errors
+/// The reason for which the job, and with it every board it names, is refused.
+pub fn decide(
+    definition: &Definition,
+    before: Option<&Entry>,
+    request: &Request<'_>,
+) -> Result<Decision, Reject> {
+    if let (Some(version), Some(stored)) = (request.version, before.and_then(|entry| entry.version))
+        && version <= stored
+    {
+        let detail = format!("version {version} is not greater than {stored}, the version stored");
+        return Err(Reject::new(RejectCode::StaleVersion, detail));
+    }
+    let version = request.version.or_else(|| before.and_then(|entry| entry.version));
+    let unchanged = || {
+        let after = before.map(|entry| Entry { version, ..*entry });
+        Decision { after, changed: false, takes_metadata: false }
+    };
+    match request.op {
+        Op::Set | Op::Best | Op::Incr => {
+            let given = request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job brings no score"))?;
+            let held = before.and_then(Entry::words);
+            let score = match request.op {
+                Op::Incr => {
+                    let base = held.map(|words| definition.score_of(words.as_slice()));
+                    definition.add(base.as_ref(), given).map_err(|refused| refuse(definition, refused))?
+                }
+                _ => *given,
+            };
+            definition.admit(&score).map_err(|refused| refuse(definition, refused))?;
+            let place = definition.entry_words(&score, request.at, request.member.as_bytes());
+            let words = match held {
+                // An equal score keeps its place among the ties.
+                Some(held) if same_score(&held, &place) => {
+                    if request.op == Op::Best {
+                        return Ok(unchanged());
+                    }
+                    held
+                }
+                Some(held) if request.op == Op::Best && held < place => return Ok(unchanged()),
+                _ => place,
+            };
+            let standing = match before.map(|entry| entry.standing) {
+                Some(Standing::Hidden(_)) => Standing::Hidden(words),
+                _ => Standing::Listed(words),
+            };
+            let had_metadata = before.is_some_and(|entry| entry.has_metadata);
+            let has_metadata = request.metadata.unwrap_or(had_metadata);
+            let after = Entry { standing, updated_at: request.at, version, has_metadata };
+            let changed = before.is_none_or(|entry| entry.standing != standing) || request.metadata.is_some();
+            Ok(Decision { after: Some(after), changed, takes_metadata: request.metadata.is_some() })
+        }
+        Op::Remove => {
+            let changed = before.is_some_and(|entry| entry.standing != Standing::Removed);
+            // A remembered version keeps a late retry from bringing the entry back.
+            let after = version.map(|version| Entry {
+                standing: Standing::Removed,
+                updated_at: request.at,
+                version: Some(version),
+                has_metadata: false,
+            });
+            Ok(Decision { after, changed, takes_metadata: false })
+        }
+        Op::Hide => Ok(match before.map(|entry| (entry, entry.standing)) {
+            Some((entry, Standing::Listed(words))) => {
+                let after = Entry { standing: Standing::Hidden(words), version, ..*entry };
+                Decision { after: Some(after), changed: true, takes_metadata: false }
+            }
+            _ => unchanged(),
+        }),
+        Op::Show => Ok(match before.map(|entry| (entry, entry.standing)) {
+            Some((entry, Standing::Hidden(words))) => {
+                let after = Entry { standing: Standing::Listed(words), version, ..*entry };
+                Decision { after: Some(after), changed: true, takes_metadata: false }
+            }
+            _ => unchanged(),
+        }),
+    }
+}
+
+/// All words but the last, the tie-break.
+fn same_score(a: &Words, b: &Words) -> bool {
+    let score = |words: &Words| words.as_slice().split_last().map(|(_, score)| Words::from_slice(score));
+    score(a) == score(b)
+}
+
+fn refuse(definition: &Definition, refused: ScoreRefused) -> Reject {
+    match refused {
+        ScoreRefused::KeyCount => {
+            let keys = definition.keys.len();
+            Reject::new(RejectCode::BadScore, format!("a score of this board has {keys} keys"))
+        }
+        ScoreRefused::OutOfRange => {
+            let bounds: Vec<String> =
+                definition.keys.iter().map(|key| format!("{} {}..={}", key.name, key.min, key.max)).collect();
+            Reject::new(RejectCode::OutOfRange, format!("this board takes {}", bounds.join(", ")))
+        }
+        ScoreRefused::Overflow => Reject::new(RejectCode::Overflow, refused.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Key, Ties};
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros).expect("in range")
+    }
+
+    fn run(board: &Definition, before: Option<&Entry>, op: Op, score: i64, time: i64) -> Result<Decision, Reject> {
+        versioned(board, before, op, score, time, None)
+    }
+
+    fn versioned(
+        board: &Definition,
+        before: Option<&Entry>,
+        op: Op,
+        score: i64,
+        time: i64,
+        version: Option<u64>,
+    ) -> Result<Decision, Reject> {
+        let member = MemberId::new("p").expect("well-formed");
+        let score = Score::new(&[score]).expect("one key");
+        let score = op.takes_score().then_some(&score);
+        decide(board, before, &Request { op, score, version, at: at(time), member: &member, metadata: None })
+    }
+
+    fn entry(decision: Result<Decision, Reject>) -> Entry {
+        decision.expect("accepted").after.expect("an entry")
+    }
+
+    fn score(entry: &Entry) -> i64 {
+        Definition::default().score_of(entry.words().expect("has words").as_slice()).keys()[0]
+    }
+
+    #[test]
+    fn best_keeps_the_better_and_an_equal_score_changes_nothing() {
+        let board = Definition::default();
+        let ten = entry(run(&board, None, Op::Best, 10, 1));
+        for worse_or_equal in [9, 10] {
+            let decision = run(&board, Some(&ten), Op::Best, worse_or_equal, 2).expect("accepted");
+            assert_eq!(decision, Decision { after: Some(ten), changed: false, takes_metadata: false });
+        }
+        assert_eq!(score(&entry(run(&board, Some(&ten), Op::Best, 11, 2))), 11);
+    }
+
+    #[test]
+    fn an_equal_set_keeps_the_place_among_ties_and_moves_the_time() {
+        let board = Definition::default();
+        let first = entry(run(&board, None, Op::Set, 10, 1));
+        let again = run(&board, Some(&first), Op::Set, 10, 5).expect("accepted");
+        assert!(!again.changed);
+        let again = again.after.expect("an entry");
+        assert_eq!(again.words(), first.words());
+        assert_eq!(again.updated_at, at(5));
+    }
+
+    #[test]
+    fn incr_counts_from_zero_and_is_refused_out_of_bounds() {
+        let board = Definition { keys: vec![Key { max: 10, ..Key::score() }], ..Definition::default() };
+        let seven = entry(run(&board, None, Op::Incr, 7, 1));
+        let refused = run(&board, Some(&seven), Op::Incr, 4, 2).expect_err("beyond the maximum");
+        assert_eq!(refused.code, RejectCode::OutOfRange);
+        assert_eq!(score(&entry(run(&board, Some(&seven), Op::Incr, 3, 2))), 10);
+        let top = entry(run(&Definition::default(), None, Op::Set, i64::MAX, 1));
+        let refused = run(&Definition::default(), Some(&top), Op::Incr, 1, 2).expect_err("beyond 64 bits");
+        assert_eq!(refused.code, RejectCode::Overflow);
+    }
+
+    #[test]
+    fn a_removal_with_a_version_is_remembered() {
+        let board = Definition::default();
+        let first = entry(versioned(&board, None, Op::Set, 10, 1, Some(5)));
+        let gone = entry(versioned(&board, Some(&first), Op::Remove, 0, 2, Some(6)));
+        assert_eq!(gone.standing, Standing::Removed);
+        let late = versioned(&board, Some(&gone), Op::Set, 10, 3, Some(6)).expect_err("a late retry");
+        assert_eq!(late.code, RejectCode::StaleVersion);
+        assert_eq!(score(&entry(versioned(&board, Some(&gone), Op::Incr, 3, 4, Some(7)))), 3);
+        let plain = entry(run(&board, None, Op::Set, 1, 1));
+        assert_eq!(run(&board, Some(&plain), Op::Remove, 0, 2).expect("accepted").after, None);
+    }
+
+    #[test]
+    fn a_hidden_entry_goes_on_receiving_updates() {
+        let board = Definition { ties: Ties::Last, ..Definition::default() };
+        let listed = entry(run(&board, None, Op::Set, 10, 1));
+        let hidden = entry(run(&board, Some(&listed), Op::Hide, 0, 2));
+        assert_eq!(hidden.listed(), None);
+        let raised = entry(run(&board, Some(&hidden), Op::Incr, 5, 3));
+        assert_eq!(raised.listed(), None);
+        let shown = entry(run(&board, Some(&raised), Op::Show, 0, 4));
+        assert_eq!(shown.listed(), raised.words());
+        assert!(!run(&board, None, Op::Hide, 0, 1).expect("accepted").changed);
+    }
+}

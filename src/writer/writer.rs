@@ -1,0 +1,318 @@
+//! The loop of one shard: fetch → decode → plan → commit → apply → publish.
+//!
+//! Knows: the order of the six verbs, and what happens when one fails. Must not know: what any of them does.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use crate::state::Shard;
+use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
+use crate::types::{Sequence, ShardId, Timestamp};
+use crate::writer::apply::apply;
+use crate::writer::checkpointer::Checkpointer;
+use crate::writer::gauges::Gauges;
+use crate::writer::health::{Health, ShardState};
+use crate::writer::plan::{Plan, PlannedStep, Planner};
+use crate::writer::registry::Registry;
+use crate::writer::source::{BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
+
+/// 1,000 jobs make the cost of a commit small against that of the jobs; more only make readers wait longer for news.
+pub const BATCH_JOBS_MAX: usize = 1_000;
+/// 4 MiB: a batch of the largest jobs, metadata and all.
+pub const BATCH_BYTES_MAX: usize = 4 << 20;
+/// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
+const FETCH_WAIT: Duration = Duration::from_millis(500);
+/// Pauses between attempts to reopen after a failed commit.
+const REOPEN_FIRST: Duration = Duration::from_millis(100);
+const REOPEN_MAX: Duration = Duration::from_secs(10);
+/// Members of dropped boards let go of per turn of the loop: about 20 µs.
+const RELEASED_PER_TURN: usize = 128;
+
+/// Everything a writer works with; see [`crate::service`] for who makes it.
+pub struct Writer<S> {
+    pub id: ShardId,
+    pub shards: u16,
+    pub source: S,
+    pub shard: Arc<RwLock<Shard>>,
+    pub store: Arc<StoreSlot>,
+    pub registry: Arc<Registry>,
+    pub health: Arc<Health>,
+    pub applied: watch::Sender<Sequence>,
+    pub checkpointer: Checkpointer,
+    /// Opens the shard's directory again.
+    pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+    pub gauges: Gauges,
+}
+
+/// Why a writer's turn did not come to its end.
+struct Interrupted {
+    reason: String,
+}
+
+impl<S: JobSource> Writer<S> {
+    /// Drains the source until it ends, then checkpoints and returns. Runs on a thread of its own.
+    pub fn run(mut self) {
+        let applied = self.shard.read().applied;
+        if let Err(reason) = self.source.resume(applied) {
+            self.halt(reason);
+            return;
+        }
+        self.applied.send_replace(applied.sequence);
+        self.health.set_state(ShardState::Live);
+        loop {
+            let messages = match self.source.fetch(self.limits(), self.patience()) {
+                Fetched::Batch(messages) => messages,
+                Fetched::Nothing => Vec::new(),
+                Fetched::Ended => break,
+            };
+            if !messages.is_empty()
+                && let Err(interrupted) = self.turn(messages)
+            {
+                self.reopen_until_well(&interrupted.reason);
+            }
+            self.tidy_up();
+        }
+        self.finish();
+    }
+
+    /// One drained batch, from decoded messages to readers who see it.
+    fn turn(&mut self, messages: Vec<Message>) -> Result<(), Interrupted> {
+        let started = Instant::now();
+        self.gauges.note_batch(&messages);
+        let plan = self.plan(messages);
+        let planned = Instant::now();
+        let (steps, committed) = self.commit(plan)?;
+        let committed_at = Instant::now();
+        for step in steps {
+            let (sequence, answer) = apply(&self.shard, step);
+            // Publish after commit and apply: a reader must never see what a crash could take back, and a writer who
+            // has an answer must be able to read what it wrote.
+            self.applied.send_replace(sequence);
+            if let Some(answer) = answer {
+                // Whoever asked may have gone away.
+                let _ = answer.to.send(Ok(answer.outcome));
+            }
+        }
+        self.health.set_last_sequence(committed.sequence.0);
+        self.gauges.note_turn(&committed, started, planned, committed_at);
+        Ok(())
+    }
+
+    fn plan(&self, messages: Vec<Message>) -> Plan {
+        let shard = self.shard.read();
+        let describe = |job: &_| self.source.describe(job);
+        let planner = Planner {
+            shard: &shard,
+            id: self.id,
+            shards: self.shards,
+            registry: &self.registry,
+            describe: &describe,
+        };
+        planner.plan(messages)
+    }
+
+    /// Writes the batch. On failure everyone who waits is told, and nothing has been applied.
+    fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
+        let jobs_rejected = self.health.jobs_rejected() + plan.rejects.len() as u64;
+        let committed = Committed {
+            sequence: plan.applied.sequence,
+            timestamp: plan.applied.timestamp,
+            jobs: plan.jobs as u64,
+            rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
+        };
+        let kept_from = plan.applied.sequence.0.saturating_sub(REJECTS_KEPT);
+        let commit = Commit {
+            applied: plan.applied,
+            delta: plan.delta,
+            // Now and then is enough, and a range delete in every batch would slow scans down.
+            rejects_kept_from: (!plan.rejects.is_empty() && kept_from > 0 && jobs_rejected % 1_024 < plan.rejects.len() as u64)
+                .then_some(Sequence(kept_from)),
+            rejects: plan.rejects,
+            metadata: plan.metadata,
+            dropped_trees: plan.dropped_trees,
+            jobs_rejected,
+        };
+        let written = self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
+        match written {
+            Ok(()) => {
+                self.health.set_jobs_rejected(jobs_rejected);
+                self.checkpointer.count(plan.changes as u64 + 1);
+                Ok((plan.steps, committed))
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                for step in plan.steps {
+                    if let PlannedStep::Answered { answer, .. } = step {
+                        let _ = answer.send(Err(CommitFailed { reason: reason.clone() }));
+                    }
+                }
+                Err(Interrupted { reason })
+            }
+        }
+    }
+
+    /// After a failed commit nothing more is written through the store that failed: what of the batch is on disk is
+    /// unknown, and a RocksDB whose log append failed does not heal. It is opened again until that works.
+    fn reopen_until_well(&mut self, reason: &str) {
+        tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
+        self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
+        self.checkpointer.wait(&self.shard);
+        let mut pause = REOPEN_FIRST;
+        loop {
+            self.close_store();
+            match self.try_reopen() {
+                Ok(()) => break,
+                Err(error) => {
+                    tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
+                    let reason = format!("reopening after a failed commit: {error}");
+                    self.health.set_state(ShardState::CatchingUp(reason.clone()));
+                    self.refuse_waiting(&reason, pause);
+                    pause = (pause * 2).min(REOPEN_MAX);
+                }
+            }
+        }
+        tracing::info!(shard = %self.id, "the store is open again");
+        self.health.set_state(ShardState::Live);
+    }
+
+    fn close_store(&self) {
+        let Some(mut store) = self.store.take() else { return };
+        // Readers of metadata hold it for the length of a look-up.
+        loop {
+            match Arc::try_unwrap(store) {
+                Ok(store) => {
+                    drop(store);
+                    return;
+                }
+                Err(shared) => {
+                    store = shared;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    fn try_reopen(&mut self) -> Result<(), StorageError> {
+        let store = (self.reopen)()?;
+        // The failed batch may be on disk after all: what is committed is what is applied.
+        let applied = {
+            let mut shard = self.shard.write();
+            replay(&store, &mut shard, &|_, _, _| {})?;
+            shard.applied
+        };
+        if let Some(meta) = store.meta()? {
+            self.health.set_jobs_rejected(meta.jobs_rejected);
+        }
+        // A write that reaches the disk shows that there is room again.
+        store.sync()?;
+        store.probe()?;
+        self.store.put(Arc::new(store));
+        self.source.resume(applied).map_err(|what| StorageError::Damaged {
+            path: std::path::PathBuf::from("queue"),
+            what,
+        })?;
+        self.applied.send_replace(applied.sequence);
+        Ok(())
+    }
+
+    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how long.
+    fn refuse_waiting(&mut self, reason: &str, pause: Duration) {
+        if self.source.needs_sync() {
+            let until = Instant::now() + pause;
+            while let Some(left) = until.checked_duration_since(Instant::now()) {
+                match self.source.fetch(self.limits(), left) {
+                    Fetched::Batch(messages) => {
+                        for answer in messages.into_iter().filter_map(|message| message.answer) {
+                            let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
+                        }
+                    }
+                    Fetched::Nothing => {}
+                    Fetched::Ended => return,
+                }
+            }
+        } else {
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn halt(&self, reason: String) {
+        tracing::error!(shard = %self.id, reason, "the shard is halted");
+        self.health.set_state(ShardState::Halted(reason));
+    }
+
+    /// Work that is nobody's turn: checkpoints, and the members of dropped boards.
+    fn tidy_up(&mut self) {
+        if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
+            self.note_checkpoint(sequence, figures);
+        }
+        let (members, retired) = {
+            let shard = self.shard.read();
+            (shard.members.len() as u64, shard.has_retired())
+        };
+        if retired {
+            self.shard.write().release_retired(RELEASED_PER_TURN);
+        }
+        if self.checkpointer.is_due(members)
+            && let Ok(store) = self.store.get()
+        {
+            self.checkpointer.start(store, &self.shard);
+        }
+        let store = self.store.get().ok();
+        self.gauges.note_state(&self.shard, &self.health, store.as_deref());
+    }
+
+    fn patience(&self) -> Duration {
+        if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
+    }
+
+    fn limits(&self) -> BatchLimits {
+        BatchLimits { jobs: BATCH_JOBS_MAX, bytes: BATCH_BYTES_MAX }
+    }
+
+    fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
+        self.health.set_checkpoint_sequence(sequence.0);
+        tracing::info!(
+            shard = %self.id,
+            %sequence,
+            pages = figures.pages,
+            bytes = figures.bytes,
+            took_ms = u64::try_from(figures.took.as_millis()).unwrap_or(u64::MAX),
+            "checkpoint completed"
+        );
+    }
+
+    /// The source has ended: everything in it is committed. A checkpoint makes the next start quick.
+    fn finish(&mut self) {
+        self.checkpointer.wait(&self.shard);
+        if self.checkpointer.has_changes()
+            && let Ok(store) = self.store.get()
+        {
+            self.checkpointer.start(store, &self.shard);
+            if let Some((sequence, figures)) = self.checkpointer.wait(&self.shard) {
+                self.note_checkpoint(sequence, figures);
+            }
+        }
+        self.health.set_state(ShardState::CatchingUp("shut down".to_owned()));
+        self.close_store();
+    }
+}
+
+/// What a commit was, for figures.
+pub struct Committed {
+    pub sequence: Sequence,
+    pub timestamp: Timestamp,
+    pub jobs: u64,
+    pub rejects: Vec<crate::job::RejectCode>,
+}
+
+/// Jobs in a message, for figures.
+#[must_use]
+pub fn jobs_in(message: &Message) -> usize {
+    match &message.payload {
+        Payload::Jobs(jobs) => jobs.len(),
+        Payload::Define { .. } | Payload::Drop { .. } => 0,
+    }
+}
