@@ -9,6 +9,7 @@ use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::definition;
 use crate::http::error::Problem;
+use crate::http::jobs::check_wait;
 use crate::http::json::Object;
 use crate::http::lists::BATCH_MAX;
 use crate::http::params::Params;
@@ -69,7 +70,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Call) -> Result<Reply, Problem> {
-    Params::parse(call.query(), &["wait"])?;
+    check_wait(&Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     let definition = definition::parse(&call.body)?;
     let define = define(Arc::clone(&call.api), name.clone(), definition);
@@ -129,7 +130,7 @@ async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload
 }
 
 pub async fn delete(call: Call) -> Result<Reply, Problem> {
-    Params::parse(call.query(), &["wait"])?;
+    check_wait(&Params::parse(call.query(), &["wait"])?)?;
     let name = call.board().to_owned();
     let token =
         tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;

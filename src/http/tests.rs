@@ -22,8 +22,8 @@ use crate::storage::StoreSlot;
 use crate::tree::Words;
 use crate::types::{MemberId, Score, Sequence, ShardId, Timestamp};
 use crate::writer::{
-    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Message, MessageOutcome,
-    Payload, Place, Registry, ShardState,
+    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Message,
+    MessageOutcome, Payload, Place, Registry, ShardState,
 };
 
 /// The score that the script rejects.
@@ -110,7 +110,8 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
                     }
                     return;
                 }
-                let known = registry.resolve(board).expect("boards are created");
+                let known = registry.get(board.as_str());
+                let known = known.unwrap_or_else(|| registry.create_default(board).expect("few boards"));
                 let words = known.definition.entry_words(score, message.timestamp, job.member.as_bytes());
                 if shard.board(board.as_str()).is_none() {
                     let (board, definition) = (board.clone(), Arc::clone(&known.definition));
@@ -126,7 +127,8 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
                 };
                 let known_handle = shard.members.get(job.member.as_bytes());
                 let handle = known_handle.unwrap_or_else(|| shard.members.upcoming(0));
-                let added = if known_handle.is_none() { vec![job.member.as_bytes().into()] } else { Vec::new() };
+                let added =
+                    if known_handle.is_none() { vec![job.member.as_bytes().into()] } else { Vec::new() };
                 let changes = vec![Change { tree, handle, after: Some(entry) }];
                 shard.apply(&Step { added, changes, applied: step.applied, ..Step::default() });
                 let after = Some(place(&shard, board.as_str(), &known.definition, words, message.timestamp));
@@ -228,15 +230,30 @@ async fn entries_are_written_and_read_in_their_shapes() {
             assert_eq!(answer["entry"]["position"], json!(index + 1));
             assert_eq!(answer["entry"]["total"], json!(index + 1));
             let read = service
-                .get(&format!("/v1/boards/arena/members/m{index}?after={}", answer["token"].as_str().expect("text")))
+                .get(&format!(
+                    "/v1/boards/arena/members/m{index}?after={}",
+                    answer["token"].as_str().expect("text")
+                ))
                 .await;
             assert_eq!(read, answer["entry"]);
         }
         let entry = service.get("/v1/boards/arena/members/m2?window=all&partial=true&profile=false").await;
         let names: Vec<&String> = entry.as_object().expect("an object").keys().collect();
         let expected = [
-            "as_of", "better", "board", "member", "meta", "percentile", "position", "rank", "score", "tied", "total",
-            "updated_at", "window", "worse",
+            "as_of",
+            "better",
+            "board",
+            "member",
+            "meta",
+            "percentile",
+            "position",
+            "rank",
+            "score",
+            "tied",
+            "total",
+            "updated_at",
+            "window",
+            "worse",
         ];
         assert_eq!(names, expected);
         for (name, value) in [
@@ -284,16 +301,21 @@ async fn entries_are_written_and_read_in_their_shapes() {
         assert_eq!(found["not_found"], json!(["nobody"]));
 
         let rank = service.get("/v1/boards/arena/rank?score=40").await;
-        for (name, value) in [("rank", 2), ("better", 1), ("tied", 2), ("worse", 2), ("total", 5), ("score", 40)] {
+        for (name, value) in
+            [("rank", 2), ("better", 1), ("tied", 2), ("worse", 2), ("total", 5), ("score", 40)]
+        {
             assert_eq!(rank[name], json!(value), "{name}");
         }
         assert_eq!(rank["shards"].as_array().map(Vec::len), Some(usize::from(shards)));
         let body = r#"{"scores":[51,"40",[-1]]}"#;
         let (_, ranks) = service.send("POST", "/v1/boards/arena/ranks:of", body).await;
-        let list: Vec<&Value> = ranks["ranks"].as_array().expect("a list").iter().map(|rank| &rank["rank"]).collect();
+        let list: Vec<&Value> =
+            ranks["ranks"].as_array().expect("a list").iter().map(|rank| &rank["rank"]).collect();
         assert_eq!(list, [1, 2, 6]);
 
-        for (mark, score, tied) in [("rank=3", 40, 2), ("position=5", 20, 1), ("percentile=60", 40, 2)] {
+        for (mark, score, tied) in
+            [("rank=3", 40, 2), ("position=5", 20, 1), ("percentile=40", 40, 2), ("percentile=41", 50, 1)]
+        {
             let found = service.get(&format!("/v1/boards/arena/score?{mark}")).await;
             assert_eq!((&found["score"], &found["tied"]), (&json!(score), &json!(tied)), "{mark}");
         }
@@ -331,7 +353,8 @@ async fn member_ids_go_through_paths_whole() {
     ] {
         let answer = service.put(&format!("/v1/boards/b.c:d_e-f/members/{path}"), r#"{"score":1}"#).await;
         assert_eq!(answer["entry"]["member"], json!(member));
-        let around = service.get(&format!("/v1/boards/b.c:d_e-f/members/{path}/around?above=0&below=0")).await;
+        let around =
+            service.get(&format!("/v1/boards/b.c:d_e-f/members/{path}/around?above=0&below=0")).await;
         assert_eq!(around["entries"][0]["member"], json!(member));
         assert_eq!(service.get(&format!("/v1/members/{path}")).await["member"], json!(member));
     }
@@ -428,12 +451,16 @@ async fn many_jobs_are_answered_one_by_one_in_their_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_with_an_invalid_job_applies_nothing() {
     let service = start(2);
-    let body = r#"[{"board":"a","member":"m","score":1},{"board":"a","member":"m","score":1.5},{"member":"m"}]"#;
+    let body =
+        r#"[{"board":"a","member":"m","score":1},{"board":"a","member":"m","score":1.5},{"member":"m"}]"#;
     let (status, problem) = service.send("POST", "/v1/jobs", body).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("bad_score")));
-    let errors: Vec<(u64, &str)> = problem["errors"].as_array().expect("a list").iter().map(|error| {
-        (error["index"].as_u64().expect("a number"), error["code"].as_str().expect("text"))
-    }).collect();
+    let errors: Vec<(u64, &str)> = problem["errors"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|error| (error["index"].as_u64().expect("a number"), error["code"].as_str().expect("text")))
+        .collect();
     assert_eq!(errors, [(1, "bad_score"), (2, "malformed")]);
     service.check_refusals(&[("GET", "/v1/boards/a", "", 404, "unknown_board")]).await;
 }

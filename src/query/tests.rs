@@ -367,7 +367,8 @@ fn a_deep_position_is_found_in_a_handful_of_rounds() {
     check(&numbered_rows(30_000, |index| (index as i64 * 7_919) % 30_011), 4);
     check(&numbered_rows(30_000, |index| index as i64 % 3), 4);
     // Scores that follow the shards: nothing is where the hash makes one expect it.
-    let skewed = |index: usize| i64::from(shard_of(&id(&format!("m{index}")), 10).0) * 1_000_000 + index as i64;
+    let skewed =
+        |index: usize| i64::from(shard_of(&id(&format!("m{index}")), 10).0) * 1_000_000 + index as i64;
     check(&numbered_rows(30_000, skewed), 6);
 }
 

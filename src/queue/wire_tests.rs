@@ -34,11 +34,8 @@ fn good_jobs_say_what_they_mean() {
     let boards = |boards: &[(&str, &[i64])]| {
         Targets::Boards(boards.iter().map(|(name, keys)| (board(name), score(keys))).collect())
     };
-    let without_score = |op| Job {
-        targets: Targets::Boards(vec![(board("arena"), None)]),
-        op: Some(op),
-        ..plain.clone()
-    };
+    let without_score =
+        |op| Job { targets: Targets::Boards(vec![(board("arena"), None)]), op: Some(op), ..plain.clone() };
     for (text, job) in [
         (r#"{"board":"arena","member":"p42","score":1200}"#, plain.clone()),
         (r#"{"board":"arena","member":"p42","score":"1200"}"#, plain.clone()),
@@ -185,7 +182,10 @@ fn what_is_no_job_is_refused_with_its_code() {
         assert_eq!(code(text), expected, "{text}");
     }
     assert_eq!(decode(b"\xff\xfe").map_err(|reject| reject.code), Err(RejectCode::Malformed));
-    assert_eq!(decode(b"{\"board\":\"a\",\"member\":\"\xff\",\"score\":1}").map_err(|r| r.code), Err(RejectCode::Malformed));
+    assert_eq!(
+        decode(b"{\"board\":\"a\",\"member\":\"\xff\",\"score\":1}").map_err(|r| r.code),
+        Err(RejectCode::Malformed)
+    );
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(code(&deep), "malformed");
 }
@@ -206,11 +206,15 @@ fn sizes_are_bounded() {
     assert_eq!(code(&with_boards(MAX_BOARDS_PER_JOB + 1)), "too_large");
     assert_eq!(code(&with_boards(5 * MAX_BOARDS_PER_JOB)), "too_large");
     let array = |count: usize| {
-        let jobs: Vec<String> =
-            (0..count).map(|index| format!(r#"{{"board":"b{}","member":"m{index}","score":{index}}}"#, index % 3)).collect();
+        let jobs: Vec<String> = (0..count)
+            .map(|index| format!(r#"{{"board":"b{}","member":"m{index}","score":{index}}}"#, index % 3))
+            .collect();
         decode(format!("[{}]", jobs.join(",")).as_bytes())
     };
-    assert_eq!(array(MAX_JOBS_PER_MESSAGE).map(|jobs| jobs.iter().filter(|job| job.is_ok()).count()), Ok(1_000));
+    assert_eq!(
+        array(MAX_JOBS_PER_MESSAGE).map(|jobs| jobs.iter().filter(|job| job.is_ok()).count()),
+        Ok(1_000)
+    );
     assert_eq!(array(MAX_JOBS_PER_MESSAGE + 1).map_err(|reject| reject.code), Err(RejectCode::TooLarge));
 }
 
@@ -218,7 +222,8 @@ fn sizes_are_bounded() {
 fn bad_jobs_leave_the_others_of_their_array_alone() {
     let text = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":[[],{"x":[1]}]}, 5,
         {"zzz":{"y":[1,2,{"a":null}]},"board":"a","member":"m","score":2}, {"board":"b","member":"n","score":3}]"#;
-    let codes: Vec<_> = decode(text).expect("an array").into_iter().map(|job| job.map_err(|r| r.code).map(|_| ())).collect();
+    let codes: Vec<_> =
+        decode(text).expect("an array").into_iter().map(|job| job.map_err(|r| r.code).map(|_| ())).collect();
     let (bad_score, malformed) = (Err(RejectCode::BadScore), Err(RejectCode::Malformed));
     assert_eq!(codes, [Ok(()), bad_score, malformed, malformed, Ok(())]);
 }
