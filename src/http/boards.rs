@@ -15,7 +15,7 @@ use crate::http::lists::BATCH_MAX;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::views;
-use crate::http::writes::{check_live, publish_all};
+use crate::http::writes::{Publishing, check_live, publish_all};
 use crate::query::{BoardView, read};
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
@@ -119,7 +119,8 @@ async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload
     let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
     let publishings = handles.map(|shard| {
         let publishing = shard.publisher.publish(payload(), EVENT_BYTES);
-        (shard.id, Box::pin(publishing) as _)
+        let publishing: Publishing<'_> = Box::pin(publishing);
+        (shard.id, publishing)
     });
     let outcomes = publish_all(publishings.collect()).await?;
     let mut token: Vec<(ShardId, Sequence)> = Vec::with_capacity(shards.len());

@@ -149,11 +149,7 @@ impl Call {
         let started = Instant::now();
         let first = read(&self.api.node, &self.api.registry, self.board(), &ask);
         let mut answer = first.ok_or_else(Problem::unknown_board)?;
-        let missing = missing_metadata(&mut answer.body);
-        let filled = missing == 0
-            || (missing <= INLINE_DISK_READS
-                && fill_metadata(&self.api.node, &answer.as_of, &mut answer.body));
-        if !filled {
+        if !self.fill_metadata_at_once(&answer.as_of, &mut answer.body) {
             // The disk blocks: off the threads that serve everyone else.
             let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
             let read = move || read_with_metadata(&api.node, &api.registry, &board, ask);
@@ -164,6 +160,13 @@ impl Call {
         Ok(answer)
     }
 
+    /// Reads metadata where there is none, or little, of it to read. False: there is more to do.
+    pub fn fill_metadata_at_once(&self, as_of: &AsOf, answer: &mut impl HoldsEntries) -> bool {
+        let missing = missing_metadata(answer);
+        missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, as_of, answer))
+    }
+
+    /// Takes the time of a read.
     pub fn asked(&self, started: Instant) {
         self.metrics.read_seconds.record(started.elapsed());
         self.metrics.read_shards.record(f64::from(self.api.node.shard_count()));
