@@ -639,6 +639,17 @@ async fn too_many_requests_are_shed_but_probes_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_have_a_budget_together() {
+    let service = start_with(1, Limits { body_bytes_in_flight: 100, ..Limits::default() });
+    for _ in 0..3 {
+        // What a request took is there again for the next one.
+        service.put("/v1/boards/a/members/m", &format!("{{\"score\":1{}}}", " ".repeat(80))).await;
+        let body = format!("{{\"score\":1{}}}", " ".repeat(100));
+        service.check_refusals(&[("PUT", "/v1/boards/a/members/m", &body, 503, "overloaded")]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_waits_for_the_write_that_its_token_names() {
     let service = start(1);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;

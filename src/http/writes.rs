@@ -20,6 +20,8 @@ use crate::writer::{JobOutcome, MessageOutcome};
 /// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
 /// 64 of them are about 50 microseconds.
 const JOBS_PER_MESSAGE: usize = 64;
+/// Shards looked at while all are held still to tell what jobs did: half a millisecond or so, for which writers wait.
+const LOOKS_PER_VIEW: usize = 256;
 /// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -167,7 +169,7 @@ pub async fn publish_all(
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
 }
 
-/// What came of a message's jobs, told for the whole board. Holds the shards still for one message at a time.
+/// What came of a message's jobs, told for the whole board. Holds the shards still for a part of them at a time.
 fn message_results(
     api: &Api,
     shard: ShardId,
@@ -179,20 +181,24 @@ fn message_results(
         Ok(outcome) => outcome,
         Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
     };
-    let view = api.node.view();
     let sequence = outcome.sequence;
+    let jobs_per_view = (LOOKS_PER_VIEW / api.node.shards.len().max(1)).max(1);
     let mut results = Vec::with_capacity(indexes.len());
-    for (index, job) in indexes.iter().zip(outcome.jobs) {
-        results.push(match (job, asked.get(*index)) {
-            (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
-            (JobOutcome::Applied(boards), Some(asked)) => {
-                let told = boards
-                    .iter()
-                    .map(|board| complete(&view, &api.registry, shard, sequence, &asked.member, board));
-                JobResult::Applied { changes: told.collect(), by_board: asked.by_board }
-            }
-            (JobOutcome::Applied(_), None) => continue,
-        });
+    let mut jobs = indexes.iter().zip(outcome.jobs).peekable();
+    while jobs.peek().is_some() {
+        let view = api.node.view();
+        for (index, job) in jobs.by_ref().take(jobs_per_view) {
+            results.push(match (job, asked.get(*index)) {
+                (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
+                (JobOutcome::Applied(boards), Some(asked)) => {
+                    let told = boards
+                        .iter()
+                        .map(|board| complete(&view, &api.registry, shard, sequence, &asked.member, board));
+                    JobResult::Applied { changes: told.collect(), by_board: asked.by_board }
+                }
+                (JobOutcome::Applied(_), None) => continue,
+            });
+        }
     }
     results
 }
