@@ -71,7 +71,8 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
             }
         }
     });
-    ShardHandle { id, state, applied, health, store: Arc::new(StoreSlot::default()), publisher }
+    let (_, started) = watch::channel(true);
+    ShardHandle { id, state, applied, started, health, store: Arc::new(StoreSlot::default()), publisher }
 }
 
 /// A `set` of one score that never was there before, or what the score's value stands for.

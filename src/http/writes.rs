@@ -239,19 +239,6 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.text("failed", problem.code());
             object.text("detail", problem.detail());
         }
-<<<<<<< HEAD
-        JobResult::Applied(changes) => match changes.as_slice() {
-            [one] => views::change(object, one),
-            several => {
-                if let Some(first) = several.first() {
-                    views::change(object, first);
-                } else {
-                    object.bool("changed", false);
-                    object.null("entry");
-                    object.null("previous");
-                }
-                views::changes_by_board(object, several);
-=======
         JobResult::Applied { changes, by_board } => {
             if let Some(first) = changes.first() {
                 views::change(object, first);
@@ -259,7 +246,6 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
                 object.bool("changed", false);
                 object.null("entry");
                 object.null("previous");
->>>>>>> http
             }
             if *by_board {
                 views::changes_by_board(object, changes);

@@ -21,11 +21,7 @@ pub fn top(board: &BoardView<'_>, start: &Start, limit: usize) -> Page {
     match start {
         Start::End(End::Top) => downward(board, &vec![0; board.parts().len()], limit),
         Start::End(End::Bottom) => {
-<<<<<<< HEAD
-            let starts: Vec<u64> = board.parts().iter().map(super::board_view::Part::total).collect();
-=======
             let starts: Vec<u64> = board.parts().iter().map(Part::total).collect();
->>>>>>> http
             upward(board, &starts, limit)
         }
         Start::Behind(cursor) => {
