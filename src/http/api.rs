@@ -11,14 +11,17 @@ use crate::writer::Registry;
 pub struct Limits {
     /// Requests in work at a time, probes and metrics apart; more are shed with 503.
     pub requests_in_flight: usize,
+    /// Bytes that the bodies of requests in work may have together; a request that would exceed it is shed.
+    pub body_bytes_in_flight: usize,
     /// Messages that a shard may be behind its queue and still be called ready.
     pub lag: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        // 4,096 requests of a kilobyte or two are a few megabytes; a queue longer than that only makes all wait.
-        Self { requests_in_flight: 4_096, lag: 10_000 }
+        // 4,096 requests of a kilobyte or two are a few megabytes; a queue longer than that only makes all wait. Of the
+        // largest bodies, 128 at a time keep any disk busy.
+        Self { requests_in_flight: 4_096, body_bytes_in_flight: 128 << 20, lag: 10_000 }
     }
 }
 
@@ -33,6 +36,8 @@ pub struct Api {
     /// on their way to the shards. A tokio one, because it is held while shards commit.
     pub(super) boards: tokio::sync::Mutex<()>,
     in_flight: AtomicUsize,
+    /// Bytes of bodies held by requests in work.
+    body_bytes: AtomicUsize,
 }
 
 impl Api {
@@ -43,8 +48,15 @@ impl Api {
         render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
         limits: Limits,
     ) -> Self {
-        let (boards, in_flight) = (tokio::sync::Mutex::new(()), AtomicUsize::new(0));
-        Self { node, registry, render_metrics, limits, boards, in_flight }
+        Self {
+            node,
+            registry,
+            render_metrics,
+            limits,
+            boards: tokio::sync::Mutex::new(()),
+            in_flight: AtomicUsize::new(0),
+            body_bytes: AtomicUsize::new(0),
+        }
     }
 
     /// Takes a request in, unless there are too many.
@@ -58,6 +70,33 @@ impl Api {
     /// Whether some shard applies nothing at the moment, so that answers may be behind.
     pub(super) fn is_stale(&self) -> bool {
         !self.node.shards.iter().all(|shard| shard.health.is_live())
+    }
+}
+
+/// Memory that a request's body takes, counted while it is read and given back with the request.
+pub(super) struct BodyBytes {
+    api: Arc<Api>,
+    taken: usize,
+}
+
+impl BodyBytes {
+    pub(super) fn none(api: &Arc<Api>) -> Self {
+        Self { api: Arc::clone(api), taken: 0 }
+    }
+
+    /// Takes more, unless all bodies together are too large; what was taken is given back in either case.
+    pub(super) fn take(&mut self, bytes: usize) -> bool {
+        self.taken += bytes;
+        self.api.body_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+            <= self.api.limits.body_bytes_in_flight
+    }
+}
+
+impl Drop for BodyBytes {
+    fn drop(&mut self) {
+        if self.taken > 0 {
+            self.api.body_bytes.fetch_sub(self.taken, Ordering::Relaxed);
+        }
     }
 }
 

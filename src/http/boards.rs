@@ -9,12 +9,13 @@ use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::definition;
 use crate::http::error::Problem;
+use crate::http::jobs::check_wait;
 use crate::http::json::Object;
 use crate::http::lists::BATCH_MAX;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::views;
-use crate::http::writes::{check_live, publish_all};
+use crate::http::writes::{Publishing, check_live, publish_all};
 use crate::query::{BoardView, read};
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
@@ -69,7 +70,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Call) -> Result<Reply, Problem> {
-    Params::parse(call.query(), &["wait"])?;
+    check_wait(&Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     let definition = definition::parse(&call.body)?;
     let define = define(Arc::clone(&call.api), name.clone(), definition);
@@ -118,7 +119,8 @@ async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload
     let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
     let publishings = handles.map(|shard| {
         let publishing = shard.publisher.publish(payload(), EVENT_BYTES);
-        (shard.id, Box::pin(publishing) as _)
+        let publishing: Publishing<'_> = Box::pin(publishing);
+        (shard.id, publishing)
     });
     let outcomes = publish_all(publishings.collect()).await?;
     let mut token: Vec<(ShardId, Sequence)> = Vec::with_capacity(shards.len());
@@ -129,7 +131,7 @@ async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload
 }
 
 pub async fn delete(call: Call) -> Result<Reply, Problem> {
-    Params::parse(call.query(), &["wait"])?;
+    check_wait(&Params::parse(call.query(), &["wait"])?)?;
     let name = call.board().to_owned();
     let token =
         tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;

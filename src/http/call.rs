@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use hyper::body::Body as _;
 use metrics::Histogram;
 
-use crate::http::api::Api;
+use crate::http::api::{Api, BodyBytes};
 use crate::http::error::Problem;
 use crate::http::params::Params;
 use crate::metrics::{HTTP_REQUEST_SECONDS, READ_SECONDS, READ_SHARDS};
@@ -21,6 +21,10 @@ use crate::types::{AsOf, BoardName, MemberId};
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// What most bodies stay below, in bytes.
+const BODY_BYTES_EXPECTED: usize = 16 << 10;
+/// How long a body may take to arrive: at a mebibyte, 35 kB/s.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much more of a body is read and thrown away, so that a client that writes before it reads sees the refusal.
 const BODY_BYTES_DRAINED: usize = 8 << 20;
 
@@ -51,6 +55,8 @@ pub struct Call {
     parts: Parts,
     path: RawPathParams,
     pub body: Vec<u8>,
+    /// Held as long as the body is.
+    _body_bytes: BodyBytes,
     metrics: RouteMetrics,
 }
 
@@ -65,8 +71,14 @@ impl Call {
         let (mut parts, body) = request.into_parts();
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
         let path = path.map_err(|_| Problem::path_not_utf8())?;
-        let body = if body.is_end_stream() { Vec::new() } else { read_body(body).await? };
-        Ok(Self { api, parts, path, body, metrics })
+        let mut body_bytes = BodyBytes::none(&api);
+        let body = if body.is_end_stream() {
+            Vec::new()
+        } else {
+            let read = tokio::time::timeout(BODY_TIMEOUT, read_body(body, &mut body_bytes));
+            read.await.map_err(|_| Problem::body_too_slow())??
+        };
+        Ok(Self { api, parts, path, body, _body_bytes: body_bytes, metrics })
     }
 
     /// A segment of the path, by its name in the route.
@@ -149,11 +161,7 @@ impl Call {
         let started = Instant::now();
         let first = read(&self.api.node, &self.api.registry, self.board(), &ask);
         let mut answer = first.ok_or_else(Problem::unknown_board)?;
-        let missing = missing_metadata(&mut answer.body);
-        let filled = missing == 0
-            || (missing <= INLINE_DISK_READS
-                && fill_metadata(&self.api.node, &answer.as_of, &mut answer.body));
-        if !filled {
+        if !self.fill_metadata_at_once(&answer.as_of, &mut answer.body) {
             // The disk blocks: off the threads that serve everyone else.
             let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
             let read = move || read_with_metadata(&api.node, &api.registry, &board, ask);
@@ -164,20 +172,31 @@ impl Call {
         Ok(answer)
     }
 
+    /// Reads metadata where there is none, or little, of it to read. False: there is more to do.
+    pub fn fill_metadata_at_once(&self, as_of: &AsOf, answer: &mut impl HoldsEntries) -> bool {
+        let missing = missing_metadata(answer);
+        missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, as_of, answer))
+    }
+
+    /// Takes the time of a read.
     pub fn asked(&self, started: Instant) {
         self.metrics.read_seconds.record(started.elapsed());
         self.metrics.read_shards.record(f64::from(self.api.node.shard_count()));
     }
 }
 
-async fn read_body(mut body: Body) -> Result<Vec<u8>, Problem> {
+async fn read_body(mut body: Body, budget: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut bytes = Vec::with_capacity(announced.min(BODY_BYTES_MAX));
+    // No more at first than a client has to send to get it.
+    let mut bytes = Vec::with_capacity(announced.min(BODY_BYTES_EXPECTED));
     let mut seen: usize = 0;
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(data) = frame.map_err(|_| Problem::body_broken())?.into_data() else { continue };
         seen += data.len();
         if seen <= BODY_BYTES_MAX {
+            if !budget.take(data.len()) {
+                return Err(Problem::overloaded());
+            }
             bytes.extend_from_slice(&data);
         } else if announced.max(seen) > BODY_BYTES_MAX + BODY_BYTES_DRAINED {
             break;

@@ -115,14 +115,14 @@ fn bound(value: &Value) -> Result<i64, Problem> {
 }
 
 fn check_windows(value: &Value) -> Result<(), Problem> {
-    let named = || invalid("windows is an array of one or more of all, day, week and month, each once");
-    let windows = value.as_array().ok_or_else(named)?;
-    let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(named)?;
+    let wrong = || invalid("windows is an array of one or more of all, day, week and month, each once");
+    let windows = value.as_array().ok_or_else(wrong)?;
+    let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?;
     let known = names.iter().all(|name| [WINDOW, "day", "week", "month"].contains(name));
     let repeated =
         names.iter().enumerate().any(|(index, name)| names.iter().take(index).any(|other| other == name));
     if names.is_empty() || !known || repeated {
-        return Err(named());
+        return Err(wrong());
     }
     if names != [WINDOW] {
         let detail = "only the window all is there yet; day, week and month are not supported";

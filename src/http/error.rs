@@ -117,6 +117,10 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "malformed", "the body ended early")
     }
 
+    pub fn body_too_slow() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive within 30 seconds")
+    }
+
     pub fn not_json(error: &serde_json::Error) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {error}"))
     }

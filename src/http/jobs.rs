@@ -37,7 +37,7 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
     let failed = written.results.iter().find_map(|result| match result {
         JobResult::Failed(why) => Some(why.clone()),
-        JobResult::Applied(_) | JobResult::Rejected(_) => None,
+        JobResult::Applied { .. } | JobResult::Rejected(_) => None,
     });
     match failed {
         None => Ok(Reply::sized(written.results.len() * 420, members)),

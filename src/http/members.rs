@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use crate::http::call::{Call, INLINE_DISK_READS};
+use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::jobs::check_wait;
 use crate::http::json::{self, Object};
@@ -118,23 +118,13 @@ fn write_version(call: &Call) -> Result<Option<u64>, Problem> {
 }
 
 async fn one(call: &Call, job: Job) -> Result<Reply, Problem> {
-    let every_board = job.targets == Targets::EveryBoard;
     let written = write(&call.api, vec![job]).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
-        Some(result @ JobResult::Applied(_)) => Ok(Reply::object(|object| {
+        Some(result @ JobResult::Applied { .. }) => Ok(Reply::object(|object| {
             object.plain("token", &written.token);
-            match &result {
-                // One board or many, a removal from every board says which.
-                JobResult::Applied(changes) if every_board => {
-                    object.bool("changed", changes.iter().any(|change| change.changed));
-                    object.null("entry");
-                    object.null("previous");
-                    views::changes_by_board(object, changes);
-                }
-                result => write_result(object, result),
-            }
+            write_result(object, &result);
         })),
         None => Err(Problem::internal()),
     }
@@ -155,18 +145,15 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
         boards.retain(|board| named.insert(board.clone()));
     }
     let started = Instant::now();
-    let api = std::sync::Arc::clone(&call.api);
-    let ask = move || {
-        let ask = || query::on_boards(&api.node, &api.registry, &member, boards.as_deref(), BATCH_MAX);
-        (query::with_metadata(&api.node, ask), member)
-    };
-    // The disk is asked for one entry per board.
-    let (answer, member) =
-        if params.get("boards").is_some_and(|list| list.split(',').count() <= INLINE_DISK_READS) {
-            ask()
-        } else {
-            tokio::task::spawn_blocking(ask).await.map_err(|_| Problem::internal())?
-        };
+    let (api, id) = (std::sync::Arc::clone(&call.api), member.clone());
+    let ask = move || query::on_boards(&api.node, &api.registry, &id, boards.as_deref(), BATCH_MAX);
+    let mut answer = ask();
+    let as_of = answer.as_of.clone();
+    if !call.fill_metadata_at_once(&as_of, &mut answer) {
+        let api = std::sync::Arc::clone(&call.api);
+        let again = tokio::task::spawn_blocking(move || query::with_metadata(&api.node, ask));
+        answer = again.await.map_err(|_| Problem::internal())?;
+    }
     call.asked(started);
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());

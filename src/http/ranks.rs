@@ -173,7 +173,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
 
 pub async fn histogram(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["buckets", "edges"]).await?;
-    let edges = params.get("edges").map(|text| parse_edges(text)).transpose()?;
+    let edges = params.get("edges").map(parse_edges).transpose()?;
     if edges.is_some() && params.get("buckets").is_some() {
         return Err(Problem::bad_parameter("one of buckets and edges is given"));
     }

@@ -11,7 +11,7 @@ use crate::http::call::INLINE_DISK_READS;
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::views;
-use crate::job::{Job, Reject};
+use crate::job::{Job, Reject, Targets};
 use crate::query::{EntryChange, complete, missing_metadata, settle_metadata};
 use crate::queue::local::NotPublished;
 use crate::types::{AsOf, MemberId, Sequence, ShardId};
@@ -20,16 +20,23 @@ use crate::writer::{JobOutcome, MessageOutcome};
 /// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
 /// 64 of them are about 50 microseconds.
 const JOBS_PER_MESSAGE: usize = 64;
+/// Shards looked at while all are held still to tell what jobs did: half a millisecond or so, for which writers wait.
+const LOOKS_PER_VIEW: usize = 256;
 /// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-type Publishing<'a> = Pin<Box<dyn Future<Output = Result<MessageOutcome, NotPublished>> + Send + 'a>>;
+/// A message on its way: published at the first poll, ready once its commit is synced.
+pub type Publishing<'a> = Pin<Box<dyn Future<Output = Result<MessageOutcome, NotPublished>> + Send + 'a>>;
 
 /// What came of one job.
 pub enum JobResult {
     Rejected(Reject),
-    /// One per board that the job changed, or could have.
-    Applied(Vec<EntryChange>),
+    Applied {
+        /// One per board that the job changed, or could have.
+        changes: Vec<EntryChange>,
+        /// The job named several boards, or none for all of them: the answer tells each by its name.
+        by_board: bool,
+    },
     /// Its message was refused, or its commit failed.
     Failed(NotPublished),
 }
@@ -40,6 +47,22 @@ pub struct Written {
     pub token: AsOf,
     /// One per job, in order.
     pub results: Vec<JobResult>,
+}
+
+/// What must be known of a job to tell what came of it.
+struct Asked {
+    member: MemberId,
+    by_board: bool,
+}
+
+impl Asked {
+    fn of(job: &Job) -> Self {
+        let by_board = match &job.targets {
+            Targets::Boards(boards) => boards.len() > 1,
+            Targets::EveryBoard => true,
+        };
+        Self { member: job.member.clone(), by_board }
+    }
 }
 
 /// Refuses writes while a shard cannot take them, before any of a request is under way.
@@ -63,8 +86,8 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
 /// # Errors
 /// When a shard takes no writes, or nothing was heard in time. What fails for a part of the jobs is told by job.
 pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
-    let members: Vec<MemberId> = jobs.iter().map(|job| job.member.clone()).collect();
-    let homes: Vec<ShardId> = members.iter().map(|member| api.node.home_of(member)).collect();
+    let asked: Vec<Asked> = jobs.iter().map(Asked::of).collect();
+    let homes: Vec<ShardId> = asked.iter().map(|job| api.node.home_of(&job.member)).collect();
     check_live(api, homes.iter().copied())?;
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.shards.iter().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
@@ -83,7 +106,7 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
         }
     }
     let outcomes = publish_all(publishings).await?;
-    let mut results: Vec<Option<JobResult>> = members.iter().map(|_| None).collect();
+    let mut results: Vec<Option<JobResult>> = asked.iter().map(|_| None).collect();
     let mut token: Vec<(ShardId, Sequence)> = Vec::new();
     for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
         if let Ok(outcome) = &outcome {
@@ -92,7 +115,7 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
                 None => token.push((shard, outcome.sequence)),
             }
         }
-        for (index, result) in indexes.iter().zip(message_results(api, shard, &indexes, &members, outcome)) {
+        for (index, result) in indexes.iter().zip(message_results(api, shard, &indexes, &asked, outcome)) {
             if let Some(slot) = results.get_mut(*index) {
                 *slot = Some(result);
             }
@@ -146,31 +169,36 @@ pub async fn publish_all(
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
 }
 
-/// What came of a message's jobs, told for the whole board. Holds the shards still for one message at a time.
+/// What came of a message's jobs, told for the whole board. Holds the shards still for a part of them at a time.
 fn message_results(
     api: &Api,
     shard: ShardId,
     indexes: &[usize],
-    members: &[MemberId],
+    asked: &[Asked],
     outcome: Result<MessageOutcome, NotPublished>,
 ) -> Vec<JobResult> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
     };
-    let view = api.node.view();
     let sequence = outcome.sequence;
+    let jobs_per_view = (LOOKS_PER_VIEW / api.node.shards.len().max(1)).max(1);
     let mut results = Vec::with_capacity(indexes.len());
-    for (index, job) in indexes.iter().zip(outcome.jobs) {
-        results.push(match (job, members.get(*index)) {
-            (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
-            (JobOutcome::Applied(boards), Some(member)) => {
-                let told =
-                    boards.iter().map(|board| complete(&view, &api.registry, shard, sequence, member, board));
-                JobResult::Applied(told.collect())
-            }
-            (JobOutcome::Applied(_), None) => continue,
-        });
+    let mut jobs = indexes.iter().zip(outcome.jobs).peekable();
+    while jobs.peek().is_some() {
+        let view = api.node.view();
+        for (index, job) in jobs.by_ref().take(jobs_per_view) {
+            results.push(match (job, asked.get(*index)) {
+                (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
+                (JobOutcome::Applied(boards), Some(asked)) => {
+                    let told = boards
+                        .iter()
+                        .map(|board| complete(&view, &api.registry, shard, sequence, &asked.member, board));
+                    JobResult::Applied { changes: told.collect(), by_board: asked.by_board }
+                }
+                (JobOutcome::Applied(_), None) => continue,
+            });
+        }
     }
     results
 }
@@ -178,7 +206,7 @@ fn message_results(
 async fn with_metadata(api: &Arc<Api>, mut results: Vec<JobResult>) -> Result<Vec<JobResult>, Problem> {
     let changes = |results: &mut Vec<JobResult>, visit: &mut dyn FnMut(&mut EntryChange)| {
         for result in results {
-            if let JobResult::Applied(changes) = result {
+            if let JobResult::Applied { changes, .. } = result {
                 changes.iter_mut().for_each(&mut *visit);
             }
         }
@@ -211,19 +239,17 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.text("failed", problem.code());
             object.text("detail", problem.detail());
         }
-        JobResult::Applied(changes) => match changes.as_slice() {
-            [one] => views::change(object, one),
-            several => {
-                match several.first() {
-                    Some(first) => views::change(object, first),
-                    None => {
-                        object.bool("changed", false);
-                        object.null("entry");
-                        object.null("previous");
-                    }
-                }
-                views::changes_by_board(object, several);
+        JobResult::Applied { changes, by_board } => {
+            if let Some(first) = changes.first() {
+                views::change(object, first);
+            } else {
+                object.bool("changed", false);
+                object.null("entry");
+                object.null("previous");
             }
-        },
+            if *by_board {
+                views::changes_by_board(object, changes);
+            }
+        }
     }
 }

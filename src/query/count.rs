@@ -81,8 +81,8 @@ fn extremes(board: &BoardView<'_>) -> Option<(i64, i64)> {
         for index in [Some(0), last].into_iter().flatten() {
             let Some((_, words)) = window.tree.select(index) else { continue };
             let value = decode(*words.as_slice().first()?, order);
-            let (least, greatest) = extremes.unwrap_or((value, value));
-            extremes = Some((least.min(value), greatest.max(value)));
+            let (low, high) = extremes.unwrap_or((value, value));
+            extremes = Some((low.min(value), high.max(value)));
         }
     }
     extremes

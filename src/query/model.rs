@@ -1,1 +1,66 @@
+//! The oracle of all reads: one sorted vector of entries, whatever the shards. It must be too simple to be wrong.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::board::{Definition, Order, Ties};
+
+/// A member's entry as a person would write it down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelEntry {
+    pub member: String,
+    pub score: Vec<i64>,
+    pub reached: i64,
+}
+
+/// Listed entries, best first.
+pub struct Model {
+    pub definition: Arc<Definition>,
+    pub entries: Vec<ModelEntry>,
+}
+
+impl Model {
+    pub fn new(definition: Arc<Definition>, mut entries: Vec<ModelEntry>) -> Self {
+        entries.sort_by(|a, b| {
+            let ties = match definition.ties {
+                Ties::First => a.reached.cmp(&b.reached),
+                Ties::Last => b.reached.cmp(&a.reached),
+                Ties::Member => Ordering::Equal,
+            };
+            compare(&definition, &a.score, &b.score)
+                .then(ties)
+                .then(a.member.as_bytes().cmp(b.member.as_bytes()))
+        });
+        Self { definition, entries }
+    }
+
+    pub fn better(&self, score: &[i64]) -> u64 {
+        self.count(|entry| compare(&self.definition, &entry.score, score) == Ordering::Less)
+    }
+
+    pub fn tied(&self, score: &[i64]) -> u64 {
+        self.count(|entry| entry.score == score)
+    }
+
+    pub fn count(&self, which: impl Fn(&ModelEntry) -> bool) -> u64 {
+        self.entries.iter().filter(|entry| which(entry)).count() as u64
+    }
+
+    pub fn index_of(&self, member: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.member == member)
+    }
+}
+
+/// `Less` is better.
+pub fn compare(definition: &Definition, a: &[i64], b: &[i64]) -> Ordering {
+    for ((key, a), b) in definition.keys.iter().zip(a).zip(b) {
+        let order = match key.order {
+            Order::Ascending => a.cmp(b),
+            Order::Descending => b.cmp(a),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

@@ -106,7 +106,7 @@ impl Summed {
         let words = place.words.as_slice();
         let score = words.get(..columns.saturating_sub(1)).unwrap_or(words);
         let key = SortKey { words: place.words, member: member.as_bytes() };
-        let parts = board.into_iter().flat_map(|board| board.parts());
+        let parts = board.into_iter().flat_map(BoardView::parts);
         for part in parts.filter(|part| part.shard.id != home) {
             let there = part.standing(score);
             sum.standing.better += there.better;

@@ -1,6 +1,7 @@
 //! One read of one board: hold the shards still, ask, let go, then fetch metadata.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::board::Definition;
 use crate::query::board_view::BoardView;
@@ -10,9 +11,11 @@ use crate::query::on_boards::OnBoards;
 use crate::types::AsOf;
 use crate::writer::Registry;
 
-/// How often a read is repeated because metadata changed under it. Members whose metadata changes in every one of
-/// that many microsecond-long reads get the metadata of the moment.
-const ATTEMPTS: usize = 5;
+/// How often a read is repeated because metadata changed under it. Members whose metadata changes during every one of
+/// so many reads get the metadata of the moment.
+const ATTEMPTS: u32 = 5;
+/// Doubles with every attempt: a batch is on disk shortly before readers see it, mostly a fraction of a millisecond.
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// What a read found, and what it was exact at.
 #[derive(Debug, Clone)]
@@ -43,11 +46,12 @@ pub fn read<A>(
 /// Asks several boards, and reads metadata that belongs to the same moment. Blocks on the disk.
 pub fn with_metadata(node: &Node, ask: impl Fn() -> OnBoards) -> OnBoards {
     let mut answer = ask();
-    for _ in 1..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
         let as_of = answer.as_of.clone();
         if fill_metadata(node, &as_of, &mut answer) {
             return answer;
         }
+        std::thread::sleep(PAUSE * 2_u32.pow(attempt));
         answer = ask();
     }
     settle_metadata(node, &mut answer);
@@ -62,10 +66,11 @@ pub fn read_with_metadata<A: HoldsEntries>(
     ask: impl Fn(&BoardView<'_>) -> A,
 ) -> Option<Answer<A>> {
     let mut answer = read(node, registry, name, &ask)?;
-    for _ in 1..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
         if fill_metadata(node, &answer.as_of, &mut answer.body) {
             return Some(answer);
         }
+        std::thread::sleep(PAUSE * 2_u32.pow(attempt));
         answer = read(node, registry, name, &ask)?;
     }
     settle_metadata(node, &mut answer.body);

@@ -1,1 +1,411 @@
+//! The law of all reads: members split over any number of shards answer as one sorted vector does.
 
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use proptest::prelude::*;
+
+use crate::board::{Definition, Key, Order, Ties};
+use crate::query::merge::forward;
+use crate::query::model::{Model, ModelEntry};
+use crate::query::split::split_counting_rounds;
+use crate::query::{
+    Around, BoardView, End, Listed, Mark, Start, View, around, count, edges_over, from_position, histogram,
+    lookup, member, probe, score_at, top,
+};
+use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
+use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
+use crate::writer::Known;
+
+const BOARD: &str = "arena";
+const SPLITS: [u16; 4] = [1, 2, 3, 10];
+
+/// How a member stands with the board.
+#[derive(Debug, Clone)]
+struct Row {
+    entry: ModelEntry,
+    hidden: bool,
+    /// Set when it is not when the score was reached.
+    updated: Option<i64>,
+}
+
+fn id(text: &str) -> MemberId {
+    MemberId::new(text).expect("a good id")
+}
+
+fn time(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros).expect("in range")
+}
+
+fn known(definition: &Arc<Definition>) -> Known {
+    Known { incarnation: Incarnation(7), definition: Arc::clone(definition) }
+}
+
+/// The rows on so many shards, each shard's in the order given, a step per few rows.
+fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<RwLock<Shard>> {
+    let board = BoardName::new(BOARD).expect("a good name");
+    let build = |number: u16| {
+        let mut shard = Shard::new(ShardId(number));
+        let define = BoardEvent::Define {
+            board: board.clone(),
+            incarnation: Incarnation(7),
+            definition: Arc::clone(definition),
+        };
+        let mut sequence = Sequence(u64::from(number) * 100 + 1);
+        let applied = |sequence| Applied { sequence, ..Applied::default() };
+        shard.apply(&Step { events: vec![define], applied: applied(sequence), ..Step::default() });
+        let home: Vec<&Row> =
+            rows.iter().filter(|row| shard_of(&id(&row.entry.member), count) == ShardId(number)).collect();
+        for rows in home.chunks(5) {
+            let mut step = Step::default();
+            for (nth, row) in rows.iter().enumerate() {
+                let member = row.entry.member.as_bytes();
+                let score = Score::new(&row.entry.score).expect("one to eight keys");
+                let words = definition.entry_words(&score, time(row.entry.reached), member);
+                step.added.push(member.into());
+                step.changes.push(Change {
+                    tree: TreeId(0),
+                    handle: shard.members.upcoming(nth),
+                    after: Some(Entry {
+                        standing: if row.hidden { Standing::Hidden(words) } else { Standing::Listed(words) },
+                        updated_at: time(row.updated.unwrap_or(row.entry.reached)),
+                        version: None,
+                        has_metadata: false,
+                    }),
+                });
+            }
+            sequence = sequence.next();
+            step.applied = applied(sequence);
+            shard.apply(&step);
+        }
+        RwLock::new(shard)
+    };
+    (0..count).map(build).collect()
+}
+
+/// Runs a check on each split.
+fn on_every_split(
+    definition: &Arc<Definition>,
+    rows: &[Row],
+    check: impl Fn(&BoardView<'_>, &Model) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
+    let listed = rows.iter().filter(|row| !row.hidden).map(|row| row.entry.clone());
+    let model = Model::new(Arc::clone(definition), listed.collect());
+    for count in SPLITS {
+        let shards = shards(definition, rows, count);
+        let view = View { shards: shards.iter().map(RwLock::read).collect() };
+        check(&BoardView::new(&view, BOARD, &known(definition)), &model)?;
+    }
+    Ok(())
+}
+
+/// Compares a run of entries with the model's, `first` being the first one's index there.
+fn check_run(found: &[Listed], model: &Model, first: usize, count: usize) -> Result<(), TestCaseError> {
+    let expected = model.entries.iter().enumerate().skip(first).take(count);
+    prop_assert_eq!(found.len(), expected.clone().count());
+    for (listed, (index, entry)) in found.iter().zip(expected) {
+        check_listed(listed, model, index, entry)?;
+    }
+    Ok(())
+}
+
+fn check_listed(
+    listed: &Listed,
+    model: &Model,
+    index: usize,
+    entry: &ModelEntry,
+) -> Result<(), TestCaseError> {
+    prop_assert_eq!(&*listed.member, entry.member.as_str());
+    prop_assert_eq!(listed.score.keys(), &entry.score);
+    prop_assert_eq!(listed.rank(), model.better(&entry.score) + 1);
+    prop_assert_eq!(listed.position, index as u64 + 1);
+    Ok(())
+}
+
+fn definitions() -> impl Strategy<Value = Arc<Definition>> {
+    let key = prop::sample::select(vec![Order::Ascending, Order::Descending]);
+    let ties = prop::sample::select(vec![Ties::First, Ties::Last, Ties::Member]);
+    (prop::collection::vec(key, 1..4), ties).prop_map(|(orders, ties)| {
+        let keys = orders.into_iter().enumerate();
+        let keys = keys.map(|(index, order)| Key { name: format!("k{index}"), order, ..Key::score() });
+        Arc::new(Definition { keys: keys.collect(), ties, ..Definition::default() })
+    })
+}
+
+fn value() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        6 => -2_i64..3,
+        1 => prop::sample::select(vec![i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX]),
+    ]
+}
+
+/// Few scores and times, so that ties are everywhere; ids that share their first eight bytes, so that the
+/// tie-break's prefix does not tell them apart.
+fn rows(keys: usize) -> impl Strategy<Value = Vec<Row>> {
+    let row = (prop::collection::vec(value(), keys), 0_i64..4, 0_u8..8, any::<bool>());
+    prop::collection::vec(row, 0..70).prop_map(|rows| {
+        let name = |index: usize| match index % 3 {
+            0 => format!("member-{index}"),
+            1 => format!("{index}"),
+            _ => format!("日本 / {index}"),
+        };
+        let row = |(index, (score, reached, hidden, updated)): (usize, (Vec<i64>, i64, u8, bool))| Row {
+            entry: ModelEntry { member: name(index), score, reached },
+            hidden: hidden == 0,
+            updated: updated.then_some(reached + 10),
+        };
+        rows.into_iter().enumerate().map(row).collect()
+    })
+}
+
+fn boards() -> impl Strategy<Value = (Arc<Definition>, Vec<Row>)> {
+    definitions().prop_flat_map(|definition| {
+        let keys = definition.keys.len();
+        (Just(definition), rows(keys))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_score_ranks_alike((definition, rows) in boards(), asked in prop::collection::vec(value(), 3)) {
+        let asked = &asked[..definition.keys.len()];
+        on_every_split(&definition, &rows, |board, model| {
+            let probe = probe(board, &Score::new(asked).expect("one to three keys"));
+            prop_assert_eq!(probe.standing.better, model.better(asked));
+            prop_assert_eq!(probe.standing.tied, model.tied(asked));
+            prop_assert_eq!(probe.standing.total, model.entries.len() as u64);
+            prop_assert_eq!(probe.shards.len(), board.parts().len());
+            prop_assert_eq!(probe.shards.iter().map(|shard| shard.better).sum::<u64>(), probe.standing.better);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn every_member_stands_alike((definition, rows) in boards()) {
+        on_every_split(&definition, &rows, |board, model| {
+            for row in &rows {
+                let found = member(board, &id(&row.entry.member));
+                let index = model.index_of(&row.entry.member);
+                prop_assert_eq!(found.is_none(), row.hidden);
+                let (Some(found), Some(index)) = (found, index) else { continue };
+                check_listed(&found.listed, model, index, &row.entry)?;
+                prop_assert_eq!(found.standing.better, model.better(&row.entry.score));
+                prop_assert_eq!(found.standing.tied, model.tied(&row.entry.score));
+                let worse = model.entries.len() as u64 - found.standing.better - found.standing.tied;
+                prop_assert_eq!(found.standing.worse(), worse);
+                prop_assert_eq!(found.listed.updated_at, time(row.updated.unwrap_or(row.entry.reached)));
+            }
+            prop_assert!(member(board, &id("nobody")).is_none());
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn neighbours_are_alike((definition, rows) in boards(), above in 0_u64..6, below in 0_u64..6, fill: bool) {
+        on_every_split(&definition, &rows, |board, model| {
+            for row in rows.iter().step_by(7) {
+                let found = around(board, &id(&row.entry.member), Around { above, below, fill });
+                prop_assert_eq!(found.is_none(), row.hidden);
+                let (Some(found), Some(index)) = (found, model.index_of(&row.entry.member)) else { continue };
+                let (above, below) = (above as usize, below as usize);
+                let mut first = index.saturating_sub(above);
+                let mut past = (index + below + 1).min(model.entries.len());
+                if fill {
+                    let wanted = above + below + 1;
+                    past = past.max(first + wanted).min(model.entries.len());
+                    first = first.min(past.saturating_sub(wanted));
+                }
+                check_run(&found, model, first, past - first)?;
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn pages_follow_one_another_from_either_end((definition, rows) in boards(), limit in 1_usize..20) {
+        on_every_split(&definition, &rows, |board, model| {
+            for from in [End::Top, End::Bottom] {
+                let mut start = Start::End(from);
+                let mut read = Vec::new();
+                loop {
+                    let page = top(board, &start, limit);
+                    prop_assert!(page.entries.len() <= limit);
+                    read.extend(page.entries);
+                    let Some(next) = page.next else { break };
+                    let text = next.encode(BOARD);
+                    let decoded = super::PageCursor::decode(&text, BOARD, definition.columns());
+                    prop_assert_eq!(decoded.as_ref(), Some(&next));
+                    start = Start::Behind(next);
+                }
+                if from == End::Bottom {
+                    read.reverse();
+                }
+                check_run(&read, model, 0, usize::MAX)?;
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn every_position_begins_the_same_page((definition, rows) in boards(), limit in 1_usize..9) {
+        on_every_split(&definition, &rows, |board, model| {
+            for position in 1..=model.entries.len() + 2 {
+                let page = from_position(board, position as u64, limit);
+                check_run(&page.entries, model, position - 1, limit)?;
+                prop_assert_eq!(page.next.is_some(), position - 1 + limit < model.entries.len());
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn groups_rank_alike((definition, rows) in boards(), step in 1_usize..4) {
+        on_every_split(&definition, &rows, |board, model| {
+            let mut asked: Vec<MemberId> = rows.iter().step_by(step).map(|row| id(&row.entry.member)).collect();
+            asked.push(id("nobody"));
+            asked.extend(asked.first().cloned());
+            let found = lookup(board, &asked);
+            let named = |entry: &(usize, &ModelEntry)| asked.iter().any(|id| id.as_str() == entry.1.member);
+            let group: Vec<_> = model.entries.iter().enumerate().filter(named).collect();
+            prop_assert_eq!(found.entries.len(), group.len());
+            for ((listed, group_rank), (index, entry)) in found.entries.iter().zip(&group) {
+                check_listed(listed, model, *index, entry)?;
+                let ahead = group.iter().filter(|(_, other)| model.better(&other.score) < model.better(&entry.score));
+                prop_assert_eq!(*group_rank, ahead.count() as u64 + 1);
+            }
+            let missing: Vec<&str> = found.not_found.iter().map(|index| asked[*index].as_str()).collect();
+            let expected = asked[..asked.len() - 1].iter().map(MemberId::as_str);
+            prop_assert_eq!(missing, expected.filter(|id| model.index_of(id).is_none()).collect::<Vec<_>>());
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn marks_find_the_same_score((definition, rows) in boards(), percent in 0_u32..=1000) {
+        on_every_split(&definition, &rows, |board, model| {
+            let total = model.entries.len() as u64;
+            for position in 0..=total + 1 {
+                let found = score_at(board, Mark::Position(position));
+                let entry = position.checked_sub(1).and_then(|index| model.entries.get(index as usize));
+                prop_assert_eq!(found.is_some(), entry.is_some());
+                let (Some((score, standing)), Some(entry)) = (found, entry) else { continue };
+                prop_assert_eq!(score.keys(), &entry.score);
+                prop_assert_eq!(standing.better, model.better(&entry.score));
+                prop_assert_eq!(standing.tied, model.tied(&entry.score));
+            }
+            let percentile = |entry: &ModelEntry| {
+                let worse = total - model.better(&entry.score) - model.tied(&entry.score);
+                100.0 * worse as f64 / total as f64
+            };
+            // An entry's own percentile finds its score, as does any that nobody lower has.
+            let marks = model.entries.iter().map(percentile).chain([f64::from(percent) / 10.0, 0.0, 100.0]);
+            for mark in marks {
+                let expected = model.entries.iter().rev().find(|entry| percentile(entry) >= mark);
+                let expected = expected.or(model.entries.first()).map(|entry| entry.score.clone());
+                let found = score_at(board, Mark::Percentile(mark));
+                prop_assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected);
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn counts_are_alike((definition, rows) in boards(), a in value(), b in value(), buckets in 1_u32..9) {
+        on_every_split(&definition, &rows, |board, model| {
+            let expected = |min: i64, max: i64| model.count(|entry| (min..=max).contains(&entry.score[0]));
+            prop_assert_eq!(count(board, a, b), expected(a, b));
+            for edges in [edges_over(board, buckets), vec![-2, 0, 2], vec![i64::MIN, 0, i64::MAX]] {
+                let found = histogram(board, &edges);
+                prop_assert!(found.buckets.len() <= buckets as usize || edges.len() == 3);
+                let inside: u64 = found.buckets.iter().map(|bucket| bucket.count).sum();
+                prop_assert_eq!(found.below + inside + found.above, model.entries.len() as u64);
+                for bucket in &found.buckets {
+                    prop_assert_eq!(bucket.count, expected(bucket.min, bucket.max));
+                }
+                if let (Some(first), Some(last)) = (edges.first(), edges.last()) {
+                    prop_assert_eq!(found.below, model.count(|entry| entry.score[0] < *first));
+                    prop_assert_eq!(found.above, model.count(|entry| entry.score[0] > *last));
+                }
+            }
+            Ok(())
+        })?;
+    }
+}
+
+fn numbered_rows(count: usize, score: impl Fn(usize) -> i64) -> Vec<Row> {
+    let row = |index: usize| Row {
+        entry: ModelEntry { member: format!("m{index}"), score: vec![score(index)], reached: 5 },
+        hidden: false,
+        updated: None,
+    };
+    (0..count).map(row).collect()
+}
+
+#[test]
+fn a_deep_position_is_found_in_a_handful_of_rounds() {
+    let definition = Arc::new(Definition::default());
+    let check = |rows: &[Row], most: u32| {
+        let shards = shards(&definition, rows, 10);
+        let view = View { shards: shards.iter().map(RwLock::read).collect() };
+        let board = BoardView::new(&view, BOARD, &known(&definition));
+        // Where a walk from the start gets to is the oracle.
+        let mut expected = vec![0; 10];
+        let mut walk = forward(&board, &expected);
+        for before in 0..=rows.len() as u64 {
+            if before % 997 < 2 {
+                let (starts, rounds) = split_counting_rounds(&board, before);
+                assert_eq!(starts, expected);
+                assert!(rounds <= most, "{rounds} rounds for {before}");
+            }
+            if let Some(found) = walk.next() {
+                expected[found.part] += 1;
+            }
+        }
+    };
+    check(&numbered_rows(30_000, |index| (index as i64 * 7_919) % 30_011), 4);
+    check(&numbered_rows(30_000, |index| index as i64 % 3), 4);
+    // Scores that follow the shards: nothing is where the hash makes one expect it.
+    let skewed =
+        |index: usize| i64::from(shard_of(&id(&format!("m{index}")), 10).0) * 1_000_000 + index as i64;
+    check(&numbered_rows(30_000, skewed), 6);
+}
+
+#[test]
+fn a_cursor_neither_skips_nor_repeats_while_scores_move() {
+    let definition = Arc::new(Definition::default());
+    let mut rows = numbered_rows(100, |index| 100 - index as i64 / 3);
+    let page = |rows: &[Row], start: &Start| {
+        let shards = shards(&definition, rows, 3);
+        let view = View { shards: shards.iter().map(RwLock::read).collect() };
+        top(&BoardView::new(&view, BOARD, &known(&definition)), start, 10)
+    };
+    let model = Model::new(Arc::clone(&definition), rows.iter().map(|row| row.entry.clone()).collect());
+    let order: Vec<String> = model.entries.iter().map(|entry| entry.member.clone()).collect();
+    let first = page(&rows, &Start::End(End::Top));
+    let last = first.entries.last().expect("ten entries").member.to_string();
+    // The page's last entry leaves the board, and two from further down overtake all.
+    for row in &mut rows {
+        row.hidden = row.entry.member == last;
+        if [&order[50], &order[60]].contains(&&row.entry.member) {
+            row.entry.score = vec![1_000];
+        }
+    }
+    let second = page(&rows, &Start::Behind(first.next.expect("there is more")));
+    let members: Vec<&str> = second.entries.iter().map(|listed| &*listed.member).collect();
+    assert_eq!(members, order[10..20].iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(second.entries.first().map(|listed| listed.position), Some(12));
+}
+
+#[test]
+fn an_earlier_life_of_a_board_is_not_seen() {
+    let definition = Arc::new(Definition::default());
+    let shards = shards(&definition, &numbered_rows(10, |index| index as i64), 2);
+    let view = View { shards: shards.iter().map(RwLock::read).collect() };
+    let later = Known { incarnation: Incarnation(8), ..known(&definition) };
+    let board = BoardView::new(&view, BOARD, &later);
+    assert_eq!(board.total(), 0);
+    assert_eq!(top(&board, &Start::End(End::Top), 10).entries, []);
+    assert_eq!(board.as_of().to_string().split(',').count(), 2);
+}

@@ -1,7 +1,7 @@
 //! A board from either end, page by page.
 
 use crate::query::answer::Page;
-use crate::query::board_view::{BoardView, SortKey};
+use crate::query::board_view::{BoardView, Part, SortKey};
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{Found, backward, forward};
 use crate::query::page;
@@ -21,7 +21,7 @@ pub fn top(board: &BoardView<'_>, start: &Start, limit: usize) -> Page {
     match start {
         Start::End(End::Top) => downward(board, &vec![0; board.parts().len()], limit),
         Start::End(End::Bottom) => {
-            let starts: Vec<u64> = board.parts().iter().map(|part| part.total()).collect();
+            let starts: Vec<u64> = board.parts().iter().map(Part::total).collect();
             upward(board, &starts, limit)
         }
         Start::Behind(cursor) => {

@@ -92,7 +92,9 @@ impl LocalPublisher {
         let request = Sent::Request(Request { payload, bytes, answer });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => NotPublished::Unavailable("it is shutting down".to_owned()),
+            mpsc::error::TrySendError::Closed(_) => {
+                NotPublished::Unavailable("it is shutting down".to_owned())
+            }
         })?;
         let closed = || NotPublished::Unavailable("it closed before the write was committed".to_owned());
         Ok(answered.await.map_err(|_| closed())??)
@@ -185,6 +187,11 @@ impl JobSource for LocalSource {
 
     fn describe(&self, job: &Job) -> Vec<u8> {
         describe(job)
+    }
+
+    /// Whoever waits shares one sync, so a batch takes all that is waiting, within reason: 16 MiB and 10,000 jobs.
+    fn limits(&self) -> BatchLimits {
+        BatchLimits { jobs: 10_000, bytes: 16 << 20 }
     }
 
     fn needs_sync(&self) -> bool {

@@ -521,7 +521,8 @@ impl Decode<Timestamp> for DecodedChange {
         let tree = Option::<u32>::decode(decoder)?.map(TreeId);
         let mut member = vec![0; usize::from(u8::decode(decoder)?)];
         decoder.reader().read(&mut member)?;
-        let text = std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
+        let text =
+            std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
         MemberId::new(text).map_err(|_| DecodeError::Other("a member id is none"))?;
         let before = decode_entry(decoder)?;
         let after = decode_entry(decoder)?;
@@ -630,6 +631,10 @@ fn board_name(kind: &'static str, text: &str) -> Result<BoardName, Undecodable> 
     BoardName::new(text).map_err(|error| undecodable(kind, error))
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are handed over; that this copies their text is its business"
+)]
 fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
     Undecodable { kind, reason: reason.to_string() }
 }

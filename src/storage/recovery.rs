@@ -14,7 +14,7 @@ use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, U
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store};
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
-use crate::types::{BoardName, Sequence, ShardId};
+use crate::types::{BoardName, Sequence, ShardId, count};
 
 /// Entries put into a tree at once while it is rebuilt.
 const REBUILD_BATCH: usize = 4_096;
@@ -35,6 +35,8 @@ pub struct Recovered {
     pub checkpoint: Sequence,
     /// Deltas replayed after it.
     pub deltas: u64,
+    /// Changes in them.
+    pub changes: u64,
     /// Boards whose trees had to be made from members, and why.
     pub rebuilt: Vec<(BoardName, String)>,
 }
@@ -68,7 +70,7 @@ pub fn recover(
     Ok(recovered)
 }
 
-/// Applies the deltas after the shard's applied sequence, however many there are.
+/// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
 ///
 /// # Errors
 /// When one is damaged or missing, or the log does not end where its meta record says.
@@ -90,6 +92,7 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
         }
         apply_delta(shard, &delta)?;
         deltas += 1;
+        changes += count(delta.changes.len());
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
@@ -104,7 +107,8 @@ fn apply_delta(shard: &mut Shard, delta: &Delta) -> Result<(), Undecodable> {
     let mut step = Step { events: delta.events.clone(), applied: delta.applied, ..Step::default() };
     let mut added: HashMap<&[u8], Handle> = HashMap::new();
     for change in &delta.changes {
-        let known = shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
+        let known =
+            shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
         let handle = match (known, change.after) {
             (Some(handle), _) => handle,
             // It left, and was not here: what it left is gone already.
@@ -146,10 +150,14 @@ fn load_checkpoint(
     // Members and pages are read side by side; only to check the pages' order are the members needed.
     let (members, pages) = std::thread::scope(|scope| {
         let pages = scope.spawn(|| match trees_from {
-            TreesFrom::Pages => manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect(),
-            TreesFrom::Members => {
-                manifest.boards.iter().map(|_| Err("its members were asked for".to_owned())).collect::<Vec<_>>()
+            TreesFrom::Pages => {
+                manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect()
             }
+            TreesFrom::Members => manifest
+                .boards
+                .iter()
+                .map(|_| Err("its members were asked for".to_owned()))
+                .collect::<Vec<_>>(),
         });
         let members = load_members(store, progress);
         (members, pages.join().expect("reading pages does not panic"))
@@ -169,12 +177,10 @@ fn load_checkpoint(
         };
         let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
         load_extras(store, board.all, &mut tree, &members)?;
-        tree.for_each_known(|handle| members.refer(handle));
+        refer_to_known(&tree, &mut members);
         let definition = Arc::clone(&board.definition);
-        boards.insert(
-            board.name.clone(),
-            Board { definition, incarnation: board.incarnation, all: board.all },
-        );
+        boards
+            .insert(board.name.clone(), Board { definition, incarnation: board.incarnation, all: board.all });
         trees.insert(board.all, tree);
     }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
@@ -195,7 +201,7 @@ fn restore(
 }
 
 fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, StorageError> {
-    let mut loader = MembersLoader::new();
+    let mut loader = MembersLoader::default();
     let mut count = 0;
     store.scan_checkpoint(&[keys::DICTIONARY_PAGE], |key, value| {
         let mut order = PageOrder::new("dictionary page", key, MEMBERS_PER_PAGE);
@@ -234,7 +240,7 @@ fn read_pages(store: &Store, board: &ManifestBoard, progress: Progress<'_>) -> R
             Ok(())
         });
         added.map_err(|error| fail(error.to_string()))?;
-        entries += page.handles.len() as u64;
+        entries += count(page.handles.len());
         progress("reading tree pages", entries, board.entries);
         Ok(())
     });
@@ -247,9 +253,21 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, members: &Members) ->
     if tree.len() != board.entries {
         return Err(format!("its pages hold {} entries, not {}", tree.len(), board.entries));
     }
-    match tree.cursor_at(0).map(|(handle, _)| handle).find(|handle| !members.has_id(*handle)) {
-        Some(handle) => Err(format!("its pages name handle {}, which is nobody's", handle.0)),
-        None => Ok(tree),
+    let mut known = 0;
+    for_each_listed(&tree, members, |handle| known += u64::from(members.has_id(handle)));
+    if known < tree.len() {
+        return Err(format!("its pages name {} handles that are nobody's", tree.len() - known));
+    }
+    Ok(tree)
+}
+
+/// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where most of the
+/// shard's members are listed, since everything else that is kept by handle lies in that order.
+fn for_each_listed(tree: &Tree, members: &Members, mut each: impl FnMut(Handle)) {
+    if tree.len() * 4 >= u64::from(members.handle_space()) {
+        (0..members.handle_space()).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
+    } else {
+        tree.cursor_at(0).for_each(|(handle, _)| each(handle));
     }
 }
 

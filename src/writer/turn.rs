@@ -10,19 +10,15 @@ use tokio::sync::watch;
 
 use crate::state::Shard;
 use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
-use crate::types::{Sequence, ShardId, Timestamp};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
 use crate::writer::health::{Health, ShardState};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
-use crate::writer::source::{BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
+use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload};
 
-/// 1,000 jobs make the cost of a commit small against that of the jobs; more only make readers wait longer for news.
-pub const BATCH_JOBS_MAX: usize = 1_000;
-/// 4 MiB: a batch of the largest jobs, metadata and all.
-pub const BATCH_BYTES_MAX: usize = 4 << 20;
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// Pauses between attempts to reopen after a failed commit.
@@ -41,6 +37,8 @@ pub struct Writer<S> {
     pub registry: Arc<Registry>,
     pub health: Arc<Health>,
     pub applied: watch::Sender<Sequence>,
+    /// Set once the writer has taken up its work.
+    pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
     /// Opens the shard's directory again.
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
@@ -58,12 +56,14 @@ impl<S: JobSource> Writer<S> {
         let applied = self.shard.read().applied;
         if let Err(reason) = self.source.resume(applied) {
             self.halt(reason);
+            self.started.send_replace(true);
             return;
         }
         self.applied.send_replace(applied.sequence);
         self.health.set_state(ShardState::Live);
+        self.started.send_replace(true);
         loop {
-            let messages = match self.source.fetch(self.limits(), self.patience()) {
+            let messages = match self.source.fetch(self.source.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
                 Fetched::Nothing => Vec::new(),
                 Fetched::Ended => break,
@@ -116,11 +116,11 @@ impl<S: JobSource> Writer<S> {
 
     /// Writes the batch. On failure everyone who waits is told, and nothing has been applied.
     fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
-        let jobs_rejected = self.health.jobs_rejected() + plan.rejects.len() as u64;
+        let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
             sequence: plan.applied.sequence,
             timestamp: plan.applied.timestamp,
-            jobs: plan.jobs as u64,
+            jobs: count(plan.jobs),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
         let kept_from = plan.applied.sequence.0.saturating_sub(REJECTS_KEPT);
@@ -128,8 +128,10 @@ impl<S: JobSource> Writer<S> {
             applied: plan.applied,
             delta: plan.delta,
             // Now and then is enough, and a range delete in every batch would slow scans down.
-            rejects_kept_from: (!plan.rejects.is_empty() && kept_from > 0 && jobs_rejected % 1_024 < plan.rejects.len() as u64)
-                .then_some(Sequence(kept_from)),
+            rejects_kept_from: (!plan.rejects.is_empty()
+                && kept_from > 0
+                && jobs_rejected % 1_024 < count(plan.rejects.len()))
+            .then_some(Sequence(kept_from)),
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,
@@ -139,7 +141,7 @@ impl<S: JobSource> Writer<S> {
         match written {
             Ok(()) => {
                 self.health.set_jobs_rejected(jobs_rejected);
-                self.checkpointer.count(plan.changes as u64 + 1);
+                self.checkpointer.count(count(plan.changes) + 1);
                 Ok((plan.steps, committed))
             }
             Err(error) => {
@@ -210,10 +212,9 @@ impl<S: JobSource> Writer<S> {
         store.sync()?;
         store.probe()?;
         self.store.put(Arc::new(store));
-        self.source.resume(applied).map_err(|what| StorageError::Damaged {
-            path: std::path::PathBuf::from("queue"),
-            what,
-        })?;
+        self.source
+            .resume(applied)
+            .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
         Ok(())
     }
@@ -223,7 +224,7 @@ impl<S: JobSource> Writer<S> {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
-                match self.source.fetch(self.limits(), left) {
+                match self.source.fetch(self.source.limits(), left) {
                     Fetched::Batch(messages) => {
                         for answer in messages.into_iter().filter_map(|message| message.answer) {
                             let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
@@ -250,7 +251,7 @@ impl<S: JobSource> Writer<S> {
         }
         let (members, retired) = {
             let shard = self.shard.read();
-            (shard.members.len() as u64, shard.has_retired())
+            (count(shard.members.len()), shard.has_retired())
         };
         if retired {
             self.shard.write().release_retired(RELEASED_PER_TURN);
@@ -266,10 +267,6 @@ impl<S: JobSource> Writer<S> {
 
     fn patience(&self) -> Duration {
         if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
-    }
-
-    fn limits(&self) -> BatchLimits {
-        BatchLimits { jobs: BATCH_JOBS_MAX, bytes: BATCH_BYTES_MAX }
     }
 
     fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
