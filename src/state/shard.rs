@@ -102,7 +102,17 @@ impl Shard {
         dropped: BTreeMap<BoardName, Incarnation>,
         next_tree: u32,
     ) -> Self {
-        Self { id, applied, members, boards, trees, dropped, next_tree, retired: VecDeque::new(), gone: Vec::new() }
+        Self {
+            id,
+            applied,
+            members,
+            boards,
+            trees,
+            dropped,
+            next_tree,
+            retired: VecDeque::new(),
+            gone: Vec::new(),
+        }
     }
 
     #[must_use]

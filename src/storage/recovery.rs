@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::state::{
-    Applied, Board, Change, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, MembersLoader, Shard, Step, TreeId,
-    Unlisted, WindowTree,
+    Applied, Board, Change, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, MembersLoader, Shard, Step,
+    TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::keys;
@@ -54,7 +54,7 @@ pub fn recover(
     progress: Progress<'_>,
 ) -> Result<Recovered, StorageError> {
     let (mut recovered, seen) = load_checkpoint(store, trees_from, progress)?;
-    recovered.deltas = replay(store, &mut recovered.shard, progress)?;
+    (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, progress)?;
     let shard = &mut recovered.shard;
     if seen > shard.applied.sequence {
         return Err(store.damaged(format!(
@@ -74,13 +74,15 @@ pub fn recover(
 ///
 /// # Errors
 /// When one is damaged or missing, or the log does not end where its meta record says.
-pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<u64, StorageError> {
+pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if end < start.0 {
-        return Err(store.damaged(format!("its log ends at {end}, before {start}, which was on disk already")));
+        return Err(
+            store.damaged(format!("its log ends at {end}, before {start}, which was on disk already"))
+        );
     }
-    let mut deltas = 0;
+    let (mut deltas, mut changes) = (0, 0);
     store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
         let delta = codec::decode_delta(value)?;
         let expected = shard.applied.sequence.next();
@@ -93,14 +95,17 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
         apply_delta(shard, &delta)?;
         deltas += 1;
         changes += count(delta.changes.len());
+        changes += count(delta.changes.len());
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
     let applied = shard.applied.sequence;
     if applied.0 != end {
-        return Err(store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}")));
+        return Err(
+            store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}"))
+        );
     }
-    Ok(deltas)
+    Ok((deltas, changes))
 }
 
 fn apply_delta(shard: &mut Shard, delta: &Delta) -> Result<(), Undecodable> {
@@ -143,7 +148,8 @@ fn load_checkpoint(
 ) -> Result<(Recovered, Sequence), StorageError> {
     let Some(bytes) = store.get_checkpoint(&keys::manifest())? else {
         let shard = Shard::new(store.shard());
-        let recovered = Recovered { shard, checkpoint: Sequence(0), deltas: 0, rebuilt: Vec::new() };
+        let recovered =
+            Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() };
         return Ok((recovered, Sequence(0)));
     };
     let manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
@@ -184,8 +190,18 @@ fn load_checkpoint(
         trees.insert(board.all, tree);
     }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
-    let recovered = Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, rebuilt };
+    let recovered =
+        Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, changes: 0, rebuilt };
     Ok((recovered, manifest.seen))
+}
+
+fn refer_to_known(tree: &WindowTree, members: &mut Members) {
+    let mut listed = Vec::with_capacity(usize::try_from(tree.total()).unwrap_or(0));
+    for_each_listed(&tree.tree, members, |handle| listed.push(handle));
+    let unlisted = tree.extras().map(|(handle, _)| handle).filter(|handle| !tree.tree.contains(*handle));
+    for handle in listed.into_iter().chain(unlisted) {
+        members.refer(handle);
+    }
 }
 
 fn restore(
@@ -296,7 +312,7 @@ fn rebuild_tree(
             return Err(Undecodable { kind: "member page", reason });
         }
         edits.extend(edits_of(&page));
-        done += page.handles.len() as u64;
+        done += count(page.handles.len());
         if edits.len() >= REBUILD_BATCH {
             tree.apply(&edits, members);
             edits.clear();

@@ -25,7 +25,7 @@ pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
-pub use writer::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};
+pub use turn::Writer;
 
 #[cfg(test)]
 mod tests;

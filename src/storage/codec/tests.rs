@@ -66,7 +66,8 @@ fn delta() -> Delta {
         version: None,
         has_metadata: false,
     };
-    let hidden = Entry { standing: Standing::Hidden(words(&[0, u64::MAX])), version: Some(u64::MAX), ..entry };
+    let hidden =
+        Entry { standing: Standing::Hidden(words(&[0, u64::MAX])), version: Some(u64::MAX), ..entry };
     let removed = Entry { standing: Standing::Removed, has_metadata: true, ..hidden };
     let change = |tree, member: &str, before, after| DeltaChange {
         tree: TreeId(tree),
@@ -78,7 +79,11 @@ fn delta() -> Delta {
         first: Sequence(1_840),
         applied: applied(),
         events: vec![
-            BoardEvent::Define { board: name("arena"), incarnation: Incarnation(3), definition: definition() },
+            BoardEvent::Define {
+                board: name("arena"),
+                incarnation: Incarnation(3),
+                definition: definition(),
+            },
             BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2) },
         ],
         changes: vec![
@@ -123,9 +128,15 @@ fn golden_bytes_of_every_value() {
     check(encode_reject(&reject()), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
-    check(encode_dictionary([(Handle(3), &b"p42"[..]), (Handle(300), b"x")].into_iter()), "020303703432fb2c010178");
+    check(
+        encode_dictionary([(Handle(3), &b"p42"[..]), (Handle(300), b"x")].into_iter()),
+        "020303703432fb2c010178",
+    );
     check(encode_extra(&extra()), "fc80841e0001110101020200fdffffffffffffffff");
-    check(encode_extra(&Extra { unlisted: Some(Unlisted::Removed), version: None, ..extra() }), "fc80841e0000010100");
+    check(
+        encode_extra(&Extra { unlisted: Some(Unlisted::Removed), version: None, ..extra() }),
+        "fc80841e0000010100",
+    );
     check(encode_extra(&Extra { unlisted: None, has_metadata: false, ..extra() }), "fc80841e0001110000");
     // A member page and a tree page are the same record under other keys.
     let columns: [&[u64]; 2] = [&[1_000, 1_001, 1_300], &[u64::MAX, 0, 1 << 63]];
@@ -161,7 +172,10 @@ fn every_value_is_read_back() {
     assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));
     assert_eq!(decode_delta(&encode_delta(&delta())), Ok(delta()));
     assert_eq!(decode_manifest(&encode_manifest(&manifest())), Ok(manifest()));
-    assert_eq!(dictionary(&encode_dictionary([(Handle(3), &b"p42"[..])].into_iter())), Ok(vec![(3, b"p42".to_vec())]));
+    assert_eq!(
+        dictionary(&encode_dictionary([(Handle(3), &b"p42"[..])].into_iter())),
+        Ok(vec![(3, b"p42".to_vec())])
+    );
 }
 
 fn dictionary(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Undecodable> {
@@ -180,7 +194,8 @@ fn the_greediest_records_are_within_the_bound() {
         let delta = Delta { first: Sequence(1), applied: applied(), events, changes: Vec::new() };
         assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta), "{count}");
         let one = manifest().boards.remove(0);
-        let small = || ManifestBoard { name: name("b"), definition: Arc::default(), entries: 0, ..one.clone() };
+        let small =
+            || ManifestBoard { name: name("b"), definition: Arc::default(), entries: 0, ..one.clone() };
         let boards = (0..count).map(|_| small()).collect();
         let dropped = (0..count).map(|_| (name("b"), Incarnation(1))).collect();
         let manifest = Manifest { boards, dropped, ..manifest() };
@@ -201,7 +216,9 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
             dictionary(bytes).is_ok()
         }),
         ("extra", encode_extra(&extra()), |bytes| decode_extra(bytes).is_ok()),
-        ("page", encode_entries(&[4, 5], &[&[1_000, 9], &[u64::MAX, 0]]), |bytes| decode_entries(bytes).is_ok()),
+        ("page", encode_entries(&[4, 5], &[&[1_000, 9], &[u64::MAX, 0]]), |bytes| {
+            decode_entries(bytes).is_ok()
+        }),
         ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
         ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
     ]
@@ -224,7 +241,9 @@ fn what_was_cut_short_or_added_to_is_refused() {
 fn a_damaged_length_reserves_no_memory() {
     for (kind, bytes, reads) in kinds() {
         for at in 0..bytes.len() {
-            for length in [&[0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0xfc, 0xff, 0xff, 0xff, 0x7f]] {
+            for length in
+                [&[0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0xfc, 0xff, 0xff, 0xff, 0x7f]]
+            {
                 let mut damaged = bytes.clone();
                 damaged.splice(at..=at, length.iter().copied());
                 // Where there was a number and no length, it may even be readable: it only must not end the process.
@@ -237,7 +256,11 @@ fn a_damaged_length_reserves_no_memory() {
 
 fn any_word() -> impl Strategy<Value = u64> {
     let extremes = [0, 1, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1];
-    prop_oneof![any::<u64>(), prop::sample::select(extremes.to_vec()), (-300_i64..300).prop_map(i64::cast_unsigned)]
+    prop_oneof![
+        any::<u64>(),
+        prop::sample::select(extremes.to_vec()),
+        (-300_i64..300).prop_map(i64::cast_unsigned)
+    ]
 }
 
 fn any_words() -> impl Strategy<Value = Words> {
@@ -353,8 +376,14 @@ fn extreme_scores_survive_a_delta() {
         let score = Score::new(&[value, value]).expect("two keys");
         let standing = Standing::Listed(definition.entry_words(&score, time(0), b"p42"));
         let entry = Entry { standing, updated_at: Timestamp::MAX, version: None, has_metadata: false };
-        let change = DeltaChange { tree: TreeId(0), member: b"p42".to_vec(), before: None, after: Some(entry) };
-        let delta = Delta { first: Sequence(0), applied: Applied::default(), events: Vec::new(), changes: vec![change] };
+        let change =
+            DeltaChange { tree: TreeId(0), member: b"p42".to_vec(), before: None, after: Some(entry) };
+        let delta = Delta {
+            first: Sequence(0),
+            applied: Applied::default(),
+            events: Vec::new(),
+            changes: vec![change],
+        };
         let read = decode_delta(&encode_delta(&delta)).expect("readable");
         let words = read.changes[0].after.expect("there").words().expect("listed");
         assert_eq!(definition.score_of(words.as_slice()), score);

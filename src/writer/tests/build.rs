@@ -21,7 +21,14 @@ pub fn score(keys: &[i64]) -> Score {
 /// A job without an operation of its own.
 pub fn job(id: &str, boards: &[(&str, &[i64])]) -> Job {
     let boards = boards.iter().map(|(name, keys)| (board(name), Some(score(keys)))).collect();
-    Job { member: member(id), targets: Targets::Boards(boards), op: None, version: None, at: None, meta: None }
+    Job {
+        member: member(id),
+        targets: Targets::Boards(boards),
+        op: None,
+        version: None,
+        at: None,
+        meta: None,
+    }
 }
 
 /// A job of an operation that takes no score.

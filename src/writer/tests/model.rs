@@ -129,7 +129,8 @@ impl ModelBoard {
             Op::Remove => {
                 if version.is_some() {
                     let (score, reached, meta) = (Vec::new(), 0, None);
-                    let gone = ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+                    let gone =
+                        ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
                     self.entries.insert(id, gone);
                 } else {
                     self.entries.remove(&id);
@@ -171,7 +172,8 @@ impl Model {
         let targets = match &job.targets {
             Targets::Boards(boards) => boards.clone(),
             Targets::EveryBoard => {
-                let on = self.boards.iter().filter(|(_, board)| board.entries.contains_key(job.member.as_str()));
+                let on =
+                    self.boards.iter().filter(|(_, board)| board.entries.contains_key(job.member.as_str()));
                 on.map(|(name, _)| (name.clone(), None)).collect()
             }
         };

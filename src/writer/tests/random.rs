@@ -16,7 +16,10 @@ const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
 #[derive(Debug, Clone)]
 enum Action {
     Batch(Vec<Say>),
-    Checkpoint { during: Vec<During>, end: End },
+    Checkpoint {
+        during: Vec<During>,
+        end: End,
+    },
     Restart,
     /// Members of dropped boards let go of.
     Release(usize),
@@ -46,7 +49,8 @@ enum End {
 fn jobs(members: u32) -> impl Strategy<Value = Job> {
     let id = (0..members).prop_map(|number| format!("m{number}"));
     let names = prop::sample::subsequence(BOARDS.to_vec(), 1..=3);
-    let names = prop_oneof![4 => prop::sample::select(BOARDS.to_vec()).prop_map(|name| vec![name]), 1 => names];
+    let names =
+        prop_oneof![4 => prop::sample::select(BOARDS.to_vec()).prop_map(|name| vec![name]), 1 => names];
     let value = prop_oneof![8 => -3_i64..=3, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 4])];
     let op = prop_oneof![
         6 => Just(None),
@@ -68,8 +72,10 @@ fn jobs(members: u32) -> impl Strategy<Value = Job> {
                 bare(op, &id, &names)
             } else {
                 let two = [value, value.wrapping_mul(-1)];
-                let scores: Vec<(&str, &[i64])> =
-                    names.iter().map(|name| (*name, if *name == "race" { &two[..] } else { &two[..1] })).collect();
+                let scores: Vec<(&str, &[i64])> = names
+                    .iter()
+                    .map(|name| (*name, if *name == "race" { &two[..] } else { &two[..1] }))
+                    .collect();
                 Job { op, ..job(&id, &scores) }
             };
             made.version = version;
