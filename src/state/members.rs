@@ -3,8 +3,10 @@
 //! Knows: when a handle may be given to someone else. Must not know: scores.
 //!
 //! A handle stands for the same member from one completed checkpoint to the next: checkpoints copy members while the
-//! writer goes on, so a handle that changed hands in between would lend one member's score to another. A handle
-//! that is given up is therefore quarantined until a checkpoint that began afterwards has completed.
+//! writer goes on, so a handle that changed hands in between would lend one member's score to another. Hence two rules:
+//! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
+//! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint leaves
+//!   those out. So the disk names nobody who came after the checkpoint, whose replayed arrival may bring another handle.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -16,7 +18,7 @@ use crate::state::page_set::PageSet;
 use crate::tree::{Handle, MemberOrder};
 
 /// Handles per dictionary page on disk.
-pub const MEMBERS_PER_PAGE: u32 = 256;
+pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
 /// A member's hash, computed once per look-up.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +31,10 @@ pub struct Members {
     /// By handle: the trees that know the member. 0: the handle is free or quarantined.
     references: Vec<u32>,
     free: Vec<Handle>,
+    /// Free when the checkpoint under way began, and kept from use until it ends.
+    held_back: Vec<Handle>,
+    /// Handles from here on are newer than the checkpoint under way.
+    checkpointed: u32,
     /// Given up since the last checkpoint began.
     quarantined: HashSet<Handle>,
     /// Given up before the checkpoint under way began; free once it completes.
@@ -56,6 +62,8 @@ impl Members {
             hasher: foldhash::fast::RandomState::default(),
             references: vec![0; handles],
             free: Vec::new(),
+            held_back: Vec::new(),
+            checkpointed: u32::MAX,
             quarantined: HashSet::new(),
             leaving: Vec::new(),
             dirty_pages: PageSet::default(),
@@ -185,10 +193,13 @@ impl Members {
     /// Begins a checkpoint: the pages to write, in order.
     pub fn begin_checkpoint(&mut self) -> Vec<u32> {
         self.leaving.extend(self.quarantined.drain());
+        self.held_back.append(&mut self.free);
+        self.checkpointed = self.handle_space();
         self.dirty_pages.take()
     }
 
     pub fn complete_checkpoint(&mut self) {
+        self.end_checkpoint();
         for handle in self.leaving.drain(..) {
             self.ids.set(handle, b"");
             self.free.push(handle);
@@ -197,7 +208,19 @@ impl Members {
 
     /// The checkpoint failed: its pages are due again.
     pub fn abandon_checkpoint(&mut self, pages: &[u32]) {
+        self.end_checkpoint();
         self.dirty_pages.extend(pages.iter().copied());
+    }
+
+    fn end_checkpoint(&mut self) {
+        self.free.append(&mut self.held_back);
+        self.checkpointed = u32::MAX;
+    }
+
+    /// One past the highest handle that the checkpoint under way may name.
+    #[must_use]
+    pub fn checkpointed(&self) -> u32 {
+        self.checkpointed
     }
 
     /// Makes every page due: what a rebuild writes.
@@ -208,7 +231,7 @@ impl Members {
     /// The members of a dictionary page that exist, or did when the checkpoint under way began.
     pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
         let first = page * MEMBERS_PER_PAGE;
-        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space());
+        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);
         (first..past).map(Handle).filter_map(|handle| {
             let referred = self.references.get(handle.index()).is_some_and(|count| *count > 0);
             (referred || self.quarantined.contains(&handle)).then(|| (handle, self.ids.get(handle)))

@@ -66,6 +66,8 @@ pub struct Shard {
     next_tree: u32,
     /// Trees of dropped boards, whose members are still to be let go of.
     retired: VecDeque<Retired>,
+    /// Trees dropped since the last checkpoint began, which may still be on disk.
+    gone: Vec<TreeId>,
 }
 
 struct Retired {
@@ -85,6 +87,7 @@ impl Shard {
             dropped: BTreeMap::new(),
             next_tree: 0,
             retired: VecDeque::new(),
+            gone: Vec::new(),
         }
     }
 
@@ -99,7 +102,17 @@ impl Shard {
         dropped: BTreeMap<BoardName, Incarnation>,
         next_tree: u32,
     ) -> Self {
-        Self { id, applied, members, boards, trees, dropped, next_tree, retired: VecDeque::new() }
+        Self {
+            id,
+            applied,
+            members,
+            boards,
+            trees,
+            dropped,
+            next_tree,
+            retired: VecDeque::new(),
+            gone: Vec::new(),
+        }
     }
 
     #[must_use]
@@ -214,9 +227,21 @@ impl Shard {
 
     fn drop_board(&mut self, name: &BoardName) {
         let Some(board) = self.boards.remove(name) else { return };
+        self.gone.push(board.all);
         if let Some(tree) = self.trees.remove(&board.all) {
             self.retired.push_back(Retired { tree, released: 0 });
         }
+    }
+
+    /// The trees dropped since the last call: what a checkpoint removes from the disk.
+    #[must_use]
+    pub fn take_gone(&mut self) -> Vec<TreeId> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// They are still on disk.
+    pub fn put_back_gone(&mut self, trees: impl IntoIterator<Item = TreeId>) {
+        self.gone.extend(trees);
     }
 
     /// Whether members of dropped boards are still to be let go of.

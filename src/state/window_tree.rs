@@ -15,7 +15,7 @@ use crate::state::page_set::PageSet;
 use crate::tree::{Edit, Handle, Tree};
 
 /// Handles per member page on disk.
-pub const ENTRIES_PER_PAGE: u32 = 256;
+pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
 /// A new value for one member's entry. Absolute, so that replaying it changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 //! - **tree pages** are exactly as of S: the tree sets a leaf aside when the writer changes it before it was captured.
 //! - **dictionary pages, member pages and extras** are as of S or later, whenever they were looked at. Start-up replays
 //!   every delta after S, whose values are absolute, and that makes them right. It relies on handles not changing
-//!   hands meanwhile; `state::Members` sees to that.
+//!   hands meanwhile, which `state::Members` sees to; on deltas that name every entry that was touched, even if it came
+//!   back to what it was; and on the log going as far as anything was looked at, which the manifest records.
 //!
 //! The writer is held for one slice at a time: [`PAGES_PER_SLICE`] leaves are copied under the lock in some 20 µs.
 
@@ -25,7 +26,7 @@ use crate::tree::Handle;
 use crate::types::{Sequence, count};
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
-const PAGES_PER_SLICE: usize = 32;
+const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
 /// Member pages looked up per hold of the read lock: 256 look-ups of some 50 ns each.
 const MEMBER_PAGES_PER_SLICE: usize = 1;
 /// Where one staged file ends and the next begins.
@@ -36,6 +37,21 @@ pub struct Checkpoint {
     manifest: Manifest,
     dictionary_pages: Vec<u32>,
     trees: Vec<(TreeId, DirtyEntries)>,
+    /// Trees whose records go away.
+    gone: Vec<TreeId>,
+    /// One past the highest handle that existed at the beginning.
+    handles: u32,
+}
+
+/// Where the writing of a checkpoint is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the first slice, or between two.
+    Slice,
+    /// All of it is in staged files, which have no effect yet.
+    Staged,
+    /// The files are in effect; the deltas that they make superfluous are still there.
+    Ingested,
 }
 
 /// What a checkpoint wrote.
@@ -59,13 +75,15 @@ impl Checkpoint {
         });
         let manifest = Manifest {
             applied: shard.applied,
+            seen: shard.applied.sequence,
             next_tree: shard.next_tree().0,
             boards: boards.collect(),
             dropped: shard.dropped().map(|(name, incarnation)| (name.clone(), incarnation)).collect(),
         };
         let dictionary_pages = shard.members.begin_checkpoint();
         let trees = shard.trees_mut().map(|(id, tree)| (id, tree.begin_checkpoint())).collect();
-        Self { manifest, dictionary_pages, trees }
+        let (gone, handles) = (shard.take_gone(), shard.members.checkpointed());
+        Self { manifest, dictionary_pages, trees, gone, handles }
     }
 
     #[must_use]
@@ -79,22 +97,39 @@ impl Checkpoint {
     /// When the disk refuses, or a board was dropped meanwhile; then nothing has changed, and
     /// [`Checkpoint::abandon`] makes all of it due again.
     pub fn write(&self, store: &Store, shard: &RwLock<Shard>) -> Result<CheckpointFigures, StorageError> {
+        self.write_in_slices(store, shard, &mut |_| Ok(()))
+    }
+
+    /// As [`Checkpoint::write`], calling `between` whenever the writer may come in between, no lock being held. An
+    /// error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::write`], and those of `between`.
+    pub fn write_in_slices(
+        &self,
+        store: &Store,
+        shard: &RwLock<Shard>,
+        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+    ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let options = staging_options();
         let mut staged = Staged::new(store, &options)?;
+        between(Moment::Slice)?;
         for page in &self.dictionary_pages {
             let value = {
                 let shard = shard.read();
                 codec::encode_dictionary(shard.members.page(*page))
             };
             staged.put(&keys::dictionary_page(*page), &value)?;
+            between(Moment::Slice)?;
         }
         for (tree, dirty) in &self.trees {
             for pages in dirty.pages.chunks(MEMBER_PAGES_PER_SLICE) {
-                let captured = capture_members(shard, *tree, pages)?;
+                let captured = self.capture_members(shard, *tree, pages)?;
                 for (page, value) in captured {
                     staged.put_or_delete(&keys::member_page(*tree, page), value.as_deref())?;
                 }
+                between(Moment::Slice)?;
             }
         }
         for (tree, dirty) in &self.trees {
@@ -105,16 +140,25 @@ impl Checkpoint {
                     tree.extra(*handle).map(codec::encode_extra)
                 };
                 staged.put_or_delete(&keys::extra(*tree, *handle), value.as_deref())?;
+                between(Moment::Slice)?;
             }
         }
         for (tree, _) in &self.trees {
-            write_tree_pages(&mut staged, shard, *tree)?;
+            write_tree_pages(&mut staged, shard, *tree, between)?;
         }
-        staged.put(&keys::manifest(), &codec::encode_manifest(&self.manifest))?;
+        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE] {
+            for tree in &self.gone {
+                staged.delete_tree(kind, *tree)?;
+            }
+        }
+        let manifest = Manifest { seen: shard.read().applied.sequence, ..self.manifest.clone() };
+        staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
         // rejects up to here are in the log, which is synced before the files take effect.
         store.sync()?;
+        between(Moment::Staged)?;
         let figures = staged.ingest()?;
+        between(Moment::Ingested)?;
         drop_deltas(store, self.manifest.applied.sequence)?;
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
@@ -127,11 +171,47 @@ impl Checkpoint {
     /// The checkpoint failed: all that it owed the disk is due again.
     pub fn abandon(&self, shard: &mut Shard) {
         shard.members.abandon_checkpoint(&self.dictionary_pages);
+        shard.put_back_gone(self.gone.iter().copied());
         for (id, dirty) in &self.trees {
             if let Some(tree) = shard.tree_mut(*id) {
                 tree.abandon_checkpoint(dirty);
             }
         }
+    }
+
+    /// Members that came after the checkpoint began are left out: see `state::Members`.
+    fn capture_members(
+        &self,
+        shard: &RwLock<Shard>,
+        tree: TreeId,
+        pages: &[u32],
+    ) -> Result<Vec<CapturedMemberPage>, StorageError> {
+        let mut captured = Vec::with_capacity(pages.len());
+        for page in pages {
+            let mut handles = Vec::with_capacity(256);
+            let mut columns: Vec<Vec<u64>> = Vec::new();
+            {
+                let shard = shard.read();
+                let tree = &shard.tree(tree).ok_or_else(dropped_meanwhile)?.tree;
+                columns.resize(tree.columns(), Vec::with_capacity(256));
+                let first = page * ENTRIES_PER_PAGE;
+                let all = || (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle);
+                // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
+                all().for_each(|handle| tree.prefetch_locator(handle));
+                all().for_each(|handle| tree.prefetch_entry(handle));
+                for handle in all() {
+                    let Some(words) = tree.get(handle) else { continue };
+                    handles.push(handle.0);
+                    for (column, word) in columns.iter_mut().zip(words.as_slice()) {
+                        column.push(*word);
+                    }
+                }
+            }
+            let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
+            let value = (!handles.is_empty()).then(|| codec::encode_entries(&handles, &columns));
+            captured.push((*page, value));
+        }
+        Ok(captured)
     }
 }
 
@@ -146,57 +226,14 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
     store.write(batch, true)
 }
 
-/// Removes everything of trees that no board has any more.
-///
-/// # Errors
-/// When the disk refuses.
-pub fn forget_dropped_trees(store: &Store, trees: &[TreeId]) -> Result<(), StorageError> {
-    let mut batch = WriteBatch::default();
-    for tree in trees {
-        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE] {
-            let prefix = keys::of_tree(kind, *tree);
-            batch.delete_range_cf(store.checkpoint(), prefix.to_vec(), keys::after(&prefix));
-        }
-    }
-    if batch.is_empty() { Ok(()) } else { store.write(batch, false) }
-}
-
 type CapturedMemberPage = (u32, Option<Vec<u8>>);
 
-fn capture_members(
+fn write_tree_pages(
+    staged: &mut Staged<'_>,
     shard: &RwLock<Shard>,
-    tree: TreeId,
-    pages: &[u32],
-) -> Result<Vec<CapturedMemberPage>, StorageError> {
-    let mut captured = Vec::with_capacity(pages.len());
-    for page in pages {
-        let mut handles = Vec::with_capacity(256);
-        let mut columns: Vec<Vec<u64>> = Vec::new();
-        {
-            let shard = shard.read();
-            let tree = &shard.tree(tree).ok_or_else(dropped_meanwhile)?.tree;
-            columns.resize(tree.columns(), Vec::with_capacity(256));
-            let first = page * ENTRIES_PER_PAGE;
-            let all = || (first..first + ENTRIES_PER_PAGE).map(Handle);
-            // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
-            all().for_each(|handle| tree.prefetch_locator(handle));
-            all().for_each(|handle| tree.prefetch_entry(handle));
-            for handle in all() {
-                let Some(words) = tree.get(handle) else { continue };
-                handles.push(handle.0);
-                for (column, word) in columns.iter_mut().zip(words.as_slice()) {
-                    column.push(*word);
-                }
-            }
-        }
-        let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
-        let value = (!handles.is_empty()).then(|| codec::encode_entries(&handles, &columns));
-        captured.push((*page, value));
-    }
-    Ok(captured)
-}
-
-fn write_tree_pages(staged: &mut Staged<'_>, shard: &RwLock<Shard>, id: TreeId) -> Result<(), StorageError> {
+    id: TreeId,
+    between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
     // Files want their keys in order; sorting is done without keeping anyone waiting.
     let mut order = shard.read().tree(id).ok_or_else(dropped_meanwhile)?.tree.pending_order();
     order.sort_unstable();
@@ -220,6 +257,7 @@ fn write_tree_pages(staged: &mut Staged<'_>, shard: &RwLock<Shard>, id: TreeId) 
             let value = (!handles.is_empty()).then(|| codec::encode_entries(handles, &columns));
             staged.put_or_delete(&keys::tree_page(id, *page), value.as_deref())?;
         }
+        between(Moment::Slice)?;
         if !more {
             return Ok(());
         }
@@ -268,6 +306,21 @@ impl<'a> Staged<'a> {
         self.figures.pages += 1;
         self.figures.bytes += bytes;
         self.writer_bytes += bytes;
+        let writer = self.writer()?;
+        match value {
+            Some(value) => writer.put(key, value)?,
+            None => writer.delete(key)?,
+        }
+        if self.writer_bytes >= STAGED_FILE_BYTES { self.finish_file() } else { Ok(()) }
+    }
+
+    /// Removes all of a tree's records of a kind. No record of it may be staged.
+    fn delete_tree(&mut self, kind: u8, tree: TreeId) -> Result<(), StorageError> {
+        let prefix = keys::of_tree(kind, tree);
+        Ok(self.writer()?.delete_range(prefix.to_vec(), keys::after(&prefix))?)
+    }
+
+    fn writer(&mut self) -> Result<&mut SstFileWriter<'a>, StorageError> {
         if self.writer.is_none() {
             let path = self.folder.join(format!("{:06}.sst", self.files.len()));
             let writer = SstFileWriter::create(self.options);
@@ -275,13 +328,7 @@ impl<'a> Staged<'a> {
             self.files.push(path);
             self.writer = Some(writer);
         }
-        if let Some(writer) = &mut self.writer {
-            match value {
-                Some(value) => writer.put(key, value)?,
-                None => writer.delete(key)?,
-            }
-        }
-        if self.writer_bytes >= STAGED_FILE_BYTES { self.finish_file() } else { Ok(()) }
+        Ok(self.writer.as_mut().expect("it was just opened"))
     }
 
     fn finish_file(&mut self) -> Result<(), StorageError> {

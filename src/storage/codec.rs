@@ -29,6 +29,10 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const CONFIG: Configuration = standard();
 
+/// A damaged length must not make us reserve memory for it. A record takes at most this many bytes of memory for each
+/// of its own before it turns out to end too soon: the greediest, a dropped board of a name of one letter, takes 18.
+const MEMORY_PER_BYTE: usize = 32;
+
 /// A value that is not what its kind says it is.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("a {kind} cannot be read: {reason}")]
@@ -99,7 +103,10 @@ pub struct Delta {
 /// What a completed checkpoint consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
+    /// What the checkpoint is of.
     pub applied: Applied,
+    /// How far the shard had come when the last of it was looked at. A log that ends before cannot make it right.
+    pub seen: Sequence,
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,
     pub dropped: Vec<(BoardName, Incarnation)>,
@@ -142,6 +149,7 @@ enum EventWire {
 struct ManifestWire {
     format_version: u32,
     applied: AppliedWire,
+    seen: u64,
     next_tree: u32,
     boards: Vec<(String, u64, DefinitionWire, u32, u64)>,
     dropped: Vec<(String, u64)>,
@@ -208,6 +216,7 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     to_vec(&ManifestWire {
         format_version: FORMAT_VERSION,
         applied: applied_to_wire(manifest.applied),
+        seen: manifest.seen.0,
         next_tree: manifest.next_tree,
         boards: boards.collect(),
         dropped: dropped.collect(),
@@ -232,6 +241,7 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
     let dropped = dropped.map(|(name, life)| Ok((board_name("manifest", &name)?, Incarnation(life))));
     Ok(Manifest {
         applied: applied_from_wire(&wire.applied)?,
+        seen: Sequence(wire.seen),
         next_tree: wire.next_tree,
         boards,
         dropped: dropped.collect::<Result<_, Undecodable>>()?,
@@ -250,14 +260,18 @@ pub fn encode_dictionary<'a>(members: impl Iterator<Item = (Handle, &'a [u8])>) 
 /// # Errors
 /// When the bytes are no such record, or an id is none.
 pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> Result<(), Undecodable> {
-    let (members, _): (Vec<(u32, &[u8])>, usize) = bincode::borrow_decode_from_slice(bytes, CONFIG)
-        .map_err(|error| undecodable("dictionary page", error))?;
-    for (handle, id) in members {
+    let fail = |error: DecodeError| undecodable("dictionary page", error);
+    let (count, mut at): (u64, usize) = bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;
+    for _ in 0..count {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let ((handle, id), read): ((u32, &[u8]), usize) =
+            bincode::borrow_decode_from_slice(rest, CONFIG).map_err(fail)?;
+        at += read;
         let text = std::str::from_utf8(id).map_err(|error| undecodable("dictionary page", error))?;
         MemberId::new(text).map_err(|error| undecodable("dictionary page", error))?;
         each(Handle(handle), id);
     }
-    Ok(())
+    if at == bytes.len() { Ok(()) } else { Err(undecodable("dictionary page", "bytes follow it")) }
 }
 
 #[must_use]
@@ -347,8 +361,7 @@ impl DeltaEncoder {
 pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
     type Head = (u64, AppliedWire, Vec<EventWire>, u64);
     let fail = |error: DecodeError| undecodable("delta", error);
-    let ((first, applied, events, count), mut at): (Head, usize) =
-        bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;
+    let ((first, applied, events, count), mut at): (Head, usize) = decode_bounded(bytes).map_err(fail)?;
     let applied = applied_from_wire(&applied)?;
     let events = events.into_iter().map(event_from_wire).collect::<Result<_, _>>()?;
     let count = usize::try_from(count).map_err(|error| undecodable("delta", error))?;
@@ -392,7 +405,12 @@ impl Encode for PageWire<'_> {
 
 impl<C> Decode<C> for EntriesPage {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        let handles = Vec::<u32>::decode(decoder)?;
+        let length = u64::decode(decoder)?;
+        let mut handles = Vec::new();
+        for _ in 0..length {
+            handles.push(u32::decode(decoder)?);
+        }
+        // Each column takes a byte at least, so a damaged count ends with the bytes.
         let count = u64::decode(decoder)?;
         let mut columns = Vec::new();
         for _ in 0..count {
@@ -626,7 +644,23 @@ fn to_vec(value: &impl Encode) -> Vec<u8> {
 }
 
 fn from_slice<T: Decode<()>>(kind: &'static str, bytes: &[u8]) -> Result<T, Undecodable> {
-    let (value, read) =
-        bincode::decode_from_slice(bytes, CONFIG).map_err(|error| undecodable(kind, error))?;
+    let (value, read) = decode_bounded(bytes).map_err(|error| undecodable(kind, error))?;
     if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "bytes follow it")) }
 }
+
+/// Decodes within a multiple of the record's own length, rounded up to a power of 64: bincode's limits are constants.
+fn decode_bounded<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), DecodeError> {
+    let bound = bytes.len().saturating_mul(MEMORY_PER_BYTE);
+    if bound <= 1 << 14 {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 14 }>())
+    } else if bound <= 1 << 20 {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 20 }>())
+    } else if bound <= 1 << 26 {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 26 }>())
+    } else {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 32 }>())
+    }
+}
+
+#[cfg(test)]
+mod tests;

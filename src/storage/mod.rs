@@ -16,7 +16,7 @@ mod recovery;
 
 mod verify;
 
-pub use checkpoint::{Checkpoint, CheckpointFigures, forget_dropped_trees};
+pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::{Commit, REJECTS_KEPT};
 pub use layout::{shard_directory, shards_in};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};

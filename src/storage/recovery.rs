@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::state::{Applied, Board, Change, Extra, Members, MembersLoader, Shard, Step, TreeId, WindowTree};
+use crate::state::{
+    Applied, Board, Change, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, MembersLoader, Shard, Step,
+    TreeId, Unlisted, WindowTree,
+};
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store};
@@ -50,14 +53,19 @@ pub fn recover(
     trees_from: TreesFrom,
     progress: Progress<'_>,
 ) -> Result<Recovered, StorageError> {
-    let mut recovered = load_checkpoint(store, trees_from, progress)?;
+    let (mut recovered, seen) = load_checkpoint(store, trees_from, progress)?;
     (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, progress)?;
-    let applied = recovered.shard.applied.sequence;
-    let meta = store.meta()?.map_or(0, |meta| meta.applied_sequence);
-    if meta > applied.0 {
-        return Err(
-            store.damaged(format!("its meta record says {meta} is applied, but its deltas end at {applied}"))
-        );
+    let shard = &mut recovered.shard;
+    if seen > shard.applied.sequence {
+        return Err(store.damaged(format!(
+            "its checkpoint was taken beside messages up to {seen}, but its log ends at {}",
+            shard.applied.sequence
+        )));
+    }
+    // Only now: a member that the checkpoint no longer places may be named by a delta, and must be found under its own
+    // handle then, or the pages that knew it by that handle would not be due.
+    for handle in 0..shard.members.handle_space() {
+        shard.members.forget_unless_referred(Handle(handle));
     }
     Ok(recovered)
 }
@@ -65,10 +73,15 @@ pub fn recover(
 /// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
 ///
 /// # Errors
-/// When one is damaged or missing.
+/// When one is damaged or missing, or the log does not end where its meta record says.
 pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
+    if end < start.0 {
+        return Err(
+            store.damaged(format!("its log ends at {end}, before {start}, which was on disk already"))
+        );
+    }
     let (mut deltas, mut changes) = (0, 0);
     store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
         let delta = codec::decode_delta(value)?;
@@ -79,16 +92,22 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
                 reason: format!("messages {expected} to {} are missing before it", delta.first.0 - 1),
             });
         }
-        apply_delta(shard, &delta);
+        apply_delta(shard, &delta)?;
         deltas += 1;
         changes += count(delta.changes.len());
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
+    let applied = shard.applied.sequence;
+    if applied.0 != end {
+        return Err(
+            store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}"))
+        );
+    }
     Ok((deltas, changes))
 }
 
-fn apply_delta(shard: &mut Shard, delta: &Delta) {
+fn apply_delta(shard: &mut Shard, delta: &Delta) -> Result<(), Undecodable> {
     let mut step = Step { events: delta.events.clone(), applied: delta.applied, ..Step::default() };
     let mut added: HashMap<&[u8], Handle> = HashMap::new();
     for change in &delta.changes {
@@ -107,17 +126,30 @@ fn apply_delta(shard: &mut Shard, delta: &Delta) {
         };
         step.changes.push(Change { tree: change.tree, handle, after: change.after });
     }
+    let fits = |change: &Change| {
+        let words = change.after.and_then(|entry| entry.words());
+        // A tree that is not there was dropped, or is only about to be defined by this very delta.
+        let columns = shard.tree(change.tree).map(|tree| tree.tree.columns());
+        words.zip(columns).is_none_or(|(words, columns)| words.as_slice().len() == columns)
+    };
+    if let Some(change) = step.changes.iter().find(|change| !fits(change)) {
+        let reason = format!("an entry of tree {} has another number of words than its board", change.tree.0);
+        return Err(Undecodable { kind: "delta", reason });
+    }
     shard.apply(&step);
+    Ok(())
 }
 
 fn load_checkpoint(
     store: &Store,
     trees_from: TreesFrom,
     progress: Progress<'_>,
-) -> Result<Recovered, StorageError> {
+) -> Result<(Recovered, Sequence), StorageError> {
     let Some(bytes) = store.get_checkpoint(&keys::manifest())? else {
         let shard = Shard::new(store.shard());
-        return Ok(Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() });
+        let recovered =
+            Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() };
+        return Ok((recovered, Sequence(0)));
     };
     let manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
     // Members and pages are read side by side; only to check the pages' order are the members needed.
@@ -156,11 +188,10 @@ fn load_checkpoint(
             .insert(board.name.clone(), Board { definition, incarnation: board.incarnation, all: board.all });
         trees.insert(board.all, tree);
     }
-    for handle in 0..members.handle_space() {
-        members.forget_unless_referred(Handle(handle));
-    }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
-    Ok(Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, changes: 0, rebuilt })
+    let recovered =
+        Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, changes: 0, rebuilt };
+    Ok((recovered, manifest.seen))
 }
 
 fn refer_to_known(tree: &WindowTree, members: &mut Members) {
@@ -187,11 +218,17 @@ fn restore(
 fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, StorageError> {
     let mut loader = MembersLoader::default();
     let mut count = 0;
-    store.scan_checkpoint(&[keys::DICTIONARY_PAGE], |_, value| {
+    store.scan_checkpoint(&[keys::DICTIONARY_PAGE], |key, value| {
+        let mut order = PageOrder::new("dictionary page", key, MEMBERS_PER_PAGE);
+        let mut misplaced = Ok(());
         codec::decode_dictionary(value, |handle, id| {
-            loader.add(handle, id);
+            misplaced = std::mem::replace(&mut misplaced, Ok(())).and_then(|()| order.next(handle));
+            if misplaced.is_ok() {
+                loader.add(handle, id);
+            }
             count += 1;
         })?;
+        misplaced?;
         progress("reading members", count, 0);
         Ok(())
     })?;
@@ -261,13 +298,19 @@ fn rebuild_tree(
     let mut edits = Vec::with_capacity(REBUILD_BATCH);
     let mut done = 0;
     let prefix = keys::of_tree(keys::MEMBER_PAGE, board.all);
-    store.scan_checkpoint(&prefix, |_, value| {
+    store.scan_checkpoint(&prefix, |key, value| {
         let page = codec::decode_entries(value)?;
+        let mut order = PageOrder::new("member page", key, ENTRIES_PER_PAGE);
+        page.handles.iter().try_for_each(|handle| order.next(Handle(*handle)))?;
+        if let Some(handle) = page.handles.iter().find(|handle| !members.has_id(Handle(**handle))) {
+            let reason = format!("it names handle {handle}, which is nobody's");
+            return Err(Undecodable { kind: "member page", reason });
+        }
         if page.columns.len() != columns {
             let reason = format!("it has {} columns, not {columns}", page.columns.len());
             return Err(Undecodable { kind: "member page", reason });
         }
-        edits.extend(present(&page, members));
+        edits.extend(edits_of(&page));
         done += count(page.handles.len());
         if edits.len() >= REBUILD_BATCH {
             tree.apply(&edits, members);
@@ -281,16 +324,40 @@ fn rebuild_tree(
     Ok(tree)
 }
 
-/// The entries of a member page whose members the dictionary knows. It may lack those that came after the checkpoint
-/// began, while the page already has them; their deltas are still to be replayed.
-fn present<'a>(page: &'a EntriesPage, members: &'a Members) -> impl Iterator<Item = Edit> + 'a {
+/// Whether a page's handles are those that its number promises, each once, ascending. A damaged one must not make us
+/// reserve memory for four billion members.
+struct PageOrder {
+    kind: &'static str,
+    least: u64,
+    past: u64,
+}
+
+impl PageOrder {
+    fn new(kind: &'static str, key: &[u8], per_page: u32) -> Self {
+        let least = u64::from(keys::last_u32(key).unwrap_or(u32::MAX)) * u64::from(per_page);
+        Self { kind, least, past: least + u64::from(per_page) }
+    }
+
+    fn next(&mut self, handle: Handle) -> Result<(), Undecodable> {
+        let number = u64::from(handle.0);
+        if !(self.least..self.past).contains(&number) || handle.0 == u32::MAX {
+            let reason = format!("handle {number} does not belong there");
+            return Err(Undecodable { kind: self.kind, reason });
+        }
+        self.least = number + 1;
+        Ok(())
+    }
+}
+
+/// The entries of a member page.
+fn edits_of(page: &EntriesPage) -> impl Iterator<Item = Edit> {
     page.handles.iter().enumerate().filter_map(|(at, handle)| {
         let handle = Handle(*handle);
         let mut words = Words::new();
         for column in &page.columns {
             words.push(*column.get(at)?);
         }
-        members.has_id(handle).then_some(Edit { handle, new: Some(words) })
+        Some(Edit { handle, new: Some(words) })
     })
 }
 
@@ -302,11 +369,17 @@ fn load_extras(
 ) -> Result<(), StorageError> {
     store.scan_checkpoint(&keys::of_tree(keys::EXTRA, id), |key, value| {
         let extra: Extra = codec::decode_extra(value)?;
-        if let Some(handle) = keys::last_u32(key).map(Handle)
-            && members.has_id(handle)
-        {
-            tree.load_extra(handle, extra);
+        let fail = |reason: String| Err(Undecodable { kind: "extra", reason });
+        let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
+        if !members.has_id(handle) {
+            return fail(format!("it is handle {}'s, which is nobody's", handle.0));
         }
+        if let Some(Unlisted::Hidden(words)) = &extra.unlisted
+            && words.as_slice().len() != tree.tree.columns()
+        {
+            return fail("it has another number of words than its board".to_owned());
+        }
+        tree.load_extra(handle, extra);
         Ok(())
     })
 }

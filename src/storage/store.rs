@@ -413,3 +413,29 @@ fn prefix_options(prefix: &[u8]) -> ReadOptions {
     options.fill_cache(false);
     options
 }
+
+/// What tests do to a directory behind the engine's back.
+#[cfg(test)]
+impl Store {
+    /// Records that the checkpoint has of a tree.
+    pub fn checkpoint_records_of(&self, tree: TreeId) -> Result<usize, StorageError> {
+        let mut records = 0;
+        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE] {
+            self.scan_checkpoint(&keys::of_tree(kind, tree), |_, _| {
+                records += 1;
+                Ok(())
+            })?;
+        }
+        Ok(records)
+    }
+
+    /// Makes the log end before a sequence, at which a batch ended, as a lost end of it would.
+    pub fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
+        let mut meta = self.meta()?.expect("it was written at open");
+        meta.applied_sequence = from.0 - 1;
+        let mut batch = WriteBatch::default();
+        batch.delete_cf(self.log(), keys::delta(from));
+        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
+        self.write(batch, true)
+    }
+}

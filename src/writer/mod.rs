@@ -26,3 +26,6 @@ pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
 pub use turn::Writer;
+
+#[cfg(test)]
+mod tests;

@@ -555,7 +555,11 @@ impl Batch<'_> {
             Some(known) if known.incarnation == incarnation => {
                 BatchBoard { definition: Arc::clone(&definition), ..known }
             }
-            _ => {
+            other => {
+                // Another life of the board, whose drop never came this far.
+                if let Some(other) = other {
+                    self.forget_tree(other.tree);
+                }
                 self.next_tree += 1;
                 BatchBoard {
                     definition: Arc::clone(&definition),
@@ -575,11 +579,17 @@ impl Batch<'_> {
         if let Some(board) = self.board(&name)
             && board.incarnation <= incarnation
         {
-            self.dropped_trees.push(board.tree);
+            self.forget_tree(board.tree);
             self.boards.insert(name.clone(), None);
             self.last_board = None;
         }
         self.put_event(BoardEvent::Drop { board: name, incarnation });
+    }
+
+    /// The metadata of a tree goes with it, also what this very batch brought.
+    fn forget_tree(&mut self, tree: TreeId) {
+        self.dropped_trees.push(tree);
+        self.metadata.retain(|(other, _), _| *other != tree);
     }
 
     /// Events come before changes, in a step and in the delta. A definition may: nothing refers to a board before it. A
@@ -594,8 +604,8 @@ impl Batch<'_> {
         let names: HashMap<Handle, &[u8], foldhash::fast::FixedState> =
             self.newcomers.iter().map(|(id, handle)| (*handle, &**id)).collect();
         let id = |handle: Handle| names.get(&handle).copied().unwrap_or_else(|| members.id(handle));
-        // What netted to nothing, by arriving and leaving within the batch, need not be redone.
-        let mut net: Vec<&NetChange> = self.net.iter().filter(|net| net.before != net.after).collect();
+        // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
+        let mut net: Vec<&NetChange> = self.net.iter().collect();
         net.sort_by_key(|net| net.tree);
         let mut encoder = DeltaEncoder::new(first, applied, &self.events, net.len());
         for change in &net {

@@ -1,0 +1,409 @@
+//! One shard on a real directory, driven a verb at a time, so that a test can stop, fail and crash between any two.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use crate::board::Definition;
+use crate::job::{Job, RejectCode};
+use crate::state::{Entry, Shard, Standing, WindowTree};
+use crate::storage::{
+    Checkpoint, Commit, Moment, Recovered, StorageError, StorageResources, Store, TreesFrom, mark_rebuilt,
+    recover, verify,
+};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::writer::apply::{Answer, apply};
+use crate::writer::plan::{Plan, PlannedStep, Planner};
+use crate::writer::tests::model::{Model, ModelBoard, Shown};
+use crate::writer::{BadJob, CommitFailed, JobOutcome, Message, MessageOutcome, Payload, Registry};
+
+/// A message, as tests say it.
+#[derive(Clone)]
+pub enum Say {
+    /// Nobody waits for these.
+    Jobs(Vec<Job>),
+    /// Somebody does.
+    Ask(Vec<Job>),
+    Define(BoardName, Arc<Definition>),
+    Drop(BoardName),
+}
+
+/// One line a message, so that a failing history can be read.
+impl std::fmt::Debug for Say {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (what, jobs) = match self {
+            Self::Jobs(jobs) => ("jobs", jobs),
+            Self::Ask(jobs) => ("ask", jobs),
+            Self::Define(name, _) => return write!(f, "define {name}"),
+            Self::Drop(name) => return write!(f, "drop {name}"),
+        };
+        write!(f, "{what}")?;
+        for job in jobs {
+            let Job { member, targets, op, version, at, meta } = job;
+            write!(f, " [{member} {op:?}")?;
+            match targets {
+                crate::job::Targets::EveryBoard => write!(f, " everywhere")?,
+                crate::job::Targets::Boards(boards) => {
+                    boards.iter().try_for_each(|(name, score)| write!(f, " {name}={score:?}"))?;
+                }
+            }
+            write!(
+                f,
+                " v{version:?} @{:?} {:?}]",
+                at.map(Timestamp::as_micros),
+                meta.as_ref().map(|meta| &*meta.0)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+type Places = Vec<Option<(u64, u64, u64, u64)>>;
+type Expected = Vec<Result<Places, RejectCode>>;
+type Answered = oneshot::Receiver<Result<MessageOutcome, CommitFailed>>;
+
+pub struct Harness {
+    pub folder: TempDir,
+    pub store: Option<Arc<Store>>,
+    pub shard: Arc<RwLock<Shard>>,
+    pub registry: Registry,
+    pub model: Model,
+    pub last: u64,
+    pub rejected: u64,
+    auto_create: bool,
+    /// Committed, and not applied yet.
+    pending: VecDeque<PlannedStep>,
+    asked: Vec<(Answered, Expected)>,
+    answers: Vec<Answer>,
+    /// Drops on their way.
+    dropping: Vec<BoardName>,
+}
+
+pub fn open(path: &std::path::Path) -> Result<Store, StorageError> {
+    Store::open(path, ShardId(0), 1, &StorageResources::new(8 << 20, 16))
+}
+
+impl Harness {
+    pub fn new(auto_create: bool) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = open(folder.path()).expect("a new directory opens");
+        Self {
+            folder,
+            store: Some(Arc::new(store)),
+            shard: Arc::new(RwLock::new(Shard::new(ShardId(0)))),
+            registry: Registry::new(auto_create),
+            model: Model::default(),
+            last: 0,
+            rejected: 0,
+            auto_create,
+            pending: VecDeque::new(),
+            asked: Vec::new(),
+            answers: Vec::new(),
+            dropping: Vec::new(),
+        }
+    }
+
+    pub fn store(&self) -> Arc<Store> {
+        Arc::clone(self.store.as_ref().expect("the store is open"))
+    }
+
+    /// Plans, commits and applies a batch.
+    pub fn batch(&mut self, says: &[Say]) {
+        self.commit(says);
+        self.apply_all();
+    }
+
+    /// Plans and commits a batch; the model follows. Nothing of it is applied yet.
+    pub fn commit(&mut self, says: &[Say]) {
+        self.apply_all();
+        let Some(plan) = self.plan(says) else { return };
+        let commit = Commit {
+            applied: plan.applied,
+            delta: plan.delta,
+            rejects: plan.rejects,
+            metadata: plan.metadata,
+            dropped_trees: plan.dropped_trees,
+            jobs_rejected: self.rejected,
+            rejects_kept_from: None,
+        };
+        self.store().commit(&commit, false).expect("the disk takes it");
+        self.pending = plan.steps.into();
+    }
+
+    /// `None`: the registry refused all of it, so no message came of it.
+    pub fn plan(&mut self, says: &[Say]) -> Option<Plan> {
+        let mut messages = Vec::new();
+        let mut says_made = Vec::new();
+        for say in says {
+            // Clients define and drop through the registry, before their messages are fetched.
+            let (payload, answer) = match say {
+                Say::Jobs(jobs) => (jobs_payload(jobs), None),
+                Say::Ask(jobs) => (jobs_payload(jobs), Some(oneshot::channel())),
+                Say::Define(name, definition) => {
+                    let Ok(defined) = self.registry.define(name, Definition::clone(definition)) else {
+                        continue;
+                    };
+                    let (crate::writer::Defined::Created(known)
+                    | crate::writer::Defined::Changed(known)
+                    | crate::writer::Defined::Same(known)) = defined;
+                    self.model.defined.insert(name.clone(), Arc::clone(definition));
+                    let (incarnation, definition) = (known.incarnation, known.definition);
+                    (Payload::Define { board: name.clone(), incarnation, definition }, None)
+                }
+                Say::Drop(name) => {
+                    let Some(incarnation) = self.registry.begin_drop(name.as_str()) else { continue };
+                    self.model.defined.remove(name);
+                    self.model.being_dropped.insert(name.clone());
+                    self.dropping.push(name.clone());
+                    (Payload::Drop { board: name.clone(), incarnation }, None)
+                }
+            };
+            self.last += 1;
+            let (answer, answered) = answer.unzip();
+            messages.push(Message {
+                sequence: Sequence(self.last),
+                timestamp: time(self.last),
+                hash: self.last,
+                payload,
+                bytes: 0,
+                answer,
+            });
+            says_made.push((say, self.last, answered));
+        }
+        for (say, sequence, answered) in says_made {
+            let expected = self.tell_model(say, sequence);
+            if let Some(answered) = answered {
+                self.asked.push((answered, expected));
+            }
+        }
+        if messages.is_empty() {
+            return None;
+        }
+        let shard = self.shard.read();
+        let planner = Planner {
+            shard: &shard,
+            id: ShardId(0),
+            shards: 1,
+            registry: &self.registry,
+            describe: &|job| format!("{job:?}").into_bytes(),
+        };
+        Some(planner.plan(messages))
+    }
+
+    fn tell_model(&mut self, say: &Say, sequence: u64) -> Expected {
+        let now = time(sequence).as_micros();
+        match say {
+            Say::Jobs(jobs) | Say::Ask(jobs) => jobs
+                .iter()
+                .map(|job| {
+                    let on: Vec<BoardName> = match &job.targets {
+                        crate::job::Targets::Boards(boards) => {
+                            boards.iter().map(|(name, _)| name.clone()).collect()
+                        }
+                        crate::job::Targets::EveryBoard => {
+                            let on = self.model.boards.iter();
+                            on.filter(|(_, board)| board.entries.contains_key(job.member.as_str()))
+                                .map(|(name, _)| name.clone())
+                                .collect()
+                        }
+                    };
+                    let outcome = self.model.apply(job, now);
+                    self.rejected += u64::from(outcome.is_err());
+                    outcome
+                        .map(|()| on.iter().map(|name| self.model.place(name, job.member.as_str())).collect())
+                })
+                .collect(),
+            Say::Define(name, definition) => {
+                self.model.create(name, definition);
+                Vec::new()
+            }
+            Say::Drop(name) => {
+                self.model.boards.remove(name);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Applies the next step of the committed batch; `false` if there is none.
+    pub fn apply_one(&mut self) -> bool {
+        let Some(step) = self.pending.pop_front() else { return false };
+        let (_, answer) = apply(&self.shard, step);
+        self.answers.extend(answer);
+        if self.pending.is_empty() {
+            self.end_batch();
+        }
+        true
+    }
+
+    pub fn apply_all(&mut self) {
+        while self.apply_one() {}
+    }
+
+    fn end_batch(&mut self) {
+        self.finish_drops();
+        for answer in self.answers.drain(..) {
+            answer.to.send(Ok(answer.outcome)).expect("the test waits for it");
+        }
+        for (mut answered, expected) in self.asked.drain(..) {
+            let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
+            let told: Expected = outcome.jobs.into_iter().map(told).collect();
+            assert_eq!(told, expected);
+        }
+    }
+
+    fn finish_drops(&mut self) {
+        for name in self.dropping.drain(..) {
+            self.model.being_dropped.remove(&name);
+            if let Some(incarnation) = self.registry.begin_drop(name.as_str()) {
+                self.registry.finish_drop(name.as_str(), incarnation);
+            }
+        }
+    }
+
+    /// Writes a checkpoint; `between` may apply steps and commit batches, or fail it.
+    pub fn checkpoint(
+        &mut self,
+        between: &mut dyn FnMut(&mut Self, Moment) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.apply_all();
+        let checkpoint = Checkpoint::begin(&mut self.shard.write());
+        let (store, shard) = (self.store(), Arc::clone(&self.shard));
+        let written = checkpoint.write_in_slices(&store, &shard, &mut |moment| between(self, moment));
+        self.apply_all();
+        match written {
+            Ok(_) => checkpoint.complete(&mut self.shard.write()),
+            Err(_) => checkpoint.abandon(&mut self.shard.write()),
+        }
+        written.map(|_| ())
+    }
+
+    /// What is in memory is lost; what is on disk is read.
+    pub fn restart(&mut self) {
+        self.pending.clear();
+        self.asked.clear();
+        self.answers.clear();
+        self.finish_drops();
+        self.store = None;
+        let store = open(self.folder.path()).expect("the directory opens");
+        let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
+        self.take_over(store, recovered);
+    }
+
+    pub fn take_over(&mut self, store: Store, recovered: Recovered) {
+        let Recovered { mut shard, rebuilt, .. } = recovered;
+        let names: Vec<BoardName> = rebuilt.into_iter().map(|(name, _)| name).collect();
+        mark_rebuilt(&store, &mut shard, &names).expect("the disk takes it");
+        self.registry = Registry::new(self.auto_create);
+        self.registry.learn(&shard);
+        self.model.defined =
+            self.model.boards.iter().map(|(n, b)| (n.clone(), Arc::clone(&b.definition))).collect();
+        self.shard = Arc::new(RwLock::new(shard));
+        self.store = Some(Arc::new(store));
+    }
+
+    /// The state in memory is the model's, and the disk gives the same by every way there is.
+    pub fn check_all(&mut self) {
+        self.apply_all();
+        self.check_memory();
+        let store = self.store();
+        for from in [TreesFrom::Pages, TreesFrom::Members] {
+            let recovered = recover(&store, from, &|_, _, _| {}).expect("the shard loads");
+            if from == TreesFrom::Pages {
+                assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
+            }
+            let mut shard = recovered.shard;
+            check(&mut shard, &store, &self.model, self.last);
+        }
+        let (_, findings) = verify(&store, &|_, _, _| {}).expect("everything can be read");
+        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(store.meta().expect("readable").expect("there").jobs_rejected, self.rejected);
+    }
+
+    pub fn check_memory(&mut self) {
+        self.apply_all();
+        let store = self.store();
+        check(&mut self.shard.write(), &store, &self.model, self.last);
+    }
+}
+
+pub fn time(sequence: u64) -> Timestamp {
+    // Several messages share an instant, so that ties of time occur too.
+    Timestamp::from_micros(1_000 + i64::try_from(sequence / 3).expect("small")).expect("in range")
+}
+
+fn jobs_payload(jobs: &[Job]) -> Payload {
+    Payload::Jobs(jobs.iter().cloned().map(Ok::<_, BadJob>).collect())
+}
+
+fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
+    match outcome {
+        JobOutcome::Rejected(reject) => Err(reject.code),
+        JobOutcome::Applied(boards) => {
+            let place = |place: crate::writer::Place| (place.better, place.tied, place.ahead, place.total);
+            Ok(boards.into_iter().map(|board| board.after.map(place)).collect())
+        }
+    }
+}
+
+/// Whether a shard and its disk are what the model says.
+pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
+    while shard.release_retired(3) {}
+    assert_eq!(shard.applied.sequence.0, last);
+    let names: Vec<&BoardName> = shard.boards().map(|(name, _)| name).collect();
+    assert_eq!(names, model.boards.keys().collect::<Vec<_>>());
+    for (name, expected) in &model.boards {
+        let board = shard.board(name.as_str()).expect("it was just seen");
+        assert_eq!(board.definition, expected.definition, "{name}");
+        let tree = shard.tree(board.all).expect("a board has a tree");
+        tree.tree.check(&shard.members).unwrap_or_else(|violation| panic!("board {name}: {violation}"));
+        let listed: Vec<String> = (tree.tree.cursor_at(0))
+            .map(|(handle, _)| String::from_utf8(shard.members.id(handle).to_vec()).expect("ids are UTF-8"))
+            .collect();
+        assert_eq!(
+            listed,
+            expected.listed().iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>(),
+            "{name}"
+        );
+        let known = tree.known_from(0, usize::MAX).len();
+        assert_eq!(known, expected.entries.len(), "board {name} knows others than the model");
+        for (id, entry) in &expected.entries {
+            let handle = shard.members.get(id.as_bytes()).unwrap_or_else(|| panic!("{id} is unknown"));
+            let found = tree.entry(handle).unwrap_or_else(|| panic!("{id} is not on {name}"));
+            let record = store.metadata(board.all, id.as_bytes()).expect("readable");
+            assert_eq!(record.map(|record| record.json), entry.meta, "metadata of {id} on {name}");
+            check_entry(expected, tree, &found, entry, &format!("{id} on {name}"));
+        }
+    }
+    assert_eq!(
+        shard.members.len(),
+        model.members().len(),
+        "members of no board are remembered, or some are not"
+    );
+}
+
+fn check_entry(
+    board: &ModelBoard,
+    tree: &WindowTree,
+    found: &Entry,
+    expected: &crate::writer::tests::model::ModelEntry,
+    who: &str,
+) {
+    let shown = match found.standing {
+        Standing::Listed(_) => Shown::Listed,
+        Standing::Hidden(_) => Shown::Hidden,
+        Standing::Removed => Shown::Removed,
+    };
+    assert_eq!(shown, expected.shown, "{who}");
+    assert_eq!(found.version, expected.version, "{who}");
+    assert_eq!(found.updated_at.as_micros(), expected.updated, "{who}");
+    assert_eq!(found.has_metadata, expected.meta.is_some(), "{who}");
+    if let Some(words) = found.words() {
+        assert_eq!(tree.definition.score_of(words.as_slice()).keys(), expected.score, "{who}");
+        if let Some(reached) = board.definition.reached_at(words.as_slice()) {
+            assert_eq!(reached.as_micros(), expected.reached, "{who}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The oracle: boards as maps, ranks by counting. Shares no code with what it judges but the types.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::board::{Definition, Order, Policy, Ties};
+use crate::job::{Job, Op, RejectCode, Targets};
+use crate::types::BoardName;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Listed,
+    Hidden,
+    Removed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelEntry {
+    pub shown: Shown,
+    pub score: Vec<i64>,
+    /// When the score was reached; decides ties.
+    pub reached: i64,
+    pub updated: i64,
+    pub version: Option<u64>,
+    pub meta: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ModelBoard {
+    pub definition: Arc<Definition>,
+    pub entries: BTreeMap<String, ModelEntry>,
+}
+
+impl ModelBoard {
+    fn order(&self, (a_id, a): (&str, &ModelEntry), (b_id, b): (&str, &ModelEntry)) -> Ordering {
+        let ties = match self.definition.ties {
+            Ties::First => a.reached.cmp(&b.reached),
+            Ties::Last => b.reached.cmp(&a.reached),
+            Ties::Member => Ordering::Equal,
+        };
+        self.by_score(&a.score, &b.score).then(ties).then(a_id.as_bytes().cmp(b_id.as_bytes()))
+    }
+
+    /// `Less`: the first is better.
+    fn by_score(&self, a: &[i64], b: &[i64]) -> Ordering {
+        let mut order = Ordering::Equal;
+        for ((key, a), b) in self.definition.keys.iter().zip(a).zip(b) {
+            order = order.then(match key.order {
+                Order::Ascending => a.cmp(b),
+                Order::Descending => b.cmp(a),
+            });
+        }
+        order
+    }
+
+    pub fn listed(&self) -> Vec<(&str, &ModelEntry)> {
+        let listed = self.entries.iter().filter(|(_, entry)| entry.shown == Shown::Listed);
+        let mut listed: Vec<_> = listed.map(|(id, entry)| (id.as_str(), entry)).collect();
+        listed.sort_by(|a, b| self.order(*a, *b));
+        listed
+    }
+
+    /// (better, tied, ahead, total) of a listed member.
+    pub fn place(&self, id: &str) -> Option<(u64, u64, u64, u64)> {
+        let listed = self.listed();
+        let ahead = listed.iter().position(|(other, _)| *other == id)?;
+        let own = &self.entries.get(id)?.score;
+        let count = |wanted| {
+            listed.iter().filter(|(_, entry)| self.by_score(&entry.score, own) == wanted).count() as u64
+        };
+        Some((count(Ordering::Less), count(Ordering::Equal), ahead as u64, listed.len() as u64))
+    }
+
+    fn change(&mut self, job: &Job, given: Option<&[i64]>, now: i64) -> Result<(), RejectCode> {
+        let id = job.member.as_str().to_owned();
+        let at = job.at.map_or(now, |at| at.as_micros());
+        let op = job.op.unwrap_or(match self.definition.policy {
+            Policy::Set => Op::Set,
+            Policy::Best => Op::Best,
+            Policy::Incr => Op::Incr,
+        });
+        let before = self.entries.get(&id).cloned();
+        let stored = before.as_ref().and_then(|entry| entry.version);
+        if let (Some(new), Some(stored)) = (job.version, stored)
+            && new <= stored
+        {
+            return Err(RejectCode::StaleVersion);
+        }
+        let version = job.version.or(stored);
+        match op {
+            Op::Set | Op::Best | Op::Incr => {
+                let given = given.ok_or(RejectCode::BadScore)?;
+                if given.len() != self.definition.keys.len() {
+                    return Err(RejectCode::BadScore);
+                }
+                let held = before.as_ref().filter(|entry| entry.shown != Shown::Removed);
+                let mut score = given.to_vec();
+                if let (Op::Incr, Some(held)) = (op, held) {
+                    for (sum, base) in score.iter_mut().zip(&held.score) {
+                        *sum = sum.checked_add(*base).ok_or(RejectCode::Overflow)?;
+                    }
+                }
+                for (key, value) in self.definition.keys.iter().zip(&score) {
+                    if *value < key.min || *value > key.max {
+                        return Err(RejectCode::OutOfRange);
+                    }
+                }
+                let compared = held.map(|held| self.by_score(&score, &held.score));
+                if op == Op::Best && matches!(compared, Some(Ordering::Equal | Ordering::Greater)) {
+                    if let Some(entry) = self.entries.get_mut(&id) {
+                        entry.version = version;
+                    }
+                    return Ok(());
+                }
+                let reached = match held {
+                    Some(held) if compared == Some(Ordering::Equal) => held.reached,
+                    _ => at,
+                };
+                let meta = match &job.meta {
+                    Some(meta) if &*meta.0 == "{}" => None,
+                    Some(meta) => Some(meta.0.to_string()),
+                    None => before.as_ref().and_then(|entry| entry.meta.clone()),
+                };
+                let hidden = before.as_ref().is_some_and(|entry| entry.shown == Shown::Hidden);
+                let shown = if hidden { Shown::Hidden } else { Shown::Listed };
+                self.entries.insert(id, ModelEntry { shown, score, reached, updated: at, version, meta });
+            }
+            Op::Remove => {
+                if version.is_some() {
+                    let (score, reached, meta) = (Vec::new(), 0, None);
+                    let gone =
+                        ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+                    self.entries.insert(id, gone);
+                } else {
+                    self.entries.remove(&id);
+                }
+            }
+            Op::Hide | Op::Show => {
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.version = version;
+                    match (op, entry.shown) {
+                        (Op::Hide, Shown::Listed) => entry.shown = Shown::Hidden,
+                        (Op::Show, Shown::Hidden) => entry.shown = Shown::Listed,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    pub boards: BTreeMap<BoardName, ModelBoard>,
+    /// Known to the node, and on their way to the shard.
+    pub defined: BTreeMap<BoardName, Arc<Definition>>,
+    /// Unknown to the node, and not gone from the shard yet.
+    pub being_dropped: BTreeSet<BoardName>,
+}
+
+impl Model {
+    pub fn create(&mut self, name: &BoardName, definition: &Arc<Definition>) {
+        let created = || ModelBoard { definition: Arc::clone(definition), entries: BTreeMap::new() };
+        self.boards.entry(name.clone()).or_insert_with(created);
+    }
+
+    /// Applies a job, or says why not; then nothing has changed.
+    pub fn apply(&mut self, job: &Job, now: i64) -> Result<(), RejectCode> {
+        let mut next = self.boards.clone();
+        let targets = match &job.targets {
+            Targets::Boards(boards) => boards.clone(),
+            Targets::EveryBoard => {
+                let on =
+                    self.boards.iter().filter(|(_, board)| board.entries.contains_key(job.member.as_str()));
+                on.map(|(name, _)| (name.clone(), None)).collect()
+            }
+        };
+        for (name, given) in targets {
+            if !next.contains_key(&name) {
+                if self.being_dropped.contains(&name) {
+                    return Err(RejectCode::UnknownBoard);
+                }
+                let definition = self.defined.get(&name).cloned().unwrap_or_default();
+                next.insert(name.clone(), ModelBoard { definition, entries: BTreeMap::new() });
+            }
+            let board = next.get_mut(&name).expect("it was just seen to");
+            board.change(job, given.as_ref().map(crate::types::Score::keys), now)?;
+        }
+        self.boards = next;
+        Ok(())
+    }
+
+    pub fn place(&self, name: &BoardName, id: &str) -> Option<(u64, u64, u64, u64)> {
+        self.boards.get(name)?.place(id)
+    }
+
+    /// Members that any board knows, hidden and remembered ones included.
+    pub fn members(&self) -> BTreeSet<&str> {
+        self.boards.values().flat_map(|board| board.entries.keys()).map(String::as_str).collect()
+    }
+}

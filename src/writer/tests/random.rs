@@ -1,0 +1,205 @@
+//! Random jobs in random batches, with checkpoints, failures, crashes and restarts in between: the state, the disk by
+//! pages, the disk by members and the model always agree.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use crate::job::{Job, Op};
+use crate::storage::{Moment, StorageError};
+use crate::types::Timestamp;
+use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
+use crate::writer::tests::harness::{Harness, Say};
+
+const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
+
+#[derive(Debug, Clone)]
+enum Action {
+    Batch(Vec<Say>),
+    Checkpoint {
+        during: Vec<During>,
+        end: End,
+    },
+    Restart,
+    /// Members of dropped boards let go of.
+    Release(usize),
+    /// A batch is committed and so many of its steps are applied; then the process dies.
+    CrashInBatch(Vec<Say>, usize),
+}
+
+#[derive(Debug, Clone)]
+enum During {
+    Nothing,
+    Step,
+    Batch(Vec<Say>),
+    Release(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Complete,
+    /// The disk refuses at this slice.
+    FailAt(usize),
+    /// The process dies there.
+    CrashAt(Moment),
+    /// The files take effect, but the disk refuses to drop the deltas.
+    FailAfterIngestion,
+}
+
+fn jobs(members: u32) -> impl Strategy<Value = Job> {
+    let id = (0..members).prop_map(|number| format!("m{number}"));
+    let names = prop::sample::subsequence(BOARDS.to_vec(), 1..=3);
+    let names =
+        prop_oneof![4 => prop::sample::select(BOARDS.to_vec()).prop_map(|name| vec![name]), 1 => names];
+    let value = prop_oneof![8 => -3_i64..=3, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 4])];
+    let op = prop_oneof![
+        6 => Just(None),
+        2 => Just(Some(Op::Set)),
+        1 => Just(Some(Op::Best)),
+        1 => Just(Some(Op::Incr)),
+        4 => Just(Some(Op::Remove)),
+        2 => Just(Some(Op::Hide)),
+        2 => Just(Some(Op::Show)),
+    ];
+    let version = prop_oneof![5 => Just(None), 1 => (1_u64..8).prop_map(Some)];
+    let at = prop_oneof![6 => Just(None), 1 => (0_i64..1_100).prop_map(Some)];
+    let meta = prop_oneof![5 => Just(None), 1 => Just(Some(r#"{"a":1}"#)), 1 => Just(Some("{}"))];
+    (id, names, value, op, version, at, meta, 0..8_u32).prop_map(
+        |(id, names, value, op, version, at, meta, everywhere)| {
+            let mut made = if everywhere == 0 {
+                leave_all(&id)
+            } else if let Some(op) = op.filter(|op| !op.takes_score()) {
+                bare(op, &id, &names)
+            } else {
+                let two = [value, value.wrapping_mul(-1)];
+                let scores: Vec<(&str, &[i64])> = names
+                    .iter()
+                    .map(|name| (*name, if *name == "race" { &two[..] } else { &two[..1] }))
+                    .collect();
+                Job { op, ..job(&id, &scores) }
+            };
+            made.version = version;
+            made.at = at.map(|micros| Timestamp::from_micros(micros).expect("in range"));
+            match meta {
+                Some(json) if made.op.is_none_or(Op::takes_score) => made.meta(json),
+                _ => made,
+            }
+        },
+    )
+}
+
+fn says(members: u32, most: usize) -> impl Strategy<Value = Vec<Say>> {
+    let name = prop::sample::select(BOARDS.to_vec());
+    let say = prop_oneof![
+        10 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::Jobs),
+        5 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::Ask),
+        1 => name.clone().prop_map(|name| {
+            let definition = match name {
+                "race" => race(),
+                "strokes" => strokes(),
+                _ => std::sync::Arc::default(),
+            };
+            Say::Define(board(name), definition)
+        }),
+        1 => name.prop_map(|name| Say::Drop(board(name))),
+    ];
+    prop::collection::vec(say, 1..most)
+}
+
+fn actions(members: u32, most: usize) -> impl Strategy<Value = Vec<Action>> {
+    let during = prop_oneof![
+        3 => Just(During::Nothing),
+        3 => Just(During::Step),
+        3 => says(members, most).prop_map(During::Batch),
+        1 => (1_usize..4).prop_map(During::Release),
+    ];
+    let end = prop_oneof![
+        6 => Just(End::Complete),
+        2 => (0_usize..12).prop_map(End::FailAt),
+        1 => Just(End::CrashAt(Moment::Staged)),
+        2 => Just(End::CrashAt(Moment::Ingested)),
+        1 => Just(End::FailAfterIngestion),
+    ];
+    let action = prop_oneof![
+        6 => says(members, most).prop_map(Action::Batch),
+        4 => (prop::collection::vec(during, 0..12), end).prop_map(|(during, end)| Action::Checkpoint { during, end }),
+        2 => Just(Action::Restart),
+        1 => (1_usize..6).prop_map(Action::Release),
+        1 => (says(members, most), 0_usize..4).prop_map(|(says, steps)| Action::CrashInBatch(says, steps)),
+    ];
+    prop::collection::vec(action, 1..14)
+}
+
+fn refused() -> StorageError {
+    StorageError::Io { path: "the disk".into(), error: std::io::Error::other("refused by the test") }
+}
+
+fn run(harness: &mut Harness, action: Action) {
+    match action {
+        Action::Batch(says) => harness.batch(&says),
+        Action::Restart => harness.restart(),
+        Action::Release(limit) => {
+            harness.shard.write().release_retired(limit);
+        }
+        Action::CrashInBatch(says, steps) => {
+            harness.commit(&says);
+            for _ in 0..steps {
+                harness.apply_one();
+            }
+            harness.restart();
+        }
+        Action::Checkpoint { during, end } => {
+            let mut during: VecDeque<During> = during.into();
+            let mut slices = 0;
+            // A dropped board ends its checkpoint early, which is fine; what matters is the state afterwards.
+            let _ = harness.checkpoint(&mut |harness, moment| {
+                slices += 1;
+                match during.pop_front() {
+                    Some(During::Batch(says)) => harness.commit(&says),
+                    Some(During::Step) => {
+                        harness.apply_one();
+                    }
+                    Some(During::Release(limit)) => {
+                        harness.shard.write().release_retired(limit);
+                    }
+                    Some(During::Nothing) | None => {}
+                }
+                let fails = match end {
+                    End::Complete => false,
+                    End::FailAt(slice) => moment == Moment::Slice && slices > slice,
+                    End::CrashAt(at) => moment == at,
+                    End::FailAfterIngestion => moment == Moment::Ingested,
+                };
+                if fails { Err(refused()) } else { Ok(()) }
+            });
+            if matches!(end, End::CrashAt(_)) {
+                harness.restart();
+            }
+        }
+    }
+}
+
+/// Runs all of it. Every state on the way is checked in memory, and on disk where it can have gone wrong.
+fn check(actions: Vec<Action>) {
+    let mut harness = Harness::new(true);
+    for action in actions {
+        run(&mut harness, action);
+        harness.check_all();
+    }
+    harness.restart();
+    harness.check_all();
+    // A checkpoint that nothing disturbs leaves nothing to replay, and nothing of what came before.
+    harness.checkpoint(&mut |_, _| Ok(())).expect("the disk takes it");
+    harness.check_all();
+    harness.restart();
+    harness.check_all();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_history_gives_the_models_state(actions in actions(9, 5)) {
+        check(actions);
+    }
+}
