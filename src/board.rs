@@ -145,7 +145,8 @@ impl Definition {
         if score.keys().len() != self.keys.len() {
             return Err(ScoreRefused::KeyCount);
         }
-        let inside = self.keys.iter().zip(score.keys()).all(|(key, value)| (key.min..=key.max).contains(value));
+        let inside =
+            self.keys.iter().zip(score.keys()).all(|(key, value)| (key.min..=key.max).contains(value));
         if inside { Ok(()) } else { Err(ScoreRefused::OutOfRange) }
     }
 

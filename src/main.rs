@@ -1,6 +1,7 @@
 //! Arguments → run. Prints the chain of causes of a failure and sets the exit code: 0 done, 1 as the subcommand says,
 //! 2 failed.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -9,7 +10,8 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(failure) => {

@@ -57,9 +57,8 @@ pub const ROCKSDB_PENDING_COMPACTION_BYTES: &str = "ranktree_rocksdb_pending_com
 pub const ROCKSDB_RUNNING_COMPACTIONS: &str = "ranktree_rocksdb_running_compactions";
 
 /// From 25 µs to 10 s, in steps of 1, 2.5 and 5 by ten.
-pub const SECONDS_BUCKETS: [f64; 17] = [
-    25e-6, 50e-6, 1e-4, 25e-5, 5e-4, 1e-3, 25e-4, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
-];
+pub const SECONDS_BUCKETS: [f64; 17] =
+    [25e-6, 50e-6, 1e-4, 25e-5, 5e-4, 1e-3, 25e-4, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 /// Jobs in a batch, shards in a read.
 pub const COUNT_BUCKETS: [f64; 13] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0];

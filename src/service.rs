@@ -6,30 +6,24 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::config::ServeConfig;
-use crate::http::{Api, Limits, router};
+use crate::http::{Api, Limits, serve};
 use crate::query::{Node, ShardHandle};
 use crate::queue::local::{self, LocalSource};
 use crate::state::Shard;
 use crate::storage::{
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, recover,
-    shard_directory,
+    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, recover, shard_directory,
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, Payload, Registry, Writer,
 };
-
-/// How long requests in work may take to end after the service was told to.
-const DRAIN_REQUESTS: Duration = Duration::from_secs(10);
 
 /// Why the service did not start, or did not end well.
 #[derive(Debug, Error)]
@@ -80,37 +74,27 @@ pub async fn run(
     let node = Arc::new(Node { shards });
     complete_board_changes(&node, &registry).await;
     let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, Limits::default()));
-    let app = router(Arc::clone(&api));
+    all_live(&node).await;
     ready();
-    // A request is one small packet and so is its answer: waiting to fill one up only adds latency.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
-        shutdown.await;
-        tracing::info!("shutting down");
-        let _ = stopping.send(());
-    });
-    let overdue = async move {
-        if stopped.await.is_ok() {
-            tokio::time::sleep(DRAIN_REQUESTS).await;
-        } else {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        served = server => served?,
-        () = overdue => tracing::warn!("some requests did not end in time; they get no answer"),
-    }
+    serve(listener, api, shutdown).await?;
     for shard in &node.shards {
         shard.publisher.close().await;
     }
-    let joined = tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
+    let joined =
+        tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
         Err(error) => Err(std::io::Error::other(error).into()),
+    }
+}
+
+/// Waits until every writer has taken up its work, or has said that it cannot.
+async fn all_live(node: &Node) {
+    for shard in &node.shards {
+        let mut started = shard.started.clone();
+        // A writer that ended before it started has said why in its log; it is not ready, and readiness tells.
+        let _ = started.wait_for(|started| *started).await;
     }
 }
 
@@ -120,6 +104,8 @@ struct OpenedShard {
     store: Arc<StoreSlot>,
     state: Arc<RwLock<Shard>>,
     health: Arc<Health>,
+    /// Changes that were replayed after the last checkpoint.
+    replayed: u64,
     reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
 }
 
@@ -182,6 +168,7 @@ fn open_shard(
         store: Arc::new(slot),
         state: Arc::new(RwLock::new(recovered.shard)),
         health,
+        replayed: recovered.changes,
         reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
     })
 }
@@ -195,6 +182,7 @@ impl OpenedShard {
     ) -> (ShardHandle, Writer<LocalSource>) {
         let (publisher, source) = local::channel(tokio::runtime::Handle::current());
         let (applied, applied_receiver) = watch::channel(Sequence::default());
+        let (starting, started) = watch::channel(false);
         let policy = CheckpointPolicy {
             interval: config.checkpoint_interval,
             changes_min: config.checkpoint_changes,
@@ -207,6 +195,7 @@ impl OpenedShard {
             health: Arc::clone(&self.health),
             store: Arc::clone(&self.store),
             publisher,
+            started,
         };
         let writer = Writer {
             id: self.id,
@@ -217,7 +206,8 @@ impl OpenedShard {
             registry: Arc::clone(registry),
             health: self.health,
             applied,
-            checkpointer: Checkpointer::new(policy, Arc::clone(gate)),
+            started: starting,
+            checkpointer: Checkpointer::new(policy, Arc::clone(gate), self.replayed),
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
         };
@@ -257,11 +247,8 @@ async fn complete_board_changes(node: &Node, registry: &Registry) {
     }
     for (name, incarnation) in dropped {
         for shard in &node.shards {
-            let has_it = shard
-                .state
-                .read()
-                .board(name.as_str())
-                .is_some_and(|board| board.incarnation <= incarnation);
+            let has_it =
+                shard.state.read().board(name.as_str()).is_some_and(|board| board.incarnation <= incarnation);
             if has_it {
                 publish(shard, Payload::Drop { board: name.clone(), incarnation }).await;
             }

@@ -239,6 +239,12 @@ impl fmt::Display for AsOf {
     }
 }
 
+/// A length as a count. No length is beyond 64 bits.
+#[must_use]
+pub fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
 /// FNV-1a, 32 bits, the hash that NATS uses in `partition()`.
 ///
 /// Source: Fowler, Noll and Vo, <http://www.isthe.com/chongo/tech/comp/fnv/>.

@@ -19,7 +19,8 @@ impl Progress {
     #[must_use]
     pub fn new(title: String) -> Self {
         let bar = ProgressBar::new(0);
-        let style = ProgressStyle::with_template("{prefix} {msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
+        let style =
+            ProgressStyle::with_template("{prefix} {msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
         if let Ok(style) = style {
             bar.set_style(style);
         }
@@ -41,7 +42,7 @@ impl Progress {
         }
         if new {
             self.bar.set_message(what.to_owned());
-            shown.0 = what.to_owned();
+            what.clone_into(&mut shown.0);
         }
         self.bar.set_length(total.max(done));
         self.bar.set_position(done);

@@ -20,7 +20,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let shards = shards_in(&args.data_dir)?;
     if shards == 0 {
-        return Err(format!("{} holds no shards; give the service's --data-dir", args.data_dir.display()).into());
+        return Err(
+            format!("{} holds no shards; give the service's --data-dir", args.data_dir.display()).into()
+        );
     }
     let resources = StorageResources::new(64 << 20, 1);
     for id in (0..shards).map(ShardId) {
@@ -29,7 +31,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let figures = rebuild(&store, &|what, done, total| progress.note(what, done, total))?;
         progress.finish();
         let seconds = figures.took.as_secs_f64();
-        println!("shard {id}: rebuilt; {} records, {} bytes written in {seconds:.1} s", figures.pages, figures.bytes);
+        println!(
+            "shard {id}: rebuilt; {} records, {} bytes written in {seconds:.1} s",
+            figures.pages, figures.bytes
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

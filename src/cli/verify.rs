@@ -22,7 +22,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let shards = shards_in(&args.data_dir)?;
     if shards == 0 {
-        return Err(format!("{} holds no shards; give the service's --data-dir", args.data_dir.display()).into());
+        return Err(
+            format!("{} holds no shards; give the service's --data-dir", args.data_dir.display()).into()
+        );
     }
     let resources = StorageResources::new(64 << 20, 1);
     let mut wrong = 0;

@@ -24,9 +24,11 @@ mod status;
 mod writes;
 
 mod router;
+mod server;
 
 #[cfg(test)]
 mod tests;
 
 pub use api::{Api, Limits};
 pub use router::router;
+pub use server::serve;

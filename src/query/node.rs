@@ -18,6 +18,8 @@ pub struct ShardHandle {
     pub state: Arc<RwLock<Shard>>,
     /// The applied sequence, after readers can see it.
     pub applied: watch::Receiver<Sequence>,
+    /// Whether the writer has taken up its work.
+    pub started: watch::Receiver<bool>,
     pub health: Arc<Health>,
     /// Where metadata and rejects are.
     pub store: Arc<StoreSlot>,

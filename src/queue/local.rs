@@ -92,7 +92,9 @@ impl LocalPublisher {
         let request = Sent::Request(Request { payload, bytes, answer });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => NotPublished::Unavailable("it is shutting down".to_owned()),
+            mpsc::error::TrySendError::Closed(_) => {
+                NotPublished::Unavailable("it is shutting down".to_owned())
+            }
         })?;
         let closed = || NotPublished::Unavailable("it closed before the write was committed".to_owned());
         Ok(answered.await.map_err(|_| closed())??)

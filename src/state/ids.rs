@@ -17,17 +17,13 @@ enum Slot {
 }
 
 /// Handle → id bytes. Every look-up is one cache line for short ids, two for long ones.
+#[derive(Default)]
 pub struct Ids {
     chunks: Vec<Box<[Slot]>>,
     heap_bytes: usize,
 }
 
 impl Ids {
-    #[must_use]
-    pub fn new() -> Self {
-        Self { chunks: Vec::new(), heap_bytes: 0 }
-    }
-
     /// The id in a slot; empty for a slot never written.
     #[must_use]
     pub fn get(&self, handle: Handle) -> &[u8] {
@@ -96,15 +92,15 @@ mod tests {
     #[test]
     fn a_slot_is_sixteen_bytes_and_holds_ids_of_any_length() {
         assert_eq!(size_of::<Slot>(), 16);
-        let mut ids = Ids::new();
-        for length in [1, 13, 14, 15, 16, 128] {
-            let handle = Handle(length * 700);
-            let id = vec![b'x'; length as usize];
+        let mut ids = Ids::default();
+        for (length, handle) in [(1, 7), (13, 5_000), (14, 5_001), (15, 9_000), (16, 9_001), (128, 89_600)] {
+            let handle = Handle(handle);
+            let id = vec![b'x'; length];
             ids.set(handle, &id);
             assert_eq!(ids.get(handle), id);
         }
-        ids.set(Handle(128 * 700), b"short");
-        assert_eq!(ids.get(Handle(128 * 700)), b"short");
+        ids.set(Handle(89_600), b"short");
+        assert_eq!(ids.get(Handle(89_600)), b"short");
         assert_eq!(ids.get(Handle(5)), b"");
     }
 }

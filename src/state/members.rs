@@ -37,10 +37,16 @@ pub struct Members {
     dirty_pages: PageSet,
 }
 
+impl Default for Members {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Members {
     #[must_use]
     pub fn new() -> Self {
-        Self::over(Ids::new(), Index::new(), 0)
+        Self::over(Ids::default(), Index::new(), 0)
     }
 
     fn over(ids: Ids, index: Index, handles: usize) -> Self {
@@ -119,7 +125,9 @@ impl Members {
     pub fn upcoming(&self, nth: usize) -> Handle {
         match self.free.len().checked_sub(nth + 1).and_then(|index| self.free.get(index)) {
             Some(handle) => *handle,
-            None => Handle(self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide")),
+            None => Handle(
+                self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide"),
+            ),
         }
     }
 
@@ -220,6 +228,7 @@ impl MemberOrder for Members {
 }
 
 /// Fills [`Members`] from dictionary pages at start-up.
+#[derive(Default)]
 pub struct MembersLoader {
     ids: Ids,
     present: Vec<Handle>,
@@ -227,11 +236,6 @@ pub struct MembersLoader {
 }
 
 impl MembersLoader {
-    #[must_use]
-    pub fn new() -> Self {
-        Self { ids: Ids::new(), present: Vec::new(), handles: 0 }
-    }
-
     pub fn add(&mut self, handle: Handle, id: &[u8]) {
         self.ids.set(handle, id);
         self.present.push(handle);
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_loader_frees_the_gaps() {
-        let mut loader = MembersLoader::new();
+        let mut loader = MembersLoader::default();
         loader.add(Handle(3), b"three");
         loader.add(Handle(1), b"one");
         let members = loader.finish();

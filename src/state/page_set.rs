@@ -28,7 +28,11 @@ impl PageSet {
     pub fn take(&mut self) -> Vec<u32> {
         let words = std::mem::take(&mut self.words);
         let numbered = (0_u32..).step_by(64).zip(words);
-        numbered.flat_map(|(first, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)).collect()
+        numbered
+            .flat_map(|(first, word)| {
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
+            })
+            .collect()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::state::entry::{Entry, TreeId};
 use crate::state::members::Members;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 
 /// Tells one life of a board from the next one of the same name. Greater is later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -230,7 +230,7 @@ impl Shard {
     pub fn release_retired(&mut self, limit: usize) -> bool {
         if let Some(retired) = self.retired.front_mut() {
             let handles = retired.tree.known_from(retired.released, limit);
-            retired.released += handles.len() as u64;
+            retired.released += count(handles.len());
             let done = handles.len() < limit;
             for handle in handles {
                 self.members.release(handle);

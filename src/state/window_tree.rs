@@ -81,16 +81,6 @@ impl WindowTree {
         self.tree.contains(handle) || self.extra(handle).is_some()
     }
 
-    /// Calls `each` once for every member known here.
-    pub fn for_each_known(&self, mut each: impl FnMut(Handle)) {
-        for (handle, _) in self.tree.cursor_at(0) {
-            each(handle);
-        }
-        for handle in self.extras.keys().filter(|handle| !self.tree.contains(**handle)) {
-            each(*handle);
-        }
-    }
-
     /// Up to `limit` members known here, from the `skip`th on, in an order that holds while nothing changes.
     #[must_use]
     pub fn known_from(&self, skip: u64, limit: usize) -> Vec<Handle> {

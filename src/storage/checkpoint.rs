@@ -22,7 +22,7 @@ use crate::storage::codec::{self, Manifest, ManifestBoard};
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store, staging_options};
 use crate::tree::Handle;
-use crate::types::Sequence;
+use crate::types::{Sequence, count};
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
 const PAGES_PER_SLICE: usize = 32;
@@ -196,11 +196,7 @@ fn capture_members(
     Ok(captured)
 }
 
-fn write_tree_pages(
-    staged: &mut Staged<'_>,
-    shard: &RwLock<Shard>,
-    id: TreeId,
-) -> Result<(), StorageError> {
+fn write_tree_pages(staged: &mut Staged<'_>, shard: &RwLock<Shard>, id: TreeId) -> Result<(), StorageError> {
     // Files want their keys in order; sorting is done without keeping anyone waiting.
     let mut order = shard.read().tree(id).ok_or_else(dropped_meanwhile)?.tree.pending_order();
     order.sort_unstable();
@@ -268,7 +264,7 @@ impl<'a> Staged<'a> {
 
     /// Records come in ascending order of their keys.
     fn put_or_delete(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
-        let bytes = (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+        let bytes = count(key.len() + value.map_or(0, <[u8]>::len));
         self.figures.pages += 1;
         self.figures.bytes += bytes;
         self.writer_bytes += bytes;

@@ -503,7 +503,8 @@ impl Decode<Timestamp> for DecodedChange {
         let tree = Option::<u32>::decode(decoder)?.map(TreeId);
         let mut member = vec![0; usize::from(u8::decode(decoder)?)];
         decoder.reader().read(&mut member)?;
-        let text = std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
+        let text =
+            std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
         MemberId::new(text).map_err(|_| DecodeError::Other("a member id is none"))?;
         let before = decode_entry(decoder)?;
         let after = decode_entry(decoder)?;
@@ -612,6 +613,10 @@ fn board_name(kind: &'static str, text: &str) -> Result<BoardName, Undecodable> 
     BoardName::new(text).map_err(|error| undecodable(kind, error))
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are handed over; that this copies their text is its business"
+)]
 fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
     Undecodable { kind, reason: reason.to_string() }
 }
@@ -621,6 +626,7 @@ fn to_vec(value: &impl Encode) -> Vec<u8> {
 }
 
 fn from_slice<T: Decode<()>>(kind: &'static str, bytes: &[u8]) -> Result<T, Undecodable> {
-    let (value, read) = bincode::decode_from_slice(bytes, CONFIG).map_err(|error| undecodable(kind, error))?;
+    let (value, read) =
+        bincode::decode_from_slice(bytes, CONFIG).map_err(|error| undecodable(kind, error))?;
     if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "bytes follow it")) }
 }

@@ -6,14 +6,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::state::{
-    Applied, Board, Change, Extra, Members, MembersLoader, Shard, Step, TreeId, WindowTree,
-};
+use crate::state::{Applied, Board, Change, Extra, Members, MembersLoader, Shard, Step, TreeId, WindowTree};
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store};
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
-use crate::types::{BoardName, Sequence, ShardId};
+use crate::types::{BoardName, Sequence, ShardId, count};
 
 /// Entries put into a tree at once while it is rebuilt.
 const REBUILD_BATCH: usize = 4_096;
@@ -34,6 +32,8 @@ pub struct Recovered {
     pub checkpoint: Sequence,
     /// Deltas replayed after it.
     pub deltas: u64,
+    /// Changes in them.
+    pub changes: u64,
     /// Boards whose trees had to be made from members, and why.
     pub rebuilt: Vec<(BoardName, String)>,
 }
@@ -51,25 +51,25 @@ pub fn recover(
     progress: Progress<'_>,
 ) -> Result<Recovered, StorageError> {
     let mut recovered = load_checkpoint(store, trees_from, progress)?;
-    recovered.deltas = replay(store, &mut recovered.shard, progress)?;
+    (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, progress)?;
     let applied = recovered.shard.applied.sequence;
     let meta = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if meta > applied.0 {
-        return Err(store.damaged(format!(
-            "its meta record says {meta} is applied, but its deltas end at {applied}"
-        )));
+        return Err(
+            store.damaged(format!("its meta record says {meta} is applied, but its deltas end at {applied}"))
+        );
     }
     Ok(recovered)
 }
 
-/// Applies the deltas after the shard's applied sequence, however many there are.
+/// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
 ///
 /// # Errors
 /// When one is damaged or missing.
-pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<u64, StorageError> {
+pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
-    let mut deltas = 0;
+    let (mut deltas, mut changes) = (0, 0);
     store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
         let delta = codec::decode_delta(value)?;
         let expected = shard.applied.sequence.next();
@@ -81,17 +81,19 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
         }
         apply_delta(shard, &delta);
         deltas += 1;
+        changes += count(delta.changes.len());
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
-    Ok(deltas)
+    Ok((deltas, changes))
 }
 
 fn apply_delta(shard: &mut Shard, delta: &Delta) {
     let mut step = Step { events: delta.events.clone(), applied: delta.applied, ..Step::default() };
     let mut added: HashMap<&[u8], Handle> = HashMap::new();
     for change in &delta.changes {
-        let known = shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
+        let known =
+            shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
         let handle = match (known, change.after) {
             (Some(handle), _) => handle,
             // It left, and was not here: what it left is gone already.
@@ -115,16 +117,20 @@ fn load_checkpoint(
 ) -> Result<Recovered, StorageError> {
     let Some(bytes) = store.get_checkpoint(&keys::manifest())? else {
         let shard = Shard::new(store.shard());
-        return Ok(Recovered { shard, checkpoint: Sequence(0), deltas: 0, rebuilt: Vec::new() });
+        return Ok(Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() });
     };
     let manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
     // Members and pages are read side by side; only to check the pages' order are the members needed.
     let (members, pages) = std::thread::scope(|scope| {
         let pages = scope.spawn(|| match trees_from {
-            TreesFrom::Pages => manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect(),
-            TreesFrom::Members => {
-                manifest.boards.iter().map(|_| Err("its members were asked for".to_owned())).collect::<Vec<_>>()
+            TreesFrom::Pages => {
+                manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect()
             }
+            TreesFrom::Members => manifest
+                .boards
+                .iter()
+                .map(|_| Err("its members were asked for".to_owned()))
+                .collect::<Vec<_>>(),
         });
         let members = load_members(store, progress);
         (members, pages.join().expect("reading pages does not panic"))
@@ -144,19 +150,26 @@ fn load_checkpoint(
         };
         let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
         load_extras(store, board.all, &mut tree, &members)?;
-        tree.for_each_known(|handle| members.refer(handle));
+        refer_to_known(&tree, &mut members);
         let definition = Arc::clone(&board.definition);
-        boards.insert(
-            board.name.clone(),
-            Board { definition, incarnation: board.incarnation, all: board.all },
-        );
+        boards
+            .insert(board.name.clone(), Board { definition, incarnation: board.incarnation, all: board.all });
         trees.insert(board.all, tree);
     }
     for handle in 0..members.handle_space() {
         members.forget_unless_referred(Handle(handle));
     }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
-    Ok(Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, rebuilt })
+    Ok(Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, changes: 0, rebuilt })
+}
+
+fn refer_to_known(tree: &WindowTree, members: &mut Members) {
+    let mut listed = Vec::with_capacity(usize::try_from(tree.total()).unwrap_or(0));
+    for_each_listed(&tree.tree, members, |handle| listed.push(handle));
+    let unlisted = tree.extras().map(|(handle, _)| handle).filter(|handle| !tree.tree.contains(*handle));
+    for handle in listed.into_iter().chain(unlisted) {
+        members.refer(handle);
+    }
 }
 
 fn restore(
@@ -172,7 +185,7 @@ fn restore(
 }
 
 fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, StorageError> {
-    let mut loader = MembersLoader::new();
+    let mut loader = MembersLoader::default();
     let mut count = 0;
     store.scan_checkpoint(&[keys::DICTIONARY_PAGE], |_, value| {
         codec::decode_dictionary(value, |handle, id| {
@@ -205,7 +218,7 @@ fn read_pages(store: &Store, board: &ManifestBoard, progress: Progress<'_>) -> R
             Ok(())
         });
         added.map_err(|error| fail(error.to_string()))?;
-        entries += page.handles.len() as u64;
+        entries += count(page.handles.len());
         progress("reading tree pages", entries, board.entries);
         Ok(())
     });
@@ -218,9 +231,21 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, members: &Members) ->
     if tree.len() != board.entries {
         return Err(format!("its pages hold {} entries, not {}", tree.len(), board.entries));
     }
-    match tree.cursor_at(0).map(|(handle, _)| handle).find(|handle| !members.has_id(*handle)) {
-        Some(handle) => Err(format!("its pages name handle {}, which is nobody's", handle.0)),
-        None => Ok(tree),
+    let mut known = 0;
+    for_each_listed(&tree, members, |handle| known += u64::from(members.has_id(handle)));
+    if known < tree.len() {
+        return Err(format!("its pages name {} handles that are nobody's", tree.len() - known));
+    }
+    Ok(tree)
+}
+
+/// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where most of the
+/// shard's members are listed, since everything else that is kept by handle lies in that order.
+fn for_each_listed(tree: &Tree, members: &Members, mut each: impl FnMut(Handle)) {
+    if tree.len() * 4 >= u64::from(members.handle_space()) {
+        (0..members.handle_space()).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
+    } else {
+        tree.cursor_at(0).for_each(|(handle, _)| each(handle));
     }
 }
 
@@ -243,7 +268,7 @@ fn rebuild_tree(
             return Err(Undecodable { kind: "member page", reason });
         }
         edits.extend(present(&page, members));
-        done += page.handles.len() as u64;
+        done += count(page.handles.len());
         if edits.len() >= REBUILD_BATCH {
             tree.apply(&edits, members);
             edits.clear();

@@ -91,8 +91,7 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
-        std::fs::create_dir_all(path)
-            .map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
+        std::fs::create_dir_all(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
         let families = [
             ColumnFamilyDescriptor::new("default", Options::default()),
             ColumnFamilyDescriptor::new(LOG, log_options(resources)),
@@ -221,10 +220,9 @@ impl Store {
             iterator.next();
         }
         // An iterator over a damaged file just ends: only the status tells.
-        iterator.status().map_err(|error| StorageError::Damaged {
-            path: self.path.clone(),
-            what: error.to_string(),
-        })
+        iterator
+            .status()
+            .map_err(|error| StorageError::Damaged { path: self.path.clone(), what: error.to_string() })
     }
 
     pub(super) fn get_checkpoint(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
@@ -294,6 +292,10 @@ impl Store {
         of(self.log()) + of(self.checkpoint())
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "errors are handed over; that this copies their text is its business"
+    )]
     pub(super) fn damaged(&self, what: impl ToString) -> StorageError {
         StorageError::Damaged { path: self.path.clone(), what: what.to_string() }
     }
@@ -301,7 +303,9 @@ impl Store {
     fn clear_staging(&self) -> Result<(), StorageError> {
         let staging = self.staging();
         match std::fs::remove_dir_all(&staging) {
-            Ok(()) => tracing::info!(shard = %self.shard, "removed the files of a checkpoint that was not completed"),
+            Ok(()) => {
+                tracing::info!(shard = %self.shard, "removed the files of a checkpoint that was not completed");
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(StorageError::Io { path: staging, error }),
         }

@@ -7,7 +7,7 @@ use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
 use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 use crate::storage::store::{StorageError, Store};
 use crate::tree::Handle;
-use crate::types::BoardName;
+use crate::types::{BoardName, count};
 use parking_lot::RwLock;
 
 /// What was compared.
@@ -34,7 +34,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<St
     let by_members = recover(store, TreesFrom::Members, progress)?;
     let (left, right) = (&by_pages.shard, &by_members.shard);
     let mut verified = Verified {
-        members: left.members.len() as u64,
+        members: count(left.members.len()),
         applied: left.applied.sequence.0,
         deltas: by_pages.deltas,
         ..Verified::default()

@@ -44,7 +44,7 @@ pub use capture::CapturedPage;
 pub use check::Violation;
 pub use columns::Columns;
 pub use cursor::Cursor;
-pub use prefetch::line_of as prefetch;
 pub use load::{PageError, PageLoader, PageSlots};
+pub use prefetch::line_of as prefetch;
 pub use state::Tree;
 pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

@@ -2,7 +2,7 @@
 //!
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::state::{Shard, TreeId};
 use crate::tree::Handle;
@@ -15,20 +15,25 @@ use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep};
 pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answer>) {
     match step {
         PlannedStep::Bulk(step) => {
-            shard.write().apply(&step);
+            let mut guard = shard.write();
+            guard.apply(&step);
+            // To readers who wait, and not to the next step, which would be there first every time.
+            RwLockWriteGuard::unlock_fair(guard);
             (step.applied.sequence, None)
         }
         PlannedStep::Answered { jobs, applied, answer } => {
             let mut outcomes = Vec::with_capacity(jobs.len());
             {
-                let mut shard = shard.write();
+                let mut guard = shard.write();
+                let shard = &mut *guard;
                 for job in jobs {
                     outcomes.push(match job {
                         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
-                        PlannedJob::Applied { step, boards } => apply_job(&mut shard, &step, boards),
+                        PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
                     });
                 }
                 shard.applied = applied;
+                RwLockWriteGuard::unlock_fair(guard);
             }
             let outcome = MessageOutcome { sequence: applied.sequence, jobs: outcomes };
             (applied.sequence, Some(Answer { outcome, to: answer }))

@@ -47,9 +47,11 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
+    /// # Arguments
+    /// `changes`: how many the log holds already after the last checkpoint.
     #[must_use]
-    pub fn new(policy: CheckpointPolicy, gate: CheckpointGate) -> Self {
-        Self { policy, gate, changes: 0, last: Instant::now(), running: None }
+    pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
+        Self { policy, gate, changes, last: Instant::now(), running: None }
     }
 
     /// Counts committed changes.
@@ -88,7 +90,9 @@ impl Checkpointer {
         };
         match std::thread::Builder::new().name(name).spawn(write) {
             Ok(thread) => self.running = Some((thread, receiver)),
-            Err(error) => tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again"),
+            Err(error) => {
+                tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
+            }
         }
     }
 

@@ -52,7 +52,8 @@ pub fn decide(
     };
     match request.op {
         Op::Set | Op::Best | Op::Incr => {
-            let given = request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job brings no score"))?;
+            let given =
+                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job brings no score"))?;
             let held = before.and_then(Entry::words);
             let score = match request.op {
                 Op::Incr => {
@@ -142,7 +143,13 @@ mod tests {
         Timestamp::from_micros(micros).expect("in range")
     }
 
-    fn run(board: &Definition, before: Option<&Entry>, op: Op, score: i64, time: i64) -> Result<Decision, Reject> {
+    fn run(
+        board: &Definition,
+        before: Option<&Entry>,
+        op: Op,
+        score: i64,
+        time: i64,
+    ) -> Result<Decision, Reject> {
         versioned(board, before, op, score, time, None)
     }
 

@@ -11,10 +11,10 @@ use crate::job::RejectCode;
 use crate::metrics as names;
 use crate::state::Shard;
 use crate::storage::Store;
-use crate::types::{ShardId, Timestamp};
+use crate::types::{ShardId, Timestamp, count};
 use crate::writer::health::{Health, ShardState};
 use crate::writer::source::Message;
-use crate::writer::writer::{Committed, jobs_in};
+use crate::writer::turn::{Committed, jobs_in};
 
 /// State figures are looked at this often; between, they may be that old.
 const STATE_EVERY: Duration = Duration::from_millis(500);
@@ -74,14 +74,20 @@ impl Gauges {
 
     pub fn note_batch(&self, messages: &[Message]) {
         let jobs: usize = messages.iter().map(jobs_in).sum();
-        self.batch_jobs.record(count(jobs as u64));
+        self.batch_jobs.record(figure(count(jobs)));
     }
 
-    pub fn note_turn(&self, committed: &Committed, started: Instant, planned: Instant, committed_at: Instant) {
+    pub fn note_turn(
+        &self,
+        committed: &Committed,
+        started: Instant,
+        planned: Instant,
+        committed_at: Instant,
+    ) {
         self.plan.record(planned.duration_since(started));
         self.commit.record(committed_at.duration_since(planned));
         self.apply.record(committed_at.elapsed());
-        self.applied_total.increment(committed.jobs - committed.rejects.len() as u64);
+        self.applied_total.increment(committed.jobs - count(committed.rejects.len()));
         for code in &committed.rejects {
             if let Some((_, counter)) = self.rejected_total.iter().find(|(counted, _)| counted == code) {
                 counter.increment(1);
@@ -99,17 +105,17 @@ impl Gauges {
             let shard = shard.read();
             (shard.applied.sequence.0, shard.members.len(), shard.tree_bytes() + shard.members.bytes())
         };
-        self.applied_sequence.set(count(applied));
-        self.lag.set(count(health.last_sequence().saturating_sub(applied)));
-        self.members.set(count(members as u64));
-        self.tree_bytes.set(count(bytes as u64));
+        self.applied_sequence.set(figure(applied));
+        self.lag.set(figure(health.last_sequence().saturating_sub(applied)));
+        self.members.set(figure(count(members)));
+        self.tree_bytes.set(figure(count(bytes)));
         self.state.set(match health.state() {
             ShardState::Halted(_) => 0.0,
             ShardState::CatchingUp(_) => 1.0,
             ShardState::Live => 2.0,
         });
         for (property, gauge) in &self.rocksdb {
-            gauge.set(count(store.map_or(0, |store| store.property(property))));
+            gauge.set(figure(store.map_or(0, |store| store.property(property))));
         }
     }
 }
@@ -120,7 +126,11 @@ fn age(timestamp: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now - timestamp.as_micros()).unwrap_or(0))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "metrics are floating-point; 2^53 is enough to look at")]
-fn count(count: u64) -> f64 {
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "metrics are floating-point; 2^53 is enough to look at"
+)]
+fn figure(count: u64) -> f64 {
     count as f64
 }

@@ -15,14 +15,14 @@ mod gauges;
 mod health;
 mod registry;
 
-mod writer;
+mod turn;
 
+pub use apply::apply;
 pub use checkpointer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use plan::{Plan, PlannedStep, Planner};
-pub use apply::apply;
-pub use registry::{Defined, DefineRefused, Known, MAX_BOARDS, Registry};
+pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
-pub use writer::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};
+pub use turn::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};

@@ -15,9 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::board::{Definition, Policy};
 use crate::job::{Job, Op, Reject, RejectCode, Targets};
-use crate::state::{
-    Applied, BoardEvent, Change, Entry, Incarnation, Shard, Step, TreeId,
-};
+use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Step, TreeId};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
@@ -154,11 +152,8 @@ impl Planner<'_> {
         let first = messages.first().map_or(self.shard.applied.sequence, |message| message.sequence);
         let mut applied = self.shard.applied;
         for message in messages {
-            applied = Applied {
-                sequence: message.sequence,
-                timestamp: message.timestamp,
-                hash: message.hash,
-            };
+            applied =
+                Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
             batch.plan_message(message, applied);
         }
         batch.close_step();
@@ -349,7 +344,9 @@ impl Batch<'_> {
                 let created = self.planner.registry.create_default(&decided.name);
                 let created = created.map_err(|refused| refuse(refused.to_string()))?;
                 if *created.definition != Definition::default() {
-                    return Err(refuse("the board was created just now with another definition; try again".to_owned()));
+                    return Err(refuse(
+                        "the board was created just now with another definition; try again".to_owned(),
+                    ));
                 }
                 let (definition, incarnation) = (created.definition, created.incarnation);
                 decided.board = Board::Elsewhere { definition, incarnation };
@@ -386,7 +383,9 @@ impl Batch<'_> {
         let known = match self.board(board) {
             Some(known) => Board::Here(known),
             None => match self.planner.registry.get(board.as_str()) {
-                Some(known) => Board::Elsewhere { definition: known.definition, incarnation: known.incarnation },
+                Some(known) => {
+                    Board::Elsewhere { definition: known.definition, incarnation: known.incarnation }
+                }
                 None if self.planner.registry.creates(board.as_str()) => Board::Nowhere,
                 None => {
                     let detail = format!("there is no board {board}");
@@ -396,7 +395,9 @@ impl Batch<'_> {
         };
         let default;
         let (definition, before) = match &known {
-            Board::Here(board) => (&*board.definition, handle.and_then(|handle| self.entry(board.tree, handle))),
+            Board::Here(board) => {
+                (&*board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
+            }
             Board::Elsewhere { definition, .. } => (&**definition, None),
             Board::Nowhere => {
                 default = Definition::default();
@@ -419,7 +420,13 @@ impl Batch<'_> {
     }
 
     /// Puts a decision into the plan.
-    fn take(&mut self, job: &Job, decided: Decided, handle: Option<Handle>, applied: Applied) -> PlannedBoard {
+    fn take(
+        &mut self,
+        job: &Job,
+        decided: Decided,
+        handle: Option<Handle>,
+        applied: Applied,
+    ) -> PlannedBoard {
         let Decided { name, board, before, decision } = decided;
         let board = match board {
             Board::Here(board) => board,
@@ -550,7 +557,11 @@ impl Batch<'_> {
             }
             _ => {
                 self.next_tree += 1;
-                BatchBoard { definition: Arc::clone(&definition), tree: TreeId(self.next_tree - 1), incarnation }
+                BatchBoard {
+                    definition: Arc::clone(&definition),
+                    tree: TreeId(self.next_tree - 1),
+                    incarnation,
+                }
             }
         };
         let event = BoardEvent::Define { board: name.clone(), incarnation, definition };

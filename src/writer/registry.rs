@@ -38,7 +38,9 @@ pub enum Defined {
 /// Why a definition is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
-    #[error("the board exists with other keys, policy, ties or utc_offset, which cannot change; drop it first")]
+    #[error(
+        "the board exists with other keys, policy, ties or utc_offset, which cannot change; drop it first"
+    )]
     Conflict,
     #[error("the board is being dropped; try again in a moment")]
     BeingDropped,
@@ -79,7 +81,8 @@ impl Registry {
         for (name, board) in shard.boards() {
             boards.last_incarnation = boards.last_incarnation.max(board.incarnation.0);
             let known = Known { incarnation: board.incarnation, definition: Arc::clone(&board.definition) };
-            let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation < known.incarnation);
+            let newer =
+                boards.by_name.get(name).is_none_or(|other| other.known.incarnation < known.incarnation);
             if newer {
                 boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
             }

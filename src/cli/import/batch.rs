@@ -18,7 +18,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    #[cfg(test)]
     pub fn of(rows: impl IntoIterator<Item = Row>) -> Self {
         let mut batch = Self::default();
         rows.into_iter().for_each(|row| batch.push(row));

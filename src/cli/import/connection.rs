@@ -1,86 +1,37 @@
-//! Sends batches to the service, one after the other, through trouble that passes.
-//!
-//! A request ends in one of three ways, and what may be done next depends on which: answered; certainly not applied
-//! (send it again); unknown, because the connection broke after the request left (send it again only if that
-//! changes nothing).
+//! Sends batches to the service, one after the other, and settles what comes of their jobs.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde::Deserialize;
-use ureq::http::{Response, StatusCode, Uri, header};
-use ureq::{Agent, Body, Timeout};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use ureq::http::{StatusCode, Uri, header};
+use ureq::{Agent, RequestBuilder};
 
 use crate::cli::import::ImportError;
+use crate::cli::import::answer::{InvalidJob, JobResult};
 use crate::cli::import::batch::Batch;
+use crate::cli::import::patience::{Ended, Patience, until_answered};
 use crate::cli::import::row::RejectedLine;
 use crate::cli::import::tally::Tally;
 
-const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// A connection that takes longer will not come to be.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Far above what a synced commit takes, on a slow disk too.
+/// Longer than the service itself waits for a commit, so that it is the one to say what came of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Refusals of a request before any of its jobs is looked at.
-const NOT_APPLIED: [&str; 1] = ["overloaded"];
+/// Failures of one job among others that say that it was not applied.
+const JOB_NOT_APPLIED: [&str; 1] = ["overloaded"];
 
 /// The service, and how patient to be with it.
 pub struct Service<'a> {
-    base: String,
+    pub base: String,
     authorization: Option<String>,
-    retry_for: Duration,
-    tally: &'a Tally,
+    pub retry_for: Duration,
+    pub tally: &'a Tally,
 }
 
 /// One keep-alive connection.
 pub struct Connection<'a> {
     service: &'a Service<'a>,
     agent: Agent,
-}
-
-/// How a request ended.
-enum Attempt {
-    Answered(StatusCode, Vec<u8>),
-    NotApplied { reason: String, wait: Option<Duration> },
-    Unknown { reason: String },
-    Hopeless { reason: String },
-}
-
-/// A batch that was answered: results in its order, or what is wrong with some of its jobs and none applied.
-#[derive(Deserialize)]
-struct Answer {
-    results: Vec<JobResult>,
-}
-
-#[derive(Deserialize)]
-struct JobResult {
-    #[serde(default)]
-    changed: bool,
-    rejected: Option<String>,
-    #[serde(default)]
-    detail: String,
-}
-
-/// `application/problem+json`, as far as it matters here.
-#[derive(Deserialize, Default)]
-struct Problem {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    title: String,
-    #[serde(default)]
-    detail: String,
-    #[serde(default)]
-    errors: Vec<InvalidJob>,
-}
-
-#[derive(Deserialize)]
-struct InvalidJob {
-    index: usize,
-    code: String,
-    #[serde(default)]
-    detail: String,
 }
 
 impl<'a> Service<'a> {
@@ -111,19 +62,44 @@ impl<'a> Service<'a> {
             .build();
         Connection { service: self, agent: Agent::new_with_config(config) }
     }
+
+    fn not_understood(&self, reason: String) -> ImportError {
+        ImportError::Answer { to: self.base.clone(), reason }
+    }
 }
 
-impl Connection<'_> {
-    /// Sends a batch until it is answered. Jobs that the service finds invalid are taken out and the rest sent again,
-    /// because such an answer means that none was applied.
+impl<'a> Connection<'a> {
+    /// Sends a batch until every job of it is settled. What the service finds invalid is taken out and the rest sent
+    /// again, because such an answer means that none was applied; so are jobs that failed while others did not.
     ///
     /// # Errors
     /// When the import cannot go on.
     pub fn send(&self, mut batch: Batch) -> Result<(), ImportError> {
+        let uri = format!("{}/v1/jobs?wait=applied", self.service.base);
+        let mut patience = Patience::new(self.service);
         while !batch.rows.is_empty() {
-            match self.post(&batch)? {
-                Ok(answer) => return self.settle(&batch, answer),
-                Err(invalid) => self.take_out(&mut batch, invalid)?,
+            let (first, last) = batch.lines();
+            let to = || self.service.base.clone();
+            let body = batch.body();
+            let post = || {
+                let request = self.agent.post(&uri).header(header::CONTENT_TYPE, "application/json");
+                self.authorized(request).send(&body)
+            };
+            let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut patience)? {
+                Ended::Answered(status, answer) => (status, answer),
+                Ended::InDoubt { reason } => {
+                    return Err(ImportError::InDoubt { to: to(), first, last, reason });
+                }
+                Ended::Hopeless { reason } => {
+                    return Err(ImportError::Refused { to: to(), first, last, reason });
+                }
+            };
+            if status.is_success() || !answer.results.is_empty() {
+                self.settle(&mut batch, answer.results, &mut patience)?;
+            } else if answer.errors.is_empty() {
+                return Err(ImportError::Refused { to: to(), first, last, reason: answer.describe(status) });
+            } else {
+                self.take_out(&mut batch, answer.errors)?;
             }
         }
         Ok(())
@@ -134,68 +110,69 @@ impl Connection<'_> {
     /// # Errors
     /// When the service cannot be reached.
     pub fn board_adds(&self, board: &str) -> Result<bool, ImportError> {
-        #[derive(Deserialize)]
-        struct Board {
-            policy: String,
-        }
-        let uri = format!("{}/v1/boards/{board}", self.service.base);
-        let (status, body) = self.until_answered(true, (0, 0), || {
-            let mut request = self.agent.get(&uri);
-            if let Some(authorization) = &self.service.authorization {
-                request = request.header(header::AUTHORIZATION, authorization);
-            }
-            request.call()
-        })?;
-        if status == StatusCode::NOT_FOUND {
+        let uri = format!("{}/v1/boards/{}", self.service.base, utf8_percent_encode(board, NON_ALPHANUMERIC));
+        let get = || self.authorized(self.agent.get(&uri)).call();
+        match until_answered(get, true, &mut Patience::new(self.service))? {
             // It will be created with the defaults, whose policy is set.
-            return Ok(false);
-        }
-        // Whoever may not read the definition is told more than may be true, rather than less.
-        Ok(serde_json::from_slice::<Board>(&body).map_or(true, |board| board.policy == "incr"))
-    }
-
-    fn post(&self, batch: &Batch) -> Result<Result<Answer, Vec<InvalidJob>>, ImportError> {
-        let uri = format!("{}/v1/jobs?wait=applied", self.service.base);
-        let body = batch.body();
-        let (status, answer) = self.until_answered(batch.is_repeatable(), batch.lines(), || {
-            let mut request = self.agent.post(&uri).header(header::CONTENT_TYPE, "application/json");
-            if let Some(authorization) = &self.service.authorization {
-                request = request.header(header::AUTHORIZATION, authorization);
+            Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(false),
+            // Whoever may not read the definition is told more than may be true, rather than less.
+            Ended::Answered(_, board) => Ok(board.policy.is_none_or(|policy| policy == "incr")),
+            Ended::InDoubt { reason } | Ended::Hopeless { reason } => {
+                Err(self.service.not_understood(reason))
             }
-            request.send(&body)
-        })?;
-        if status.is_success() {
-            let not_understood = |why: serde_json::Error| self.not_understood(why.to_string());
-            return serde_json::from_slice(&answer).map(Ok).map_err(not_understood);
         }
-        let problem: Problem = serde_json::from_slice(&answer).unwrap_or_default();
-        if status == StatusCode::UNPROCESSABLE_ENTITY && !problem.errors.is_empty() {
-            return Ok(Err(problem.errors));
-        }
-        let (first, last) = batch.lines();
-        let to = self.service.base.clone();
-        Err(ImportError::Refused { to, first, last, reason: problem.describe(status) })
     }
 
-    /// Counts what came of a batch.
-    fn settle(&self, batch: &Batch, answer: Answer) -> Result<(), ImportError> {
-        let (found, expected) = (answer.results.len(), batch.rows.len());
+    fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
+        match &self.service.authorization {
+            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
+            None => request,
+        }
+    }
+
+    /// Counts what came of the jobs, and leaves those in the batch that are to be sent again.
+    fn settle(
+        &self,
+        batch: &mut Batch,
+        results: Vec<JobResult>,
+        patience: &mut Patience<'a>,
+    ) -> Result<(), ImportError> {
+        let (found, expected) = (results.len(), batch.rows.len());
         if found != expected {
-            return Err(self.not_understood(format!("{found} results for {expected} jobs")));
+            return Err(self.service.not_understood(format!("{found} results for {expected} jobs")));
         }
         let (mut applied, mut changed) = (0, 0);
         let mut rejected = Vec::new();
-        for (row, result) in batch.rows.iter().zip(answer.results) {
+        let mut failed = Vec::new();
+        let mut in_doubt = None;
+        let mut last_reason = String::new();
+        for (row, result) in std::mem::take(&mut batch.rows).into_iter().zip(results) {
             if let Some(code) = result.rejected {
                 rejected.push(RejectedLine { line: row.line, code, detail: result.detail });
+            } else if let Some(code) = result.failed {
+                if row.adds && !JOB_NOT_APPLIED.contains(&code.as_str()) {
+                    in_doubt.get_or_insert((row.line, row.line)).1 = row.line;
+                }
+                last_reason = format!("{code} {}", result.detail);
+                failed.push(row);
             } else {
                 applied += 1;
-                changed += u64::from(result.changed);
+                changed += u64::from(result.changed || result.boards.values().any(|board| board.changed));
             }
         }
-        // Counted first: what is applied stays applied, also if the rejects are more than the import bears.
+        let progressed = failed.len() < expected;
+        // Counted first: what is applied stays applied, also if the import ends here.
         self.service.tally.applied(applied, changed);
-        rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))
+        rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))?;
+        if let Some((first, last)) = in_doubt {
+            let to = self.service.base.clone();
+            return Err(ImportError::InDoubt { to, first, last, reason: last_reason });
+        }
+        *batch = Batch::of(failed);
+        if progressed {
+            *patience = Patience::new(self.service);
+        }
+        if batch.rows.is_empty() { Ok(()) } else { patience.wait(last_reason, Duration::ZERO) }
     }
 
     /// Reports invalid jobs, and leaves the others in the batch.
@@ -203,109 +180,16 @@ impl Connection<'_> {
         let mut rows: Vec<_> = std::mem::take(&mut batch.rows).into_iter().map(Some).collect();
         for InvalidJob { index, code, detail } in invalid {
             let Some(place) = rows.get_mut(index) else {
-                return Err(self.not_understood(format!("an error about job {index}, which was not sent")));
+                let reason = format!("an error about job {index}, which was not sent");
+                return Err(self.service.not_understood(reason));
             };
             // A second error about the same job adds nothing.
             if let Some(row) = place.take() {
                 self.service.tally.rejected(RejectedLine { line: row.line, code, detail })?;
             }
         }
-        batch.rows = rows.into_iter().flatten().collect();
+        *batch = Batch::of(rows.into_iter().flatten());
         Ok(())
-    }
-
-    /// Tries until there is an answer other than "not now", or patience ends.
-    fn until_answered(
-        &self,
-        is_repeatable: bool,
-        (first, last): (u64, u64),
-        request: impl Fn() -> Result<Response<Body>, ureq::Error>,
-    ) -> Result<(StatusCode, Vec<u8>), ImportError> {
-        let service = self.service;
-        let to = || service.base.clone();
-        let mut trouble_since = None;
-        let mut backoff = BACKOFF_FIRST;
-        loop {
-            let (reason, wait) = match attempt(request()) {
-                Attempt::Answered(status, body) => return Ok((status, body)),
-                Attempt::NotApplied { reason, wait } => (reason, wait),
-                Attempt::Unknown { reason } if is_repeatable => (reason, None),
-                Attempt::Unknown { reason } => {
-                    return Err(ImportError::InDoubt { to: to(), first, last, reason });
-                }
-                Attempt::Hopeless { reason } => {
-                    return Err(ImportError::Refused { to: to(), first, last, reason });
-                }
-            };
-            if trouble_since.is_none() {
-                service.tally.note(&format!("{} does not answer ({reason}); trying again", service.base));
-            }
-            let since = *trouble_since.get_or_insert_with(Instant::now);
-            let wait = wait.unwrap_or_default().max(backoff);
-            if since.elapsed() + wait > service.retry_for {
-                let seconds = service.retry_for.as_secs();
-                return Err(ImportError::Unreachable { to: to(), seconds, reason });
-            }
-            thread::sleep(wait);
-            backoff = (backoff * 2).min(BACKOFF_MAX);
-        }
-    }
-
-    fn not_understood(&self, reason: String) -> ImportError {
-        ImportError::Answer { to: self.service.base.clone(), reason }
-    }
-}
-
-fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
-    let mut response = match response {
-        Ok(response) => response,
-        Err(error) => return classify(&error),
-    };
-    let status = response.status();
-    let retry_after = response.headers().get(header::RETRY_AFTER);
-    let wait = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
-    let body = match response.body_mut().read_to_vec() {
-        Ok(body) => body,
-        Err(error) => return Attempt::Unknown { reason: error.to_string() },
-    };
-    match status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            let problem: Problem = serde_json::from_slice(&body).unwrap_or_default();
-            let reason = problem.describe(status);
-            let is_certain = NOT_APPLIED.contains(&problem.code.as_str());
-            if is_certain { Attempt::NotApplied { reason, wait } } else { Attempt::Unknown { reason } }
-        }
-        _ if status.is_server_error() => {
-            let problem: Problem = serde_json::from_slice(&body).unwrap_or_default();
-            Attempt::Unknown { reason: problem.describe(status) }
-        }
-        _ => Attempt::Answered(status, body),
-    }
-}
-
-/// What a failed request says about whether it was received.
-fn classify(error: &ureq::Error) -> Attempt {
-    let reason = error.to_string();
-    match error {
-        ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-            Attempt::NotApplied { reason, wait: None }
-        }
-        ureq::Error::ConnectionFailed | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
-            Attempt::NotApplied { reason, wait: None }
-        }
-        ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => {
-            Attempt::Unknown { reason }
-        }
-        // A host that has no address, a URL that is none: waiting does not help.
-        _ => Attempt::Hopeless { reason },
-    }
-}
-
-impl Problem {
-    fn describe(&self, status: StatusCode) -> String {
-        let words = if self.detail.is_empty() { &self.title } else { &self.detail };
-        let parts = [status.as_str(), &self.code, words];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -315,6 +199,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
 
     use super::*;
     use crate::cli::import::progress::Progress;
@@ -452,6 +337,23 @@ mod tests {
             let error = send(vec![reply], 1, "set").1.expect_err(expect);
             assert!(error.starts_with(expect), "{error}");
         }
+    }
+
+    #[test]
+    fn jobs_that_failed_among_others_are_sent_again() {
+        let partly = r#"{"code":"overloaded","token":"0:7","results":[{"changed":true},
+            {"failed":"overloaded"},{"changed":false,"boards":{"b":{"changed":true}}},{"failed":"overloaded"}]}"#;
+        let rest = Reply::With(200, r#"{"results":[{"changed":true},{"rejected":"stale_version"}]}"#);
+        let counts = ["applied 3", "changed 3", "rejected 1"];
+        check(vec![Reply::With(503, partly), rest], 4, &["[0,1,2,3]", "[1,3]"], &counts);
+        let (bodies, sent) = send(vec![Reply::With(503, partly), rest], 4, "incr");
+        assert_eq!((bodies.len(), sent.is_ok()), (2, true), "what was not applied may be sent again");
+
+        let unknown = r#"{"results":[{"changed":true},{"failed":"commit_failed","detail":"disk full"}]}"#;
+        let error = send(vec![Reply::With(503, unknown)], 2, "incr").1.expect_err("nobody knows");
+        assert!(error.starts_with("URL may or may not have applied lines 11 to 11"), "{error}");
+        let one = Reply::With(200, r#"{"results":[{"changed":true}]}"#);
+        check(vec![Reply::With(503, unknown), one], 2, &["[0,1]", "[1]"], &["applied 2"]);
     }
 
     #[test]

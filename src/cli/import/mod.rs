@@ -6,11 +6,13 @@
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer before
 //! it sends the next batch.
 
+mod answer;
 mod batch;
 mod connection;
 mod csv_rows;
 mod input;
 mod ndjson_rows;
+mod patience;
 mod progress;
 mod row;
 mod tally;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::state::Shard;
 use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
-use crate::types::{Sequence, ShardId, Timestamp};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -41,6 +41,8 @@ pub struct Writer<S> {
     pub registry: Arc<Registry>,
     pub health: Arc<Health>,
     pub applied: watch::Sender<Sequence>,
+    /// Set once the writer has taken up its work.
+    pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
     /// Opens the shard's directory again.
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
@@ -58,12 +60,14 @@ impl<S: JobSource> Writer<S> {
         let applied = self.shard.read().applied;
         if let Err(reason) = self.source.resume(applied) {
             self.halt(reason);
+            self.started.send_replace(true);
             return;
         }
         self.applied.send_replace(applied.sequence);
         self.health.set_state(ShardState::Live);
+        self.started.send_replace(true);
         loop {
-            let messages = match self.source.fetch(self.limits(), self.patience()) {
+            let messages = match self.source.fetch(Self::limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
                 Fetched::Nothing => Vec::new(),
                 Fetched::Ended => break,
@@ -116,11 +120,11 @@ impl<S: JobSource> Writer<S> {
 
     /// Writes the batch. On failure everyone who waits is told, and nothing has been applied.
     fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
-        let jobs_rejected = self.health.jobs_rejected() + plan.rejects.len() as u64;
+        let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
             sequence: plan.applied.sequence,
             timestamp: plan.applied.timestamp,
-            jobs: plan.jobs as u64,
+            jobs: count(plan.jobs),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
         let kept_from = plan.applied.sequence.0.saturating_sub(REJECTS_KEPT);
@@ -128,8 +132,10 @@ impl<S: JobSource> Writer<S> {
             applied: plan.applied,
             delta: plan.delta,
             // Now and then is enough, and a range delete in every batch would slow scans down.
-            rejects_kept_from: (!plan.rejects.is_empty() && kept_from > 0 && jobs_rejected % 1_024 < plan.rejects.len() as u64)
-                .then_some(Sequence(kept_from)),
+            rejects_kept_from: (!plan.rejects.is_empty()
+                && kept_from > 0
+                && jobs_rejected % 1_024 < count(plan.rejects.len()))
+            .then_some(Sequence(kept_from)),
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,
@@ -139,7 +145,7 @@ impl<S: JobSource> Writer<S> {
         match written {
             Ok(()) => {
                 self.health.set_jobs_rejected(jobs_rejected);
-                self.checkpointer.count(plan.changes as u64 + 1);
+                self.checkpointer.count(count(plan.changes) + 1);
                 Ok((plan.steps, committed))
             }
             Err(error) => {
@@ -210,10 +216,9 @@ impl<S: JobSource> Writer<S> {
         store.sync()?;
         store.probe()?;
         self.store.put(Arc::new(store));
-        self.source.resume(applied).map_err(|what| StorageError::Damaged {
-            path: std::path::PathBuf::from("queue"),
-            what,
-        })?;
+        self.source
+            .resume(applied)
+            .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
         Ok(())
     }
@@ -223,7 +228,7 @@ impl<S: JobSource> Writer<S> {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
-                match self.source.fetch(self.limits(), left) {
+                match self.source.fetch(Self::limits(), left) {
                     Fetched::Batch(messages) => {
                         for answer in messages.into_iter().filter_map(|message| message.answer) {
                             let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
@@ -250,7 +255,7 @@ impl<S: JobSource> Writer<S> {
         }
         let (members, retired) = {
             let shard = self.shard.read();
-            (shard.members.len() as u64, shard.has_retired())
+            (count(shard.members.len()), shard.has_retired())
         };
         if retired {
             self.shard.write().release_retired(RELEASED_PER_TURN);
@@ -268,7 +273,7 @@ impl<S: JobSource> Writer<S> {
         if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
     }
 
-    fn limits(&self) -> BatchLimits {
+    fn limits() -> BatchLimits {
         BatchLimits { jobs: BATCH_JOBS_MAX, bytes: BATCH_BYTES_MAX }
     }
 

@@ -1,0 +1,166 @@
+//! What ordering costs: plan + commit + apply of set-score jobs, against a raw RocksDB write batch of member → score.
+//!
+//! Both sides get the same members, the same batch sizes and the same sync (none per batch), and a column family with
+//! the same options; both run with their background work: the engine's checkpoints and RocksDB's compactions. What
+//! is timed is plan + commit + apply on one side and building plus writing the batch on the other; making up jobs
+//! is not. Prints `RATIO engine_apply_… raw/engine`: 1.00 is as fast as not ordering at all.
+//!
+//! `cargo bench --bench engine_apply -- --members 1000000,10000000 --batches 100,1000,10000 --access uniform,zipf
+//! --scores distinct,tied --seconds 60`
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch, WriteOptions};
+
+use support::engine::{Engine, Verbs};
+use support::workload::{Access, Scores, Workload, id};
+use support::{list, micros, number, scratch, short};
+
+/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each time.
+const MADE_UP: usize = 32;
+
+fn main() {
+    let seconds = Duration::from_secs(number("seconds", 20));
+    let batches: Vec<u64> =
+        list("batches", "100,1000,10000").iter().map(|n| n.parse().expect("a number")).collect();
+    for members in list("members", "1000000,10000000") {
+        let members: u64 = members.parse().expect("a number");
+        for scores in list("scores", "distinct,tied") {
+            let scores = if scores == "tied" { Scores::Tied } else { Scores::Distinct };
+            for access in list("access", "uniform,zipf") {
+                let access = if access == "zipf" { Access::Zipf } else { Access::Uniform };
+                compare(members, access, scores, &batches, seconds);
+            }
+        }
+    }
+}
+
+fn compare(members: u64, access: Access, scores: Scores, batches: &[u64], time: Duration) {
+    let name = |batch: u64| {
+        let access = if access == Access::Zipf { "zipf" } else { "uniform" };
+        let scores = if scores == Scores::Tied { "tied" } else { "distinct" };
+        format!("{}_b{batch}_{access}_{scores}", short(members))
+    };
+    let raw: Vec<f64> = {
+        let folder = scratch();
+        let raw = Raw::open(folder.path());
+        let mut workload = Workload::new(members, access, scores);
+        raw.load(members, &mut workload);
+        batches.iter().map(|batch| raw.run(*batch, &mut workload, time)).collect()
+    };
+    let folder = scratch();
+    let mut engine = Engine::open(folder.path());
+    let mut workload = Workload::new(members, access, scores);
+    engine.load(members, &mut workload);
+    for (batch, raw) in batches.iter().zip(raw) {
+        let (per_job, verbs, checkpoints) = run(&mut engine, *batch, &mut workload, time);
+        println!(
+            "engine_apply {} raw {raw:.3} us, engine {per_job:.3} us = plan {:.3} + commit {:.3} + apply {:.3}; {checkpoints} checkpoints",
+            name(*batch),
+            verbs.0,
+            verbs.1,
+            verbs.2,
+        );
+        println!("RATIO engine_apply_{} {:.3}", name(*batch), raw / per_job);
+    }
+    engine.close();
+}
+
+fn run(
+    engine: &mut Engine,
+    batch: u64,
+    workload: &mut Workload,
+    time: Duration,
+) -> (f64, (f64, f64, f64), u64) {
+    let before = engine.checkpoints;
+    let mut verbs = Verbs::default();
+    let mut jobs = 0;
+    let started = Instant::now();
+    while started.elapsed() < time {
+        let made_up: Vec<_> = (0..MADE_UP)
+            .map(|_| {
+                let jobs = (0..batch).map(|_| workload.job()).collect();
+                engine.messages(jobs)
+            })
+            .collect();
+        for messages in made_up {
+            let turn = engine.turn(messages);
+            verbs.plan += turn.plan;
+            verbs.commit += turn.commit;
+            verbs.apply += turn.apply;
+            jobs += batch;
+        }
+    }
+    let each = |verb: Duration| micros(verb) / jobs as f64;
+    (
+        each(verbs.total()),
+        (each(verbs.plan), each(verbs.commit), each(verbs.apply)),
+        engine.checkpoints - before,
+    )
+}
+
+/// The baseline: scores in RocksDB by member, and no order at all.
+struct Raw {
+    db: DB,
+}
+
+impl Raw {
+    fn open(folder: &std::path::Path) -> Self {
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.create_missing_column_families(true);
+        options.set_max_background_jobs(2);
+        options.set_bytes_per_sync(1 << 20);
+        options.set_wal_bytes_per_sync(1 << 20);
+        let mut family = Options::default();
+        family.set_write_buffer_size(64 << 20);
+        family.set_max_write_buffer_number(3);
+        family.set_compression_type(rocksdb::DBCompressionType::Lz4);
+        let families = [ColumnFamilyDescriptor::new("log", family)];
+        Self { db: DB::open_cf_descriptors(&options, folder, families).expect("the store opens") }
+    }
+
+    fn load(&self, members: u64, workload: &mut Workload) {
+        for first in (0..members).step_by(10_000) {
+            let members = first..(first + 10_000).min(members);
+            let batch: Vec<(String, i64)> = members.map(|member| (id(member), workload.score())).collect();
+            self.write(&batch);
+        }
+    }
+
+    fn write(&self, scores: &[(String, i64)]) {
+        let family = self.db.cf_handle("log").expect("opened with it");
+        let mut batch = WriteBatch::default();
+        for (member, score) in scores {
+            batch.put_cf(family, member, score.to_be_bytes());
+        }
+        let mut options = WriteOptions::default();
+        options.set_sync(false);
+        self.db.write_opt(batch, &options).expect("the disk takes it");
+    }
+
+    fn run(&self, batch: u64, workload: &mut Workload, time: Duration) -> f64 {
+        let (mut spent, mut jobs) = (Duration::ZERO, 0);
+        let started = Instant::now();
+        while started.elapsed() < time {
+            let made_up: Vec<Vec<(String, i64)>> = (0..MADE_UP)
+                .map(|_| (0..batch).map(|_| (id(workload.member()), workload.score())).collect())
+                .collect();
+            for scores in &made_up {
+                let writing = Instant::now();
+                self.write(scores);
+                spent += writing.elapsed();
+                jobs += batch;
+            }
+        }
+        micros(spent) / jobs as f64
+    }
+}

@@ -1,0 +1,185 @@
+//! What readers get of a shard: reads in process at rest and while the writer works, memory, and start-up.
+//!
+//! Prints `RATIO read_p99_under_load …` (loaded p99 / idle p99), `RATIO memory_per_member_vs_redis …` (bytes per member /
+//! the 110 bytes that a Redis 7 sorted set takes for 12-byte ids, measured for the design), and the start-up time.
+//!
+//! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
+//!
+//! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
+mod support;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use ranktree::state::Shard;
+
+use support::engine::Engine;
+use support::workload::{Access, Scores, Workload, id};
+use support::{micros, number, percentile, resident_bytes, scratch, short};
+
+/// A Redis 7 sorted set, per member with a 12-byte id (shared/DESIGN.md of the project, measured).
+const REDIS_BYTES_PER_MEMBER: f64 = 110.0;
+const BATCH: usize = 1_000;
+/// 20,000 reads a second.
+const READ_EVERY: Duration = Duration::from_micros(50);
+/// Batches made up at a time under load.
+const WINDOW_BATCHES: usize = 400;
+
+fn main() {
+    let members = number("members", 10_000_000);
+    let time = Duration::from_secs(number("seconds", 20));
+    let folder = scratch();
+    let before = resident_bytes();
+    let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
+    let mut engine = Engine::open(folder.path());
+    engine.load(members, &mut workload);
+    report_memory("loaded", members, &engine, before);
+    let idle = read_for(&engine.shard, members, time, None);
+    print_reads("idle", members, &idle);
+    let (loaded, jobs) = read_under_load(&mut engine, &mut workload, members, time);
+    print_reads("loaded", members, &loaded);
+    println!("write load {jobs:.0} jobs/s");
+    for ((name, idle), (_, loaded)) in idle.iter().zip(&loaded) {
+        let ratio = micros(percentile(loaded, 0.99)) / micros(percentile(idle, 0.99));
+        println!("RATIO {name}_p99_under_load_vs_idle_{} {ratio:.2}", short(members));
+    }
+    engine.checkpoint();
+    report_memory("after updates", members, &engine, before);
+    engine.close();
+    for attempt in ["first", "second"] {
+        let started = Instant::now();
+        let engine = Engine::open(folder.path());
+        let took = started.elapsed().as_secs_f64();
+        println!("startup_{} {took:.2} s ({attempt} opening)", short(members));
+        assert_eq!(engine.shard.read().members.len() as u64, members, "everyone is back");
+        engine.close();
+    }
+}
+
+type Samples = Vec<(&'static str, Vec<Duration>)>;
+
+/// Reads of three kinds in turn, at a fixed rate, each timed from the moment it was meant to begin: a reader who is kept
+/// waiting does not make the next one late for free.
+fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&AtomicBool>) -> Samples {
+    let mut random = SmallRng::seed_from_u64(7);
+    let mut samples: Samples =
+        vec![("rank", Vec::new()), ("position", Vec::new()), ("page_of_100", Vec::new())];
+    let started = Instant::now();
+    for read in 0.. {
+        let due = READ_EVERY * read;
+        if due >= time || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            break;
+        }
+        while started.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        let kind = read % 3;
+        match kind {
+            0 => {
+                let score = !(random.random_range(0..1_u64 << 40) ^ (1 << 63));
+                let shard = shard.read();
+                let tree = &shard.board_tree("arena").expect("the board is there").tree;
+                black_box((tree.count_below(&[score]), tree.count_through(&[score])));
+            }
+            1 => {
+                let member = id(random.random_range(0..members));
+                let shard = shard.read();
+                let handle = shard.members.get(member.as_bytes()).expect("the member is there");
+                black_box(shard.board_tree("arena").expect("the board is there").tree.index_of(handle));
+            }
+            _ => {
+                let position = random.random_range(0..members);
+                let shard = shard.read();
+                let page = shard.board_tree("arena").expect("the board is there").tree.cursor_at(position);
+                black_box(page.take(100).map(|(_, words)| words.as_slice()[0]).fold(0, |a, b| a ^ b));
+            }
+        }
+        if let Some((_, samples)) = samples.get_mut(kind as usize) {
+            samples.push(started.elapsed().saturating_sub(due));
+        }
+    }
+    for (_, samples) in &mut samples {
+        samples.sort_unstable();
+    }
+    samples
+}
+
+/// Reads while the writer works four fifths of the time. Jobs are made up between windows of about a second, during
+/// which nobody reads.
+fn read_under_load(
+    engine: &mut Engine,
+    workload: &mut Workload,
+    members: u64,
+    time: Duration,
+) -> (Samples, f64) {
+    let mut all: Samples = Vec::new();
+    let (mut jobs, mut loaded) = (0_u64, Duration::ZERO);
+    while loaded < time {
+        let batches: Vec<_> = (0..WINDOW_BATCHES)
+            .map(|_| {
+                let jobs = (0..BATCH).map(|_| workload.job()).collect();
+                engine.messages(jobs)
+            })
+            .collect();
+        let shard = Arc::clone(&engine.shard);
+        let stop = AtomicBool::new(false);
+        let started = Instant::now();
+        let samples = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| read_for(&shard, members, Duration::MAX, Some(&stop)));
+            for messages in batches {
+                let worked = engine.turn(messages).total();
+                std::thread::sleep(worked / 4);
+            }
+            stop.store(true, Ordering::Relaxed);
+            reader.join().expect("the reader does not panic")
+        });
+        loaded += started.elapsed();
+        jobs += (WINDOW_BATCHES * BATCH) as u64;
+        if all.is_empty() {
+            all = samples;
+        } else {
+            all.iter_mut().zip(samples).for_each(|((_, all), (_, more))| all.extend(more));
+        }
+    }
+    for (_, samples) in &mut all {
+        samples.sort_unstable();
+    }
+    (all, jobs as f64 / loaded.as_secs_f64())
+}
+
+fn print_reads(when: &str, members: u64, samples: &Samples) {
+    for (name, samples) in samples {
+        println!(
+            "{name} {} {when}: p50 {:.2} us, p99 {:.2} us, p99.9 {:.2} us, {} reads",
+            short(members),
+            micros(percentile(samples, 0.5)),
+            micros(percentile(samples, 0.99)),
+            micros(percentile(samples, 0.999)),
+            samples.len()
+        );
+    }
+}
+
+fn report_memory(when: &str, members: u64, engine: &Engine, before: u64) {
+    let shard = engine.shard.read();
+    let own = (shard.tree_bytes() + shard.members.bytes()) as f64 / members as f64;
+    let resident = resident_bytes().saturating_sub(before) as f64 / members as f64;
+    println!(
+        "memory {when}: {own:.1} B per member in tree and index, {resident:.1} B resident, RocksDB included"
+    );
+    println!("RATIO memory_per_member_vs_redis_{} {:.2}", short(members), own / REDIS_BYTES_PER_MEMBER);
+}

@@ -1,0 +1,238 @@
+//! The service over HTTP against Redis on the same machine: the real binary, a real redis-server, the same number of
+//! connections (50, unpipelined unless said), one load-generator thread each, runs in turn, the median of three.
+//!
+//! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a member
+//! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
+//! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
+//!
+//! Needs Debian's `redis-server`, `redis-tools` and `wrk`. Prints `RATIO name value`, ours / Redis's per second.
+//!
+//! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10`
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use support::{number, scratch};
+
+const CONNECTIONS: u64 = 50;
+const RUNS: usize = 3;
+
+fn main() {
+    for tool in ["redis-server", "redis-benchmark", "wrk"] {
+        assert!(
+            Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok(),
+            "{tool} is missing: apt install redis-server redis-tools wrk"
+        );
+    }
+    let members = number("members", 1_000_000);
+    let seconds = number("seconds", 10);
+    let folder = scratch();
+    let redis = Redis::start(folder.path());
+    let ranktree = Ranktree::start(&folder.path().join("ranktree"));
+    eprintln!("  loading {members} members into both");
+    ranktree.load(members);
+    redis.load(members);
+
+    let reads = (0..RUNS).map(|_| {
+        let theirs = redis.run(members, seconds * 50_000, 1, &["ZREVRANK", "arena", "m__rand_int__"]);
+        (ranktree.run(seconds, &read_script(members)), theirs)
+    });
+    report("http_rank_vs_zrevrank", "reads/s", reads.collect());
+
+    redis.make_durable();
+    let puts = (0..RUNS).map(|_| {
+        let theirs =
+            redis.run(members, seconds * 5_000, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
+        (ranktree.run(seconds, &put_script(members)), theirs)
+    });
+    report("durable_put_vs_zadd", "writes/s", puts.collect());
+    let batches = (0..RUNS).map(|_| {
+        let theirs =
+            redis.run(members, seconds * 100_000, 100, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
+        (ranktree.run(seconds, &batch_script(members)) * 100.0, theirs)
+    });
+    report("durable_batch_vs_zadd", "writes/s", batches.collect());
+}
+
+fn report(name: &str, unit: &str, mut runs: Vec<(f64, f64)>) {
+    for (ours, theirs) in &runs {
+        println!("{name}: ranktree {ours:.0} {unit}, Redis {theirs:.0} {unit}");
+    }
+    runs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    if let Some((ours, theirs)) = runs.get(runs.len() / 2) {
+        println!("RATIO {name} {:.2}", ours / theirs);
+    }
+}
+
+/// Lua for wrk: `request` makes one request. Ids are as redis-benchmark makes them, twelve digits.
+fn read_script(members: u64) -> String {
+    format!(
+        "local path = '/v1/boards/arena/members/m%012d'\n\
+         request = function() return wrk.format('GET', path:format(math.random(0, {members} - 1))) end\n"
+    )
+}
+
+fn put_script(members: u64) -> String {
+    format!(
+        "local path = '/v1/boards/arena/members/m%012d'\n\
+         local headers = {{ ['Content-Type'] = 'application/json' }}\n\
+         request = function()\n\
+           local body = ('{{\"score\":%d}}'):format(math.random(0, 1000000))\n\
+           return wrk.format('PUT', path:format(math.random(0, {members} - 1)), headers, body)\n\
+         end\n"
+    )
+}
+
+fn batch_script(members: u64) -> String {
+    format!(
+        "local headers = {{ ['Content-Type'] = 'application/json' }}\n\
+         local bodies = {{}}\n\
+         for n = 1, 500 do\n\
+           local jobs = {{}}\n\
+           for job = 1, 100 do\n\
+             jobs[job] = ('{{\"board\":\"arena\",\"member\":\"m%012d\",\"score\":%d}}')\n\
+               :format(math.random(0, {members} - 1), math.random(0, 1000000))\n\
+           end\n\
+           bodies[n] = '[' .. table.concat(jobs, ',') .. ']'\n\
+         end\n\
+         request = function() return wrk.format('POST', '/v1/jobs', headers, bodies[math.random(500)]) end\n"
+    )
+}
+
+struct Ranktree {
+    process: Child,
+    url: String,
+    scripts: tempfile::TempDir,
+}
+
+impl Ranktree {
+    fn start(data: &Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_ranktree"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        let mut line = String::new();
+        let output = process.stdout.take().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("it says where it listens");
+        let url = line.split_whitespace().last().expect("an address").to_owned();
+        Self { process, url, scripts: tempfile::tempdir().expect("a scratch folder") }
+    }
+
+    fn load(&self, members: u64) {
+        let agent = ureq::agent();
+        for first in (0..members).step_by(1_000) {
+            let jobs: Vec<String> = (first..(first + 1_000).min(members))
+                .map(|member| {
+                    let score = member.wrapping_mul(2_654_435_761) % 1_000_000;
+                    format!(r#"{{"board":"arena","member":"m{member:012}","score":{score}}}"#)
+                })
+                .collect();
+            let body = format!("[{}]", jobs.join(","));
+            agent.post(format!("{}/v1/jobs", self.url)).send(&body).expect("the service takes it");
+        }
+    }
+
+    /// Requests per second that were answered with success.
+    fn run(&self, seconds: u64, script: &str) -> f64 {
+        let path = self.scripts.path().join("script.lua");
+        std::fs::write(&path, script).expect("the script is written");
+        let output = Command::new("wrk")
+            .args(["-t1", "-c", &CONNECTIONS.to_string(), "-d", &seconds.to_string(), "-s"])
+            .arg(&path)
+            .arg(&self.url)
+            .output()
+            .expect("wrk runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!text.contains("Non-2xx"), "some requests failed:\n{text}");
+        let line = text.lines().find_map(|line| line.strip_prefix("Requests/sec:")).expect("wrk says so");
+        line.trim().parse().expect("a number")
+    }
+}
+
+impl Drop for Ranktree {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+struct Redis {
+    process: Child,
+    port: String,
+}
+
+impl Redis {
+    fn start(folder: &Path) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("bound").port().to_string();
+        drop(free);
+        let process = Command::new("redis-server")
+            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
+            .arg(folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server runs");
+        let redis = Self { process, port };
+        while !redis.cli(&["PING"]).contains("PONG") {
+            std::thread::yield_now();
+        }
+        redis
+    }
+
+    fn cli(&self, words: &[&str]) -> String {
+        let output =
+            Command::new("redis-cli").args(["-p", &self.port]).args(words).output().expect("redis-cli runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// As many random members as there are; a few are drawn twice and some never, which a sorted set does not feel.
+    fn load(&self, members: u64) {
+        self.run(members, members * 3, 100, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
+        println!("redis holds {} members", self.cli(&["ZCARD", "arena"]).trim());
+    }
+
+    fn make_durable(&self) {
+        self.cli(&["CONFIG", "SET", "appendfsync", "always"]);
+        self.cli(&["CONFIG", "SET", "appendonly", "yes"]);
+        // Turning it on rewrites the data first; what is measured comes after.
+        while self.cli(&["INFO", "persistence"]).contains("aof_rewrite_in_progress:1") {
+            std::thread::yield_now();
+        }
+        assert!(self.cli(&["CONFIG", "GET", "appendfsync"]).contains("always"), "Redis syncs every write");
+    }
+
+    /// Commands per second.
+    fn run(&self, members: u64, commands: u64, pipeline: u64, command: &[&str]) -> f64 {
+        let output = Command::new("redis-benchmark")
+            .args(["-p", &self.port, "-q", "-c", &CONNECTIONS.to_string(), "-n", &commands.to_string()])
+            .args(["-r", &members.to_string(), "-P", &pipeline.to_string()])
+            .args(command)
+            .output()
+            .expect("redis-benchmark runs");
+        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "\n");
+        let line = text.lines().rev().find(|line| line.contains("requests per second"));
+        let line = line.unwrap_or_else(|| panic!("redis-benchmark says how fast it was: {text}"));
+        let (before, _) = line.split_once(" requests per second").expect("found above");
+        before.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

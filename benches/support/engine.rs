@@ -1,0 +1,152 @@
+//! A shard with its store and its checkpoints, driven verb by verb.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use ranktree::job::Job;
+use ranktree::state::Shard;
+use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover};
+use ranktree::types::{Sequence, ShardId, Timestamp};
+use ranktree::writer::{
+    CheckpointGate, CheckpointPolicy, Checkpointer, Message, Payload, Planner, Registry, apply,
+};
+
+use super::workload::Workload;
+
+/// Jobs per message: the fast path of publishers that batch.
+pub const JOBS_PER_MESSAGE: usize = 100;
+
+pub struct Engine {
+    pub store: Arc<Store>,
+    pub shard: Arc<RwLock<Shard>>,
+    pub registry: Registry,
+    pub checkpointer: Checkpointer,
+    next: Sequence,
+    clock: i64,
+    pub checkpoints: u64,
+}
+
+/// Where a batch's time went.
+#[derive(Default, Clone, Copy)]
+pub struct Verbs {
+    pub plan: Duration,
+    pub commit: Duration,
+    pub apply: Duration,
+}
+
+impl Verbs {
+    pub fn total(&self) -> Duration {
+        self.plan + self.commit + self.apply
+    }
+}
+
+impl Engine {
+    pub fn open(folder: &Path) -> Self {
+        let resources = StorageResources::new(64 << 20, 1);
+        let store =
+            Store::open(&folder.join("shard-000"), ShardId(0), 1, &resources).expect("the store opens");
+        let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
+        let registry = Registry::new(true);
+        registry.learn(&recovered.shard);
+        let next = recovered.shard.applied.sequence.next();
+        Self {
+            store: Arc::new(store),
+            shard: Arc::new(RwLock::new(recovered.shard)),
+            registry,
+            checkpointer: Checkpointer::new(CheckpointPolicy::default(), CheckpointGate::default(), 0),
+            next,
+            clock: 1_700_000_000_000_000,
+            checkpoints: 0,
+        }
+    }
+
+    /// Every member once, in batches, and a checkpoint.
+    pub fn load(&mut self, members: u64, workload: &mut Workload) {
+        let started = Instant::now();
+        for first in (0..members).step_by(10_000) {
+            let jobs = (first..(first + 10_000).min(members)).map(|member| workload.job_of(member)).collect();
+            let messages = self.messages(jobs);
+            self.turn(messages);
+        }
+        self.checkpoint();
+        eprintln!("  loaded {members} members in {:.1} s", started.elapsed().as_secs_f64());
+    }
+
+    /// Jobs as messages that follow the last one.
+    pub fn messages(&mut self, jobs: Vec<Job>) -> Vec<Message> {
+        let mut jobs = jobs.into_iter().map(Ok).peekable();
+        let mut messages = Vec::new();
+        while jobs.peek().is_some() {
+            let jobs: Vec<_> = jobs.by_ref().take(JOBS_PER_MESSAGE).collect();
+            self.clock += 100;
+            messages.push(Message {
+                sequence: self.next,
+                timestamp: Timestamp::from_micros(self.clock).expect("in range"),
+                hash: 0,
+                payload: Payload::Jobs(jobs),
+                bytes: 0,
+                answer: None,
+            });
+            self.next = self.next.next();
+        }
+        messages
+    }
+
+    /// Plan, commit and apply one batch, and start a checkpoint when one is due.
+    pub fn turn(&mut self, messages: Vec<Message>) -> Verbs {
+        let started = Instant::now();
+        let plan = {
+            let shard = self.shard.read();
+            let describe = |_: &Job| Vec::new();
+            let planner = Planner {
+                shard: &shard,
+                id: ShardId(0),
+                shards: 1,
+                registry: &self.registry,
+                describe: &describe,
+            };
+            planner.plan(messages)
+        };
+        let planned = Instant::now();
+        let commit = Commit { applied: plan.applied, delta: plan.delta, ..Commit::default() };
+        self.store.commit(&commit, false).expect("the disk takes it");
+        let committed = Instant::now();
+        for step in plan.steps {
+            apply(&self.shard, step);
+        }
+        let applied = Instant::now();
+        self.checkpointer.count(plan.changes as u64);
+        if self.checkpointer.poll(&self.shard).is_some() {
+            self.checkpoints += 1;
+        }
+        let members = self.shard.read().members.len() as u64;
+        if self.checkpointer.is_due(members) {
+            self.checkpointer.start(Arc::clone(&self.store), &self.shard);
+        }
+        Verbs { plan: planned - started, commit: committed - planned, apply: applied - committed }
+    }
+
+    /// A whole checkpoint, waited for.
+    pub fn checkpoint(&mut self) {
+        if self.checkpointer.wait(&self.shard).is_some() {
+            self.checkpoints += 1;
+        }
+        if self.checkpointer.has_changes() {
+            self.checkpointer.start(Arc::clone(&self.store), &self.shard);
+            let (_, figures) = self.checkpointer.wait(&self.shard).expect("the checkpoint succeeds");
+            self.checkpoints += 1;
+            eprintln!(
+                "  checkpoint: {} records, {} MB, {:.2} s",
+                figures.pages,
+                figures.bytes >> 20,
+                figures.took.as_secs_f64()
+            );
+        }
+    }
+
+    pub fn close(mut self) {
+        self.checkpointer.wait(&self.shard);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the service answers, as far as an import needs it.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use ureq::http::StatusCode;
+
+/// An answer to jobs, or an `application/problem+json` about them, as far as it matters here.
+#[derive(Deserialize, Default)]
+pub struct Answer {
+    /// One per job, in order.
+    #[serde(default)]
+    pub results: Vec<JobResult>,
+    #[serde(default)]
+    pub code: String,
+    #[serde(default)]
+    pub title: String,
+    #[serde(default)]
+    pub detail: String,
+    /// Jobs that are invalid, so that none of the request was applied.
+    #[serde(default)]
+    pub errors: Vec<InvalidJob>,
+    /// Of a board.
+    pub policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct JobResult {
+    #[serde(default)]
+    pub changed: bool,
+    /// Where a job names several.
+    #[serde(default)]
+    pub boards: HashMap<String, BoardResult>,
+    pub rejected: Option<String>,
+    /// The job could not be committed, other than those around it.
+    pub failed: Option<String>,
+    #[serde(default)]
+    pub detail: String,
+}
+
+#[derive(Deserialize)]
+pub struct BoardResult {
+    pub changed: bool,
+}
+
+#[derive(Deserialize)]
+pub struct InvalidJob {
+    pub index: usize,
+    pub code: String,
+    #[serde(default)]
+    pub detail: String,
+}
+
+impl Answer {
+    /// For people, as short as it can be.
+    pub fn describe(&self, status: StatusCode) -> String {
+        let words = if self.detail.is_empty() { &self.title } else { &self.detail };
+        let parts = [status.as_str(), &self.code, words];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+}

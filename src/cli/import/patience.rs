@@ -1,0 +1,138 @@
+//! Tries a request through trouble that passes.
+//!
+//! A try ends in one of three ways, and what may be done next depends on which: answered; certainly not applied
+//! (try again); unknown, because the connection broke after the request left (try again only if that changes
+//! nothing).
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ureq::http::{Response, StatusCode, header};
+use ureq::{Body, Timeout};
+
+use crate::cli::import::ImportError;
+use crate::cli::import::answer::Answer;
+use crate::cli::import::connection::Service;
+
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// Above the longest answer, which tells of 1,000 jobs on 64 boards each in about 400 bytes per board.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Refusals of a whole request before any of its jobs is under way.
+const REQUEST_NOT_APPLIED: [&str; 2] = ["overloaded", "shard_unavailable"];
+
+/// How trying ended.
+pub enum Ended {
+    Answered(StatusCode, Answer),
+    /// It may have been applied, and trying again could apply it twice.
+    InDoubt {
+        reason: String,
+    },
+    Hopeless {
+        reason: String,
+    },
+}
+
+/// Tries until there is an answer other than "not now".
+///
+/// # Errors
+/// When patience ends.
+pub fn until_answered(
+    request: impl Fn() -> Result<Response<Body>, ureq::Error>,
+    is_repeatable: bool,
+    patience: &mut Patience<'_>,
+) -> Result<Ended, ImportError> {
+    loop {
+        match attempt(request()) {
+            Attempt::Answered(status, answer) => return Ok(Ended::Answered(status, answer)),
+            Attempt::NotApplied { reason, wait } => patience.wait(reason, wait)?,
+            Attempt::Unknown { reason } if is_repeatable => patience.wait(reason, Duration::ZERO)?,
+            Attempt::Unknown { reason } => return Ok(Ended::InDoubt { reason }),
+            Attempt::Hopeless { reason } => return Ok(Ended::Hopeless { reason }),
+        }
+    }
+}
+
+/// How long trouble has lasted, and how long to wait before the next try.
+pub struct Patience<'a> {
+    service: &'a Service<'a>,
+    trouble_since: Option<Instant>,
+    backoff: Duration,
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(service: &'a Service<'a>) -> Self {
+        Self { service, trouble_since: None, backoff: BACKOFF_FIRST }
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// When the trouble would last longer than the service is given.
+    pub fn wait(&mut self, reason: String, at_least: Duration) -> Result<(), ImportError> {
+        let Service { base, retry_for, tally, .. } = self.service;
+        if self.trouble_since.is_none() {
+            tally.note(&format!("{base} cannot be written to ({reason}); trying again"));
+        }
+        let since = *self.trouble_since.get_or_insert_with(Instant::now);
+        let wait = self.backoff.max(at_least);
+        if since.elapsed() + wait > *retry_for {
+            return Err(ImportError::Unreachable { to: base.clone(), seconds: retry_for.as_secs(), reason });
+        }
+        thread::sleep(wait);
+        self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+        Ok(())
+    }
+}
+
+/// How a request ended.
+enum Attempt {
+    Answered(StatusCode, Answer),
+    NotApplied { reason: String, wait: Duration },
+    Unknown { reason: String },
+    Hopeless { reason: String },
+}
+
+fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
+    let mut response = match response {
+        Ok(response) => response,
+        Err(error) => return classify(&error),
+    };
+    let status = response.status();
+    let retry_after = response.headers().get(header::RETRY_AFTER);
+    let wait = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    let body = match response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
+        Ok(body) => body,
+        Err(error) => return Attempt::Unknown { reason: error.to_string() },
+    };
+    let answer: Answer = serde_json::from_slice(&body).unwrap_or_default();
+    let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    // Results say more than the status: which jobs were applied.
+    if !is_passing || !answer.results.is_empty() {
+        return Attempt::Answered(status, answer);
+    }
+    let reason = answer.describe(status);
+    if REQUEST_NOT_APPLIED.contains(&answer.code.as_str()) {
+        Attempt::NotApplied { reason, wait: wait.unwrap_or_default() }
+    } else {
+        Attempt::Unknown { reason }
+    }
+}
+
+/// What a failed request says about whether it was received.
+fn classify(error: &ureq::Error) -> Attempt {
+    let reason = error.to_string();
+    match error {
+        ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Attempt::NotApplied { reason, wait: Duration::ZERO }
+        }
+        ureq::Error::ConnectionFailed | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
+            Attempt::NotApplied { reason, wait: Duration::ZERO }
+        }
+        ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => {
+            Attempt::Unknown { reason }
+        }
+        // A host that has no address, a URL that is none: waiting does not help.
+        _ => Attempt::Hopeless { reason },
+    }
+}

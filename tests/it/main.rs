@@ -1,0 +1,13 @@
+//! The integration tests: one binary, so that `RocksDB` is linked once, and a file per behaviour.
+//!
+//! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
+//! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
+//! - [`layering`]: what a module must not know, read from the source
+
+#![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
+
+mod support;
+
+mod crash;
+mod layering;
+mod real_data;

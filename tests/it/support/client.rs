@@ -1,0 +1,71 @@
+//! A small HTTP client that says what came back, whatever it was.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use ureq::http::{Method, Request, header};
+use ureq::{Agent, SendBody};
+
+/// One keep-alive connection to a service.
+pub struct Client {
+    base: String,
+    agent: Agent,
+}
+
+/// A status, and the body; `Null` if it is not JSON.
+pub type Reply = (u16, Value);
+
+impl Client {
+    pub fn new(base: &str) -> Self {
+        let config = Agent::config_builder().http_status_as_error(false).build();
+        Self { base: base.to_owned(), agent: Agent::new_with_config(config) }
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, None).expect("the service is there")
+    }
+
+    pub fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::PUT, path, Some(body)).expect("the service is there")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::POST, path, Some(body)).expect("the service is there")
+    }
+
+    /// # Errors
+    /// When there was no complete answer.
+    pub fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, ureq::Error> {
+        let uri = format!("{}{path}", self.base);
+        let request = Request::builder().method(method).uri(uri);
+        let mut response = match body {
+            Some(body) => {
+                let request = request.header(header::CONTENT_TYPE, "application/json");
+                let request =
+                    request.body(SendBody::from_owned_reader(std::io::Cursor::new(body.to_string())));
+                self.agent.run(request.expect("a well-formed path"))?
+            }
+            None => self.agent.run(request.body(()).expect("a well-formed path"))?,
+        };
+        let text = response.body_mut().read_to_string()?;
+        Ok((response.status().as_u16(), serde_json::from_str(&text).unwrap_or_default()))
+    }
+}
+
+/// The path of a member's entry.
+pub fn entry_path(board: &str, member: &str) -> String {
+    format!("/v1/boards/{board}/members/{}", utf8_percent_encode(member, NON_ALPHANUMERIC))
+}
+
+/// A score as answers have it: an integer, a decimal string, or several of these.
+pub fn score_of(value: &Value) -> Vec<i64> {
+    match value {
+        Value::Array(keys) => keys.iter().flat_map(score_of).collect(),
+        Value::String(text) => vec![text.parse().expect("a decimal integer")],
+        other => vec![other.as_i64().expect("an integer")],
+    }
+}
+
+/// A count, rank or position.
+pub fn count_of(value: &Value) -> usize {
+    value.as_u64().and_then(|count| usize::try_from(count).ok()).expect("a count")
+}

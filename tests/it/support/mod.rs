@@ -1,0 +1,7 @@
+//! What the tests stand on: the real binary, a client, a model, the real jobs, random numbers.
+
+pub mod binary;
+pub mod client;
+pub mod model;
+pub mod random;
+pub mod real_jobs;
