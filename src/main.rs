@@ -8,6 +8,11 @@ use clap::Parser as _;
 use ranktree::cli::{Cli, run};
 use tracing_subscriber::EnvFilter;
 
+/// Requests are allocated by the threads of HTTP and freed by the writers, which glibc's allocator, an arena a thread, is
+/// slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();

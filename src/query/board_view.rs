@@ -116,8 +116,8 @@ impl Part<'_> {
         let Some((_, window)) = self.window else {
             return ShardStanding { shard, better: 0, tied: 0, total: 0 };
         };
-        let better = window.tree.count_below(score);
-        let tied = window.tree.count_through(score) - better;
+        let (better, through) = window.tree.count_range(score);
+        let tied = through - better;
         ShardStanding { shard, better, tied, total: window.total() }
     }
 

@@ -189,6 +189,11 @@ impl JobSource for LocalSource {
         describe(job)
     }
 
+    /// Whoever waits shares one sync, so a batch takes all that is waiting, within reason: 16 MiB and 10,000 jobs.
+    fn limits(&self) -> BatchLimits {
+        BatchLimits { jobs: 10_000, bytes: 16 << 20 }
+    }
+
     fn needs_sync(&self) -> bool {
         true
     }

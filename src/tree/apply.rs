@@ -28,6 +28,16 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// # Panics
     /// When new words are not `columns` many.
     pub fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
+        if let [edit] = edits {
+            // Nothing to overlap: what a group costs to set up would be the larger part.
+            if !self.take_out_or_move(edit)
+                && let Some(new) = &edit.new
+            {
+                let leaf = self.leaf_for(new.as_slice(), edit.handle, order);
+                self.insert_at(leaf, new.as_slice(), edit.handle, order);
+            }
+            return;
+        }
         let mut arriving = std::mem::take(&mut self.order_scratch);
         arriving.clear();
         self.take_out_old(edits, &mut arriving);

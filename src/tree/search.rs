@@ -30,6 +30,30 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.count(|node| node.equal_range(prefix).1)
     }
 
+    /// [`Tree::count_below`] and [`Tree::count_through`] at once: one descent, and another from where the two part.
+    ///
+    /// # Panics
+    /// When `prefix` has more words than an entry.
+    #[must_use]
+    pub fn count_range(&self, prefix: &[u64]) -> (u64, u64) {
+        let mut node = self.root;
+        let mut counted = 0;
+        for height in (0..self.height).rev() {
+            let (below, through) = self.inners.separators(node).equal_range(prefix);
+            if below != through || below == 0 {
+                // The first and the last such entry are in different children: two ways down from here.
+                let below = self.count_within(node, below, height, |node| node.equal_range(prefix).0);
+                let through = self.count_within(node, through, height, |node| node.equal_range(prefix).1);
+                return (counted + below, counted + through);
+            }
+            counted += self.inners.counts(node)[..below - 1].iter().sum::<u64>();
+            node = self.inners.child(node, below - 1);
+        }
+        self.prefetch_first_column(node);
+        let (below, through) = self.leaves.columns(node).equal_range(prefix);
+        (counted + below as u64, counted + through as u64)
+    }
+
     /// Entries strictly before `(words, member)`, for a member that need not be in this tree: `compare` says how a
     /// handle's id compares with the sought one. One descent, and a call of `compare` per halving of equal words.
     ///
@@ -42,10 +66,28 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// Entries for which `before`, given a node, counts those on the near side.
     #[inline]
-    fn count(&self, mut before: impl FnMut(Columns<'_>) -> usize) -> u64 {
-        let mut node = self.root;
+    fn count(&self, before: impl FnMut(Columns<'_>) -> usize) -> u64 {
+        self.count_from(self.root, self.height, before)
+    }
+
+    /// The same below an inner node of which the first `end` children begin on the near side.
+    fn count_within(
+        &self,
+        node: u32,
+        end: usize,
+        height: u8,
+        before: impl FnMut(Columns<'_>) -> usize,
+    ) -> u64 {
+        let Some(slot) = end.checked_sub(1) else { return 0 };
+        let passed = self.inners.counts(node)[..slot].iter().sum::<u64>();
+        passed + self.count_from(self.inners.child(node, slot), height, before)
+    }
+
+    /// The same below a node that stands `height` levels above the leaves.
+    #[inline]
+    fn count_from(&self, mut node: u32, height: u8, mut before: impl FnMut(Columns<'_>) -> usize) -> u64 {
         let mut counted = 0;
-        for _ in 0..self.height {
+        for _ in 0..height {
             // All of the child whose first entry is not before the place comes after it, and so do later ones.
             let Some(slot) = before(self.inners.separators(node)).checked_sub(1) else { return counted };
             counted += self.inners.counts(node)[..slot].iter().sum::<u64>();

@@ -207,6 +207,11 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         if !prefix.is_empty() {
             assert_eq!(self.tree.count_below(prefix), self.model.count_below(prefix) as u64, "{prefix:?}");
             assert_eq!(
+                self.tree.count_range(prefix),
+                (self.model.count_below(prefix) as u64, self.model.count_through(prefix) as u64),
+                "range {prefix:?}"
+            );
+            assert_eq!(
                 self.tree.count_through(prefix),
                 self.model.count_through(prefix) as u64,
                 "{prefix:?}"

@@ -67,13 +67,13 @@ fn place(shard: &Shard, tree: TreeId, handle: Handle) -> Option<Place> {
     let entry = tree.entry(handle)?;
     let words = entry.listed()?;
     let (_, score) = words.as_slice().split_last()?;
-    let better = tree.tree.count_below(score);
+    let (better, through) = tree.tree.count_range(score);
     Some(Place {
         words,
         updated_at: entry.updated_at,
         has_metadata: entry.has_metadata,
         better,
-        tied: tree.tree.count_through(score) - better,
+        tied: through - better,
         ahead: tree.tree.index_of(handle)?,
         total: tree.total(),
     })

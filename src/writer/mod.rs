@@ -25,4 +25,4 @@ pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
-pub use turn::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Writer};
+pub use turn::Writer;

@@ -85,6 +85,9 @@ pub trait JobSource: Send {
     /// A job as an operator would want to see it in the list of rejects.
     fn describe(&self, job: &Job) -> Vec<u8>;
 
+    /// How much a batch of this source may hold.
+    fn limits(&self) -> BatchLimits;
+
     /// Whether a batch must be on disk before its messages are answered: the queue holds no copy to replay.
     fn needs_sync(&self) -> bool;
 }

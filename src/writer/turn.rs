@@ -17,12 +17,8 @@ use crate::writer::gauges::Gauges;
 use crate::writer::health::{Health, ShardState};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
-use crate::writer::source::{BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};
+use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload};
 
-/// 1,000 jobs make the cost of a commit small against that of the jobs; more only make readers wait longer for news.
-pub const BATCH_JOBS_MAX: usize = 1_000;
-/// 4 MiB: a batch of the largest jobs, metadata and all.
-pub const BATCH_BYTES_MAX: usize = 4 << 20;
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// Pauses between attempts to reopen after a failed commit.
@@ -67,7 +63,7 @@ impl<S: JobSource> Writer<S> {
         self.health.set_state(ShardState::Live);
         self.started.send_replace(true);
         loop {
-            let messages = match self.source.fetch(Self::limits(), self.patience()) {
+            let messages = match self.source.fetch(self.source.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
                 Fetched::Nothing => Vec::new(),
                 Fetched::Ended => break,
@@ -228,7 +224,7 @@ impl<S: JobSource> Writer<S> {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
-                match self.source.fetch(Self::limits(), left) {
+                match self.source.fetch(self.source.limits(), left) {
                     Fetched::Batch(messages) => {
                         for answer in messages.into_iter().filter_map(|message| message.answer) {
                             let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
@@ -271,10 +267,6 @@ impl<S: JobSource> Writer<S> {
 
     fn patience(&self) -> Duration {
         if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
-    }
-
-    fn limits() -> BatchLimits {
-        BatchLimits { jobs: BATCH_JOBS_MAX, bytes: BATCH_BYTES_MAX }
     }
 
     fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
