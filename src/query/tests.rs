@@ -1,5 +1,14 @@
 //! The law of all reads: members split over any number of shards answer as one sorted vector does.
 
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    reason = "a test's numbers are small, and a bad index fails the test"
+)]
+
 use std::sync::Arc;
 
 use parking_lot::RwLock;

@@ -15,8 +15,8 @@ fn board(name: &str) -> BoardName {
     BoardName::new(name).expect("a good name")
 }
 
-fn score(keys: &[i64]) -> Option<Score> {
-    Some(Score::new(keys).expect("one to eight keys"))
+fn score(keys: &[i64]) -> Score {
+    Score::new(keys).expect("one to eight keys")
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn good_jobs_say_what_they_mean() {
     let member = MemberId::new("p42").expect("a good id");
     let plain = Job {
         member,
-        targets: Targets::Boards(vec![(board("arena"), score(&[1200]))]),
+        targets: Targets::Boards(vec![(board("arena"), Some(score(&[1200])))]),
         op: None,
         version: None,
         at: None,
@@ -32,7 +32,7 @@ fn good_jobs_say_what_they_mean() {
     };
     let at = Timestamp::parse("2026-11-20T09:59:58Z").expect("a good time");
     let boards = |boards: &[(&str, &[i64])]| {
-        Targets::Boards(boards.iter().map(|(name, keys)| (board(name), score(keys))).collect())
+        Targets::Boards(boards.iter().map(|(name, keys)| (board(name), Some(score(keys)))).collect())
     };
     let without_score =
         |op| Job { targets: Targets::Boards(vec![(board("arena"), None)]), op: Some(op), ..plain.clone() };

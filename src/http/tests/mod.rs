@@ -1,0 +1,232 @@
+//! Requests against the router, with a writer that answers from a script instead of planning and committing.
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    reason = "a test's numbers are small, and a bad index fails the test"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use crate::board::Definition;
+use crate::http::{Api, Limits, router};
+use crate::job::{Reject, RejectCode, Targets};
+use crate::query::{Node, ShardHandle};
+use crate::queue::local;
+use crate::state::{Applied, BoardEvent, Change, Entry, Shard, Standing, Step};
+use crate::storage::StoreSlot;
+use crate::tree::Words;
+use crate::types::{Sequence, ShardId, Timestamp};
+use crate::writer::{
+    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Message,
+    MessageOutcome, Payload, Place, Registry, ShardState,
+};
+
+mod reads;
+mod refusals;
+mod writes;
+
+const SHARDS: [u16; 3] = [1, 2, 5];
+/// The score that the script rejects.
+const REJECTED: i64 = 13;
+/// The score whose message cannot be committed.
+const UNCOMMITTED: i64 = 666;
+
+struct Fixture {
+    router: Router,
+    api: Arc<Api>,
+}
+
+/// A service of so many shards.
+fn start(shards: u16) -> Fixture {
+    start_with(shards, Limits::default())
+}
+
+fn start_with(shards: u16, limits: Limits) -> Fixture {
+    let registry = Arc::new(Registry::new(true));
+    let handles = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry))).collect();
+    let node = Arc::new(Node { shards: handles });
+    let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
+    let api = Arc::new(Api::new(node, registry, render, limits));
+    Fixture { router: router(Arc::clone(&api)), api }
+}
+
+fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
+    let (publisher, mut source) = local::channel(Handle::current());
+    let state = Arc::new(RwLock::new(Shard::new(id)));
+    let (applied_sender, applied) = watch::channel(Sequence(0));
+    let health = Arc::new(Health::default());
+    health.set_state(ShardState::Live);
+    let shard = Arc::clone(&state);
+    std::thread::spawn(move || {
+        loop {
+            let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
+            match source.fetch(limits, Duration::from_secs(5)) {
+                Fetched::Ended => return,
+                Fetched::Nothing => {}
+                Fetched::Batch(messages) => {
+                    for message in messages {
+                        answer(message, &shard, &registry, &applied_sender);
+                    }
+                }
+            }
+        }
+    });
+    let (_, started) = watch::channel(true);
+    ShardHandle { id, state, applied, started, health, store: Arc::new(StoreSlot::default()), publisher }
+}
+
+/// A `set` of one score that never was there before, or what the score's value stands for.
+fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied: &watch::Sender<Sequence>) {
+    let mut step = Step {
+        applied: Applied { sequence: message.sequence, timestamp: message.timestamp, hash: 0 },
+        ..Step::default()
+    };
+    let mut shard = shard.write();
+    let mut outcomes = Vec::new();
+    match message.payload {
+        Payload::Define { board, incarnation, definition } => {
+            step.events.push(BoardEvent::Define { board, incarnation, definition });
+        }
+        Payload::Drop { board, incarnation } => step.events.push(BoardEvent::Drop { board, incarnation }),
+        Payload::Jobs(jobs) => {
+            for job in jobs {
+                let job = job.expect("requests are decoded before they are published");
+                let Targets::Boards(boards) = &job.targets else {
+                    outcomes.push(JobOutcome::Applied(Vec::new()));
+                    continue;
+                };
+                let (board, score) = boards.first().expect("a job names a board");
+                let Some(score) = score else {
+                    outcomes.push(JobOutcome::Applied(Vec::new()));
+                    continue;
+                };
+                if score.keys() == [REJECTED] {
+                    let reject = Reject::new(RejectCode::OutOfRange, "the script says so");
+                    outcomes.push(JobOutcome::Rejected(reject));
+                    continue;
+                }
+                if score.keys() == [UNCOMMITTED] {
+                    if let Some(answer) = message.answer {
+                        drop(answer.send(Err(CommitFailed { reason: "the script says so".to_owned() })));
+                    }
+                    return;
+                }
+                let known = registry.get(board.as_str());
+                let known = known.unwrap_or_else(|| registry.create_default(board).expect("few boards"));
+                let words = known.definition.entry_words(score, message.timestamp, job.member.as_bytes());
+                if shard.board(board.as_str()).is_none() {
+                    let (board, definition) = (board.clone(), Arc::clone(&known.definition));
+                    let event = BoardEvent::Define { board, incarnation: known.incarnation, definition };
+                    shard.apply(&Step { events: vec![event], ..Step::default() });
+                }
+                let tree = shard.board(board.as_str()).expect("just defined").all;
+                let entry = Entry {
+                    standing: Standing::Listed(words),
+                    updated_at: message.timestamp,
+                    version: None,
+                    has_metadata: false,
+                };
+                let known_handle = shard.members.get(job.member.as_bytes());
+                let handle = known_handle.unwrap_or_else(|| shard.members.upcoming(0));
+                let added =
+                    if known_handle.is_none() { vec![job.member.as_bytes().into()] } else { Vec::new() };
+                let changes = vec![Change { tree, handle, after: Some(entry) }];
+                shard.apply(&Step { added, changes, applied: step.applied, ..Step::default() });
+                let after = Some(place(&shard, board.as_str(), &known.definition, words, message.timestamp));
+                outcomes.push(JobOutcome::Applied(vec![BoardOutcome {
+                    board: board.clone(),
+                    definition: known.definition,
+                    changed: true,
+                    before: None,
+                    after,
+                }]));
+            }
+        }
+    }
+    shard.apply(&step);
+    drop(shard);
+    applied.send_replace(message.sequence);
+    if let Some(answer) = message.answer {
+        drop(answer.send(Ok(MessageOutcome { sequence: message.sequence, jobs: outcomes })));
+    }
+}
+
+fn place(shard: &Shard, board: &str, definition: &Definition, words: Words, at: Timestamp) -> Place {
+    let window = shard.board_tree(board).expect("the board is there");
+    let score = definition.score_of(words.as_slice());
+    let score = definition.score_words(&score);
+    let better = window.tree.count_below(score.as_slice());
+    Place {
+        words,
+        updated_at: at,
+        has_metadata: false,
+        better,
+        tied: window.tree.count_through(score.as_slice()) - better,
+        ahead: window.tree.count_below(words.as_slice()),
+        total: window.total(),
+    }
+}
+
+impl Fixture {
+    async fn send(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
+        self.send_bytes(method, path, body.as_bytes().to_vec()).await
+    }
+
+    async fn send_bytes(&self, method: &str, path: &str, body: Vec<u8>) -> (StatusCode, Value) {
+        let request = Request::builder().method(method).uri(path).body(Body::from(body));
+        let response = self.router.clone().oneshot(request.expect("a good request")).await;
+        let response = response.expect("the router never fails");
+        let status = response.status();
+        let kind = response.headers().get(header::CONTENT_TYPE).cloned();
+        let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.expect("the body is in memory");
+        if !status.is_success() {
+            assert_eq!(kind, "application/problem+json", "{method} {path}");
+            let problem: Value = serde_json::from_slice(&bytes).expect("a problem is JSON");
+            assert_eq!(problem["status"], json!(status.as_u16()), "{problem}");
+            for name in ["type", "title", "code", "detail"] {
+                assert!(problem[name].is_string(), "{name} in {problem}");
+            }
+            return (status, problem);
+        }
+        if kind.starts_with("text/plain") {
+            return (status, Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        assert_eq!(kind, "application/json", "{method} {path}");
+        (status, serde_json::from_slice(&bytes).expect("answers are JSON"))
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.send("GET", path, "").await;
+        assert_eq!(status, StatusCode::OK, "{path}: {body}");
+        body
+    }
+
+    async fn put(&self, path: &str, body: &str) -> Value {
+        let (status, body) = self.send("PUT", path, body).await;
+        assert!(status.is_success(), "{path}: {body}");
+        body
+    }
+
+    async fn check_refusals(&self, refusals: &[(&str, &str, &str, u16, &str)]) {
+        for (method, path, body, status, code) in refusals {
+            let (found, problem) = self.send(method, path, body).await;
+            let found = (found.as_u16(), problem["code"].as_str().unwrap_or_default());
+            assert_eq!(found, (*status, *code), "{method} {path} {body}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What reads answer with.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::http::tests::{SHARDS, start};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_are_written_and_read_in_their_shapes() {
+    for shards in SHARDS {
+        let service = start(shards);
+        for (index, score) in [50, 40, 40, 30, 20].into_iter().enumerate() {
+            let body = format!(r#"{{"score":{score}}}"#);
+            let answer = service.put(&format!("/v1/boards/arena/members/m{index}"), &body).await;
+            assert_eq!(answer["changed"], json!(true));
+            assert_eq!(answer["previous"], Value::Null);
+            assert_eq!(answer["entry"]["position"], json!(index + 1));
+            assert_eq!(answer["entry"]["total"], json!(index + 1));
+            let read = service
+                .get(&format!(
+                    "/v1/boards/arena/members/m{index}?after={}",
+                    answer["token"].as_str().expect("text")
+                ))
+                .await;
+            assert_eq!(read, answer["entry"]);
+        }
+        let entry = service.get("/v1/boards/arena/members/m2?window=all&partial=true&profile=false").await;
+        let names: Vec<&String> = entry.as_object().expect("an object").keys().collect();
+        let expected = [
+            "as_of",
+            "better",
+            "board",
+            "member",
+            "meta",
+            "percentile",
+            "position",
+            "rank",
+            "score",
+            "tied",
+            "total",
+            "updated_at",
+            "window",
+            "worse",
+        ];
+        assert_eq!(names, expected);
+        for (name, value) in [
+            ("board", json!("arena")),
+            ("window", json!("all")),
+            ("score", json!(40)),
+            ("rank", json!(2)),
+            ("position", json!(3)),
+            ("better", json!(1)),
+            ("tied", json!(2)),
+            ("worse", json!(2)),
+            ("percentile", json!(40.0)),
+            ("meta", json!({})),
+        ] {
+            assert_eq!(entry[name], value, "{name}");
+        }
+        assert_eq!(entry["as_of"].as_str().map(|text| text.split(',').count()), Some(usize::from(shards)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_ranks_and_counts_have_their_shapes() {
+    for shards in SHARDS {
+        let service = start(shards);
+        for (index, score) in [50, 40, 40, 30, 20].into_iter().enumerate() {
+            let body = format!(r#"{{"score":{score}}}"#);
+            service.put(&format!("/v1/boards/arena/members/m{index}"), &body).await;
+        }
+        let members = |list: &Value| -> Vec<String> {
+            let entries = list["entries"].as_array().expect("a list").iter();
+            entries.map(|entry| entry["member"].as_str().expect("text").to_owned()).collect()
+        };
+        let top = service.get("/v1/boards/arena/top?limit=2").await;
+        assert_eq!(members(&top), ["m0", "m1"]);
+        let cursor = top["next_cursor"].as_str().expect("there is more");
+        let next = service.get(&format!("/v1/boards/arena/top?cursor={cursor}")).await;
+        assert_eq!(members(&next), ["m2", "m3", "m4"]);
+        assert_eq!(next["next_cursor"], Value::Null);
+        assert_eq!(next["total"], json!(5));
+        let bottom = service.get("/v1/boards/arena/top?from=bottom&limit=2").await;
+        assert_eq!(members(&bottom), ["m4", "m3"]);
+        assert_eq!(bottom["entries"][1]["rank"], json!(4));
+        assert_eq!(members(&service.get("/v1/boards/arena/positions/3?limit=2").await), ["m2", "m3"]);
+        assert_eq!(members(&service.get("/v1/boards/arena/positions/6").await), [""; 0]);
+        let around = service.get("/v1/boards/arena/members/m1/around?above=0&below=1").await;
+        assert_eq!(members(&around), ["m1", "m2"]);
+        let around = service.get("/v1/boards/arena/members/m4/around?above=1&below=2&fill=true").await;
+        assert_eq!(members(&around), ["m1", "m2", "m3", "m4"]);
+
+        let body = r#"{"members":["m4","nobody","m2","m1"]}"#;
+        let (status, found) = service.send("POST", "/v1/boards/arena/members:lookup", body).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(members(&found), ["m1", "m2", "m4"]);
+        assert_eq!(found["entries"][2]["group_rank"], json!(3));
+        assert_eq!(found["not_found"], json!(["nobody"]));
+
+        let rank = service.get("/v1/boards/arena/rank?score=40").await;
+        for (name, value) in
+            [("rank", 2), ("better", 1), ("tied", 2), ("worse", 2), ("total", 5), ("score", 40)]
+        {
+            assert_eq!(rank[name], json!(value), "{name}");
+        }
+        assert_eq!(rank["shards"].as_array().map(Vec::len), Some(usize::from(shards)));
+        let body = r#"{"scores":[51,"40",[-1]]}"#;
+        let (_, ranks) = service.send("POST", "/v1/boards/arena/ranks:of", body).await;
+        let list: Vec<&Value> =
+            ranks["ranks"].as_array().expect("a list").iter().map(|rank| &rank["rank"]).collect();
+        assert_eq!(list, [1, 2, 6]);
+
+        for (mark, score, tied) in
+            [("rank=3", 40, 2), ("position=5", 20, 1), ("percentile=40", 40, 2), ("percentile=41", 50, 1)]
+        {
+            let found = service.get(&format!("/v1/boards/arena/score?{mark}")).await;
+            assert_eq!((&found["score"], &found["tied"]), (&json!(score), &json!(tied)), "{mark}");
+        }
+        let count = service.get("/v1/boards/arena/count?min=30&max=40").await;
+        assert_eq!((&count["count"], &count["total"]), (&json!(3), &json!(5)));
+        assert_eq!(service.get("/v1/boards/arena/count").await["count"], json!(5));
+        let histogram = service.get("/v1/boards/arena/histogram?edges=20,30,40").await;
+        assert_eq!(histogram["buckets"][1], json!({"min": 30, "max": 40, "count": 3}));
+        assert_eq!((&histogram["below"], &histogram["above"]), (&json!(0), &json!(1)));
+        let percentiles = service.get("/v1/boards/arena/percentiles?p=0,50,100").await;
+        assert_eq!(percentiles["percentiles"][2]["score"], json!(50));
+
+        let boards = service.get("/v1/members/m2?boards=arena,other").await;
+        assert_eq!(boards["entries"][0]["rank"], json!(2));
+        assert_eq!(boards["not_found"], json!(["other"]));
+        assert_eq!(service.get("/v1/members/m2").await["entries"].as_array().map(Vec::len), Some(1));
+        assert_eq!(service.get("/v1/members/nobody").await["entries"], json!([]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn member_ids_go_through_paths_whole() {
+    let service = start(3);
+    for (path, member) in [
+        ("owner%2Frepo.name", "owner/repo.name"),
+        ("a%20b", "a b"),
+        ("%E6%97%A5%E6%9C%AC", "日本"),
+        ("..", ".."),
+        (".", "."),
+        ("a%252Fb", "a%2Fb"),
+        ("a+b", "a+b"),
+        ("%22quoted%22%5C", "\"quoted\"\\"),
+        ("members:lookup", "members:lookup"),
+        ("%C2%A0", "\u{a0}"),
+    ] {
+        let answer = service.put(&format!("/v1/boards/b.c:d_e-f/members/{path}"), r#"{"score":1}"#).await;
+        assert_eq!(answer["entry"]["member"], json!(member));
+        let around =
+            service.get(&format!("/v1/boards/b.c:d_e-f/members/{path}/around?above=0&below=0")).await;
+        assert_eq!(around["entries"][0]["member"], json!(member));
+        assert_eq!(service.get(&format!("/v1/members/{path}")).await["member"], json!(member));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_beyond_doubles_travel_as_strings() {
+    let service = start(2);
+    let definition = r#"{"keys":[{"name":"a","order":"asc","min":"-9223372036854775807"},{"name":"b"}]}"#;
+    let board = service.put("/v1/boards/wide", definition).await;
+    assert_eq!(board["keys"][0]["min"], json!("-9223372036854775807"));
+    assert_eq!(board["keys"][1], json!({"name": "b", "order": "desc"}));
+    let body = r#"{"score":["9223372036854775807",-9007199254740991]}"#;
+    let answer = service.put("/v1/boards/wide/members/m", body).await;
+    assert_eq!(answer["entry"]["score"], json!(["9223372036854775807", -9_007_199_254_740_991_i64]));
+    let rank = service.get("/v1/boards/wide/rank?score=9223372036854775807,-9007199254740990").await;
+    assert_eq!((&rank["better"], &rank["worse"]), (&json!(0), &json!(1)));
+}

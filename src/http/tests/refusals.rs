@@ -1,0 +1,177 @@
+//! What is refused and how, and what probes say of the shards.
+
+use serde_json::{Value, json};
+
+use crate::http::Limits;
+use crate::http::tests::{start, start_with};
+use crate::types::MemberId;
+use crate::writer::ShardState;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_wrong_is_a_problem_with_a_code() {
+    let service = start(2);
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let long = format!("/v1/boards/a/members/{}", "x".repeat(129));
+    let lookup = format!(r#"{{"members":[{}]}}"#, vec!["\"m\""; 1_001].join(","));
+    let scores = format!(r#"{{"scores":[{}]}}"#, vec!["1"; 1_001].join(","));
+    service
+        .check_refusals(&[
+            ("GET", "/", "", 404, "unknown_route"),
+            ("GET", "/v2/boards", "", 404, "unknown_route"),
+            ("GET", "/v1/boards/a/members/", "", 404, "unknown_route"),
+            ("GET", "/v1/boards/a/members/x/y", "", 404, "unknown_route"),
+            ("PATCH", "/v1/boards/a", "", 405, "method_not_allowed"),
+            ("GET", "/v1/jobs", "", 405, "method_not_allowed"),
+            ("POST", "/v1/boards/a/top", "", 405, "method_not_allowed"),
+            ("GET", "/v1/boards/b/members/m", "", 404, "unknown_board"),
+            ("GET", "/v1/boards/a%20b/top", "", 404, "unknown_board"),
+            ("GET", "/v1/boards/a/members/n", "", 404, "unknown_member"),
+            ("GET", "/v1/boards/a/members/n/around", "", 404, "unknown_member"),
+            ("GET", "/v1/boards/a/members/%FF", "", 400, "malformed"),
+            ("GET", "/v1/boards/a/members/a%0Ab", "", 422, "bad_member"),
+            ("PUT", "/v1/boards/a/members/a%00b", r#"{"score":1}"#, 422, "bad_member"),
+            ("GET", &long, "", 422, "bad_member"),
+            ("PUT", "/v1/boards/a%20b/members/m", r#"{"score":1}"#, 422, "malformed"),
+            ("PUT", "/v1/boards/.a", "", 422, "malformed"),
+            ("PUT", "/v1/boards/c", "{", 400, "malformed"),
+            ("PUT", "/v1/boards/c", r#"{"windows":["day"]}"#, 422, "unsupported"),
+            ("PUT", "/v1/boards/c", r#"{"capacity":10}"#, 422, "unsupported"),
+            ("PUT", "/v1/boards/c?wait=none", "", 422, "bad_parameter"),
+            ("PUT", "/v1/boards/a/members/m", "", 422, "malformed"),
+            ("PUT", "/v1/boards/a/members/m", "[]", 422, "malformed"),
+            ("PUT", "/v1/boards/a/members/m", r#"{"score":1.5}"#, 422, "bad_score"),
+            ("PUT", "/v1/boards/a/members/m", r#"{"score":13}"#, 409, "out_of_range"),
+            ("PUT", "/v1/boards/a/members/m?wait=x", r#"{"score":1}"#, 422, "bad_parameter"),
+            ("DELETE", "/v1/boards/a/members/m?version=x", "", 422, "bad_parameter"),
+            ("POST", "/v1/jobs", "", 422, "malformed"),
+            ("POST", "/v1/jobs", "[", 422, "malformed"),
+            ("POST", "/v1/jobs?dry=true", "[]", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?window=day", "", 422, "unsupported_window"),
+            ("GET", "/v1/boards/a/top?window=2026-W47", "", 422, "unsupported_window"),
+            ("GET", "/v1/boards/a/top?window=", "", 422, "unsupported_window"),
+            ("GET", "/v1/boards/a/top?profile=true", "", 422, "unsupported"),
+            ("GET", "/v1/boards/a/top?partial=yes", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limt=5", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limit=5&limit=6", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limit=%FF", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limit=0", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limit=-1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limit=1.5", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?limit=1001", "", 422, "too_large"),
+            ("GET", "/v1/boards/a/top?from=middle", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/top?cursor=zz", "", 422, "bad_cursor"),
+            ("GET", "/v1/boards/a/top?after=x", "", 422, "malformed"),
+            ("GET", "/v1/boards/a/top?after=2:1", "", 422, "unknown_shard"),
+            ("GET", "/v1/boards/a/top?after=0:99&timeout_ms=1", "", 504, "not_yet_applied"),
+            ("GET", "/v1/boards/a/top?after=0:1&timeout_ms=60001", "", 422, "too_large"),
+            ("GET", "/v1/boards/a/members/m/around?above=501", "", 422, "too_large"),
+            ("GET", "/v1/boards/a/members/m/around?below=501", "", 422, "too_large"),
+            ("GET", "/v1/boards/a/members/m/around?fill=1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/positions/0", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/positions/-1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/positions/x", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/positions/99999999999999999999999", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/rank", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/rank?score=", "", 422, "bad_score"),
+            ("GET", "/v1/boards/a/rank?score=1.5", "", 422, "bad_score"),
+            ("GET", "/v1/boards/a/rank?score=1,2", "", 422, "bad_score"),
+            ("GET", "/v1/boards/a/rank?score=9223372036854775808", "", 422, "bad_score"),
+            ("GET", "/v1/boards/b/rank?score=1", "", 404, "unknown_board"),
+            ("POST", "/v1/boards/a/ranks:of", r#"{"scores":[1,1.5]}"#, 422, "bad_score"),
+            ("POST", "/v1/boards/a/ranks:of", r#"{"scores":[[1,2]]}"#, 422, "bad_score"),
+            ("POST", "/v1/boards/a/ranks:of", r#"{"scores":5}"#, 422, "bad_parameter"),
+            ("POST", "/v1/boards/a/ranks:of", "{}", 422, "bad_parameter"),
+            ("POST", "/v1/boards/a/ranks:of", "{", 400, "malformed"),
+            ("POST", "/v1/boards/a/ranks:of", &scores, 422, "too_large"),
+            ("POST", "/v1/boards/a/members:lookup", &lookup, 422, "too_large"),
+            ("POST", "/v1/boards/a/members:lookup", r#"{"members":[1]}"#, 422, "bad_member"),
+            ("POST", "/v1/boards/a/members:lookup", r#"{"members":["m"],"x":1}"#, 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score?rank=1&position=1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score?rank=0", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score?rank=2", "", 404, "unknown_position"),
+            ("GET", "/v1/boards/a/score?percentile=101", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score?percentile=NaN", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/count?min=2&max=1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/count?min=x", "", 422, "bad_score"),
+            ("GET", "/v1/boards/a/histogram?buckets=0", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/histogram?buckets=1001", "", 422, "too_large"),
+            ("GET", "/v1/boards/a/histogram?edges=1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/histogram?edges=2,1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/percentiles?p=50,x", "", 422, "bad_parameter"),
+            ("GET", "/v1/members/m?boards=a,b%20c", "", 422, "malformed"),
+            ("GET", "/v1/status?x=1", "", 422, "bad_parameter"),
+        ])
+        .await;
+    for size in [(1 << 20) + 1, 10 << 20] {
+        let (status, problem) = service.send_bytes("POST", "/v1/jobs", vec![b' '; size]).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (413, &json!("too_large")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn probes_say_how_the_shards_are() {
+    let service = start(2);
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    assert_eq!(service.get("/healthz").await, json!("ok\n"));
+    assert_eq!(service.get("/readyz").await, json!("ready\n"));
+    assert_eq!(service.get("/metrics").await, json!("ranktree_build_info 1\n"));
+    let status = service.get("/v1/status").await;
+    assert_eq!(status["shards"].as_array().map(Vec::len), Some(2));
+    let home = service.api.node.home_of(&MemberId::new("m").expect("a good id"));
+    let shard = &status["shards"][home.index()];
+    for (name, value) in [
+        ("owner", json!("local")),
+        ("state", json!("live")),
+        ("reason", Value::Null),
+        ("applied_sequence", json!(1)),
+        ("lag", json!(0)),
+        ("members", json!(1)),
+    ] {
+        assert_eq!(shard[name], value, "{name}");
+    }
+    let health = &service.api.node.shards[home.index()].health;
+    health.set_state(ShardState::Halted("its disk is gone".to_owned()));
+    assert_eq!(service.get("/healthz").await, json!("ok\n"));
+    assert_eq!(service.get("/v1/boards/a/top").await["stale"], json!(true));
+    assert_eq!(service.get("/v1/boards/a/members/m").await["stale"], json!(true));
+    service
+        .check_refusals(&[
+            ("GET", "/readyz", "", 503, "not_ready"),
+            ("PUT", "/v1/boards/a/members/m", r#"{"score":2}"#, 503, "shard_unavailable"),
+            ("PUT", "/v1/boards/c", "", 503, "shard_unavailable"),
+        ])
+        .await;
+    assert_eq!(service.get("/v1/status").await["shards"][home.index()]["reason"], json!("its disk is gone"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_many_requests_are_shed_but_probes_answer() {
+    let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let waiting = service.send("GET", "/v1/boards/a?after=0:9&timeout_ms=60000", "");
+    let mut waiting = Box::pin(waiting);
+    let other = async {
+        service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
+        assert_eq!(service.get("/healthz").await, json!("ok\n"));
+        assert_eq!(service.get("/readyz").await, json!("ready\n"));
+    };
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("nothing was published"),
+        () = other => {}
+    }
+    drop(waiting);
+    assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_have_a_budget_together() {
+    let service = start_with(1, Limits { body_bytes_in_flight: 100, ..Limits::default() });
+    for _ in 0..3 {
+        // What a request took is there again for the next one.
+        service.put("/v1/boards/a/members/m", &format!("{{\"score\":1{}}}", " ".repeat(80))).await;
+        let body = format!("{{\"score\":1{}}}", " ".repeat(100));
+        service.check_refusals(&[("PUT", "/v1/boards/a/members/m", &body, 503, "overloaded")]).await;
+    }
+}

@@ -1,0 +1,123 @@
+//! What writes answer with: jobs and boards.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::http::tests::{REJECTED, SHARDS, start};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_jobs_are_answered_one_by_one_in_their_order() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let job = |index: usize| format!(r#"{{"board":"arena","member":"m{index}","score":{index}}}"#);
+        let jobs: Vec<String> = (0..500).map(job).collect();
+        let body = format!("[{}]", jobs.join(","));
+        let (status, answer) = service.send("POST", "/v1/jobs?wait=applied", &body).await;
+        assert_eq!(status, StatusCode::OK);
+        let results = answer["results"].as_array().expect("a list");
+        assert_eq!(results.len(), 500);
+        for (index, result) in results.iter().enumerate() {
+            if index as i64 == REJECTED {
+                assert_eq!(result["rejected"], json!("out_of_range"));
+            } else {
+                assert_eq!(result["entry"]["member"], json!(format!("m{index}")));
+            }
+        }
+        let token = answer["token"].as_str().expect("text");
+        let path = format!("/v1/boards/arena?after={token}");
+        assert_eq!(service.get(&path).await["totals"]["all"], json!(499));
+        // One message holds at most 64 jobs, and all of a request's are published before any is waited for.
+        let most = service.api.node.shards.iter().map(|shard| shard.applied.borrow().0).max();
+        assert!(most >= Some(500 / 64 / u64::from(shards)), "{most:?}");
+        let (status, one) = service.send("POST", "/v1/jobs", &job(600)).await;
+        assert_eq!((status, &one["results"][0]["entry"]["rank"]), (StatusCode::OK, &json!(1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_with_an_invalid_job_applies_nothing() {
+    let service = start(2);
+    let body =
+        r#"[{"board":"a","member":"m","score":1},{"board":"a","member":"m","score":1.5},{"member":"m"}]"#;
+    let (status, problem) = service.send("POST", "/v1/jobs", body).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("bad_score")));
+    let errors: Vec<(u64, &str)> = problem["errors"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|error| (error["index"].as_u64().expect("a number"), error["code"].as_str().expect("text")))
+        .collect();
+    assert_eq!(errors, [(1, "bad_score"), (2, "malformed")]);
+    service.check_refusals(&[("GET", "/v1/boards/a", "", 404, "unknown_board")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_commit_is_told_and_not_hidden_among_the_others() {
+    let service = start(1);
+    let one = r#"{"score":666}"#;
+    service.check_refusals(&[("PUT", "/v1/boards/a/members/m", one, 503, "commit_failed")]).await;
+    let job = |index: usize| format!(r#"{{"board":"a","member":"m{index}","score":{index}}}"#);
+    let mut jobs: Vec<String> = (100..164).map(job).collect();
+    jobs.push(job(666));
+    let (status, problem) = service.send("POST", "/v1/jobs", &format!("[{}]", jobs.join(","))).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (503, &json!("commit_failed")));
+    let results = problem["results"].as_array().expect("a list");
+    assert_eq!((results.len(), &results[0]["changed"]), (65, &json!(true)));
+    assert_eq!(results[64]["failed"], json!("commit_failed"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn boards_are_defined_listed_and_dropped() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let definition = r#"{"keys":[{"name":"t","order":"asc"}],"policy":"best","ties":"last"}"#;
+        for expected in [StatusCode::CREATED, StatusCode::OK] {
+            let (status, board) = service.send("PUT", "/v1/boards/race", definition).await;
+            assert_eq!(status, expected);
+            assert_eq!(board["totals"], json!({"all": 0}));
+            assert_eq!(board["windows"], json!(["all"]));
+        }
+        let (status, board) = service
+            .send(
+                "PUT",
+                "/v1/boards/race",
+                r#"{"keys":[{"name":"t","order":"asc"}],"policy":"best","ties":"last","keep":3}"#,
+            )
+            .await;
+        assert_eq!((status, &board["keep"]), (StatusCode::OK, &json!(3)));
+        for shard in &service.api.node.shards {
+            let state = shard.state.read();
+            assert_eq!(state.board("race").map(|board| board.definition.keep), Some(3));
+        }
+        service.check_refusals(&[("PUT", "/v1/boards/race", "{}", 409, "board_differs")]).await;
+        service.put("/v1/boards/arena/members/m", r#"{"score":1}"#).await;
+        let list = service.get("/v1/boards?limit=1").await;
+        assert_eq!((&list["boards"][0]["board"], &list["next_cursor"]), (&json!("arena"), &json!("arena")));
+        assert_eq!(list["boards"][0]["totals"]["all"], json!(1));
+        let list = service.get("/v1/boards?cursor=arena").await;
+        assert_eq!((&list["boards"][0]["board"], &list["next_cursor"]), (&json!("race"), &Value::Null));
+        let (status, dropped) = service.send("DELETE", "/v1/boards/arena", "").await;
+        assert_eq!((status, &dropped["dropped"]), (StatusCode::OK, &json!(true)));
+        service
+            .check_refusals(&[
+                ("DELETE", "/v1/boards/arena", "", 404, "unknown_board"),
+                ("GET", "/v1/boards/arena", "", 404, "unknown_board"),
+                ("GET", "/v1/boards/arena/top", "", 404, "unknown_board"),
+                ("DELETE", "/v1/boards/arena/members/m", "", 404, "unknown_board"),
+            ])
+            .await;
+        service.put("/v1/boards/arena", "").await;
+        assert_eq!(service.get("/v1/boards/arena").await["totals"]["all"], json!(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_waits_for_the_write_that_its_token_names() {
+    let service = start(1);
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let read = service.get("/v1/boards/a/members/n?after=0:2");
+    let write = service.put("/v1/boards/a/members/n", r#"{"score":2}"#);
+    let (read, written) = tokio::join!(read, write);
+    assert_eq!(read, written["entry"]);
+    assert_eq!(read["score"], json!(2));
+}
