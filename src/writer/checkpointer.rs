@@ -35,6 +35,16 @@ impl Default for CheckpointPolicy {
 /// Lets one checkpoint of the process write at a time: they are for the background, and one core of it.
 pub type CheckpointGate = Arc<Mutex<()>>;
 
+/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
+const NICENESS: i32 = 10;
+
+/// Makes the calling thread wait for a core rather than let readers wait for it.
+fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
+        tracing::debug!(%error, "a checkpoint's thread keeps its priority");
+    }
+}
+
 type Outcome = (Checkpoint, Result<CheckpointFigures, StorageError>);
 
 /// A shard's checkpoints.
@@ -81,6 +91,7 @@ impl Checkpointer {
         let (shard, gate) = (Arc::clone(shard), Arc::clone(&self.gate));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
+            yield_to_others();
             let written = {
                 let _turn = gate.lock();
                 checkpoint.write(&store, &shard)
