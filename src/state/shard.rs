@@ -128,6 +128,12 @@ impl Shard {
         self.dropped.iter().map(|(name, incarnation)| (name, *incarnation))
     }
 
+    /// The latest dropped incarnation of a name.
+    #[must_use]
+    pub fn dropped_incarnation(&self, name: &str) -> Option<Incarnation> {
+        self.dropped.get(name).copied()
+    }
+
     #[must_use]
     pub fn next_tree(&self) -> TreeId {
         TreeId(self.next_tree)

@@ -5,4 +5,5 @@ mod harness;
 mod model;
 
 mod checkpoints;
+mod damage;
 mod random;
