@@ -215,3 +215,6 @@ fn jobs_in(payload: &Payload) -> usize {
 fn now() -> Timestamp {
     Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,7 +95,6 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
         apply_delta(shard, &delta)?;
         deltas += 1;
         changes += count(delta.changes.len());
-        changes += count(delta.changes.len());
         progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
         Ok(())
     })?;
