@@ -15,7 +15,8 @@ use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 
 /// When a checkpoint is due. Start-up replays what came after the last one, at about a microsecond a change, and a
-/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for that many.
+/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for as many as
+/// there are members.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
     /// Changes since the last one, at least.
@@ -28,7 +29,7 @@ pub struct CheckpointPolicy {
 
 impl Default for CheckpointPolicy {
     fn default() -> Self {
-        Self { changes_min: 1_000_000, changes_percent: 200, interval: Duration::from_secs(300) }
+        Self { changes_min: 1_000_000, changes_percent: 100, interval: Duration::from_secs(300) }
     }
 }
 
