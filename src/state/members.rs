@@ -302,7 +302,7 @@ impl Dictionary {
         let free = (0..self.handles).rev().map(Handle).filter(|handle| !self.has_id(*handle)).collect();
         let handles = usize::try_from(self.handles).unwrap_or(0);
         let DictionaryIndex { index, hasher } = index;
-        Members { free, hasher, ..Members::over(self.ids, index, handles) }
+        Members { hasher, free, ..Members::over(self.ids, index, handles) }
     }
 }
 

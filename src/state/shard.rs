@@ -196,6 +196,15 @@ impl Shard {
         self.applied = step.applied;
     }
 
+    /// Brings what applying a step will touch into the cache, so that it is applied in less time.
+    pub fn warm(&self, changes: &[Change]) {
+        for changes in changes.chunk_by(|a, b| a.tree == b.tree) {
+            if let Some(tree) = changes.first().and_then(|first| self.trees.get(&first.tree)) {
+                tree.warm(changes, &self.members);
+            }
+        }
+    }
+
     fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
         if let Some(tree) = self.trees.get_mut(&id) {
             tree.apply(changes, &mut self.members);

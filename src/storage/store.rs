@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
-    Options, ReadOptions, WriteBatch, WriteOptions,
+    Env, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 use thiserror::Error;
 
@@ -384,6 +384,12 @@ fn database_options() -> Options {
     // A log that was synced and is shorter now, or gone, is refused at open.
     options.set_track_and_verify_wals_in_manifest(true);
     options.set_max_background_jobs(2);
+    if let Ok(mut environment) = Env::new() {
+        // Flushes and compactions of all stores share these threads, and wait for a core rather than let readers wait.
+        environment.lower_thread_pool_cpu_priority();
+        environment.lower_high_priority_thread_pool_cpu_priority();
+        options.set_env(&environment);
+    }
     options.set_bytes_per_sync(1 << 20);
     options.set_wal_bytes_per_sync(1 << 20);
     options.set_keep_log_file_num(2);

@@ -15,7 +15,8 @@ use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 
 /// When a checkpoint is due. Start-up replays what came after the last one, at about a microsecond a change, and a
-/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for that many.
+/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for as many as
+/// there are members.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
     /// Changes since the last one, at least.
@@ -28,12 +29,22 @@ pub struct CheckpointPolicy {
 
 impl Default for CheckpointPolicy {
     fn default() -> Self {
-        Self { changes_min: 1_000_000, changes_percent: 200, interval: Duration::from_secs(300) }
+        Self { changes_min: 1_000_000, changes_percent: 100, interval: Duration::from_secs(300) }
     }
 }
 
 /// Lets one checkpoint of the process write at a time: they are for the background, and one core of it.
 pub type CheckpointGate = Arc<Mutex<()>>;
+
+/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
+const NICENESS: i32 = 10;
+
+/// Makes the calling thread wait for a core rather than let readers wait for it.
+fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
+        tracing::debug!(%error, "a checkpoint's thread keeps its priority");
+    }
+}
 
 /// A checkpoint that a thread is writing.
 struct Running {
@@ -88,6 +99,7 @@ impl Checkpointer {
             (Arc::clone(&checkpoint), Arc::clone(shard), Arc::clone(&self.gate));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
+            yield_to_others();
             let written = {
                 let _turn = gate.lock();
                 its_checkpoint.write(&store, &its_shard)
