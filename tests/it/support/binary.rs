@@ -67,6 +67,11 @@ impl Binary {
         Client::new(&self.base)
     }
 
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
     pub fn kill9(&mut self) {
         let mut child = self.child.take().expect("it is running");
         child.kill().expect("a child that was not waited for can be signalled");
