@@ -39,8 +39,8 @@ pub struct ServeArgs {
     /// Longest time between checkpoints of a shard that changes, in seconds [default: 300]
     #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS")]
     pub checkpoint_seconds: Option<u64>,
-    /// Changes since the last checkpoint after which a shard is checkpointed; more for shards of over half as many
-    /// members [default: 1000000]
+    /// Changes since the last checkpoint after which a shard is checkpointed; as many as members for shards that hold
+    /// more members than that [default: 1000000]
     #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N")]
     pub checkpoint_changes: Option<u64>,
     /// TOML file with any of these settings, its keys named as the flags with _ for -

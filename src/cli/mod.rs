@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod import;
+mod offline;
 mod progress;
 mod rebuild;
 mod serve;

@@ -3,10 +3,8 @@
 use std::process::ExitCode;
 
 use crate::cli::Failure;
-use crate::cli::progress::Progress;
-use crate::config::DataArgs;
-use crate::storage::{StorageResources, Store, missing_shard, shard_directory, shards_in, verify};
-use crate::types::ShardId;
+use crate::cli::offline::Offline;
+use crate::storage::verify;
 
 /// Recomputes every tree from members and deltas, and compares it with the stored one: order, scores, ties, counts,
 /// versions, times. Changes nothing. The service must be stopped.
@@ -15,25 +13,13 @@ use crate::types::ShardId;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    data: DataArgs,
+    offline: Offline,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let data_dir = args.data.data_dir()?;
-    let shards = shards_in(&data_dir)?;
-    if shards == 0 {
-        return Err(format!("{} holds no shards; give the service's --data-dir", data_dir.display()).into());
-    }
-    if let Some(missing) = missing_shard(&data_dir, shards) {
-        let path = shard_directory(&data_dir, missing);
-        return Err(format!("{} is missing; bring it back before anything else", path.display()).into());
-    }
-    let resources = StorageResources::new(64 << 20, 1);
     let mut wrong = 0;
-    for id in (0..shards).map(ShardId) {
-        let progress = Progress::new(format!("shard {id}"));
-        let store = Store::open(&shard_directory(&data_dir, id), id, shards, &resources)?;
-        let (verified, findings) = verify(&store, &|what, done, total| progress.note(what, done, total))?;
+    args.offline.each_shard(|id, store, progress| {
+        let (verified, findings) = verify(store, &|what, done, total| progress.note(what, done, total))?;
         progress.finish();
         println!(
             "shard {id}: {} boards, {} members, {} entries, {} deltas after the checkpoint, applied {}: {}",
@@ -48,7 +34,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             println!("  {finding}");
         }
         wrong += findings.len();
-    }
+        Ok(())
+    })?;
     if wrong == 0 {
         return Ok(ExitCode::SUCCESS);
     }

@@ -110,6 +110,8 @@ struct Batch<'a> {
     added: usize,
     /// Boards that the batch defined (`Some`) or dropped (`None`).
     boards: BTreeMap<BoardName, Option<BatchBoard>>,
+    /// What the batch dropped, and which life of it.
+    dropped: BTreeMap<BoardName, Incarnation>,
     /// The last board that a job named: mostly the next one names it too.
     last_board: Option<(BoardName, BatchBoard)>,
     next_tree: u32,
@@ -137,6 +139,7 @@ impl Planner<'_> {
             newcomers: HashMap::default(),
             added: 0,
             boards: BTreeMap::new(),
+            dropped: BTreeMap::new(),
             last_board: None,
             next_tree: self.shard.next_tree().0,
             events: Vec::new(),
@@ -186,7 +189,10 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), applied);
             }
             (Payload::Define { board, incarnation, definition }, answer) => {
-                self.define(&board, incarnation, definition);
+                // A definition that its own drop overtook must not bring the board back.
+                if self.dropped(&board).is_none_or(|dropped| dropped < incarnation) {
+                    self.define(&board, incarnation, definition);
+                }
                 self.end_command(applied, answer);
             }
             (Payload::Drop { board, incarnation }, answer) => {
@@ -575,6 +581,11 @@ impl Batch<'_> {
         board
     }
 
+    /// The latest dropped incarnation of a name.
+    fn dropped(&self, name: &BoardName) -> Option<Incarnation> {
+        self.dropped.get(name).copied().max(self.planner.shard.dropped_incarnation(name.as_str()))
+    }
+
     fn drop_board(&mut self, name: BoardName, incarnation: Incarnation) {
         if let Some(board) = self.board(&name)
             && board.incarnation <= incarnation
@@ -583,6 +594,8 @@ impl Batch<'_> {
             self.boards.insert(name.clone(), None);
             self.last_board = None;
         }
+        let latest = self.dropped.entry(name.clone()).or_insert(incarnation);
+        *latest = (*latest).max(incarnation);
         self.put_event(BoardEvent::Drop { board: name, incarnation });
     }
 

@@ -171,7 +171,10 @@ impl<S: JobSource> Writer<S> {
                     tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
-                    self.refuse_waiting(&reason, pause);
+                    if self.refuse_waiting(&reason, pause) {
+                        tracing::warn!(shard = %self.id, "told to end before the store could be opened again; what was answered is on disk");
+                        return;
+                    }
                     pause = (pause * 2).min(REOPEN_MAX);
                 }
             }
@@ -219,8 +222,9 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how long.
-    fn refuse_waiting(&mut self, reason: &str, pause: Duration) {
+    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how long. Says
+    /// whether the source has ended, and with it the need to reopen.
+    fn refuse_waiting(&mut self, reason: &str, pause: Duration) -> bool {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -231,12 +235,13 @@ impl<S: JobSource> Writer<S> {
                         }
                     }
                     Fetched::Nothing => {}
-                    Fetched::Ended => return,
+                    Fetched::Ended => return true,
                 }
             }
         } else {
             std::thread::sleep(pause);
         }
+        false
     }
 
     fn halt(&self, reason: String) {
