@@ -1,10 +1,9 @@
 //! What commands share that work on the data of a stopped service.
 
-use std::path::PathBuf;
-
 use crate::cli::Failure;
 use crate::cli::progress::Progress;
-use crate::storage::{StorageResources, Store, shard_directory, shards_in};
+use crate::config::DataArgs;
+use crate::storage::{StorageResources, Store, missing_shard, shard_directory, shards_in};
 use crate::types::ShardId;
 
 /// Enough to read ahead with; nothing is read twice.
@@ -12,9 +11,8 @@ const CACHE_BYTES: usize = 64 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Offline {
-    /// The service's data directory
-    #[arg(long, env = "RANKTREE_DATA_DIR", value_name = "DIR", default_value = "./data")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    data: DataArgs,
 }
 
 impl Offline {
@@ -26,14 +24,20 @@ impl Offline {
         &self,
         mut work: impl FnMut(ShardId, &Store, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let shards = shards_in(&self.data_dir)?;
+        let data_dir = self.data.data_dir()?;
+        let shards = shards_in(&data_dir)?;
         if shards == 0 {
-            let folder = self.data_dir.display();
+            let folder = data_dir.display();
             return Err(format!("{folder} holds no shards; give the service's --data-dir").into());
+        }
+        // Opening it would make an empty one, of which nobody could tell that it lost its members.
+        if let Some(missing) = missing_shard(&data_dir, shards) {
+            let folder = shard_directory(&data_dir, missing);
+            return Err(format!("{} is missing; bring it back before anything else", folder.display()).into());
         }
         let resources = StorageResources::new(CACHE_BYTES, 1);
         for id in (0..shards).map(ShardId) {
-            let store = Store::open(&shard_directory(&self.data_dir, id), id, shards, &resources)?;
+            let store = Store::open(&shard_directory(&data_dir, id), id, shards, &resources)?;
             let progress = Progress::new(format!("shard {id}"));
             work(id, &store, &progress)?;
             progress.finish();

@@ -1,6 +1,7 @@
 //! `ranktree serve`.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +28,8 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Failure> {
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
+    let listener =
+        TcpListener::bind(config.listen).await.map_err(|error| cannot_listen(config.listen, &error))?;
     let address = listener.local_addr()?;
     let upkeep = metrics.clone();
     tokio::spawn(async move {
@@ -57,9 +57,24 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
         let _ = writeln!(stdout, "listening on http://{address}");
         let _ = stdout.flush();
     };
-    let render = Arc::new(move || metrics.render());
+    let process = metrics_process::Collector::default();
+    process.describe();
+    let render = Arc::new(move || {
+        process.collect();
+        metrics.render()
+    });
     service::run(&config, listener, render, ready, shutdown).await?;
     Ok(())
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => "; stop what listens there, or give another --listen",
+        ErrorKind::AddrNotAvailable => "; this machine has no such address, give another --listen",
+        ErrorKind::PermissionDenied => "; ports below 1024 may need privileges, give another --listen",
+        _ => "",
+    };
+    format!("cannot listen on {address}: {error}{advice}")
 }
 
 async fn wait(terminate: &mut tokio::signal::unix::Signal, interrupt: &mut tokio::signal::unix::Signal) {

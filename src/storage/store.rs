@@ -44,6 +44,8 @@ pub enum StorageError {
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
     #[error("RocksDB: {0}")]
     RocksDb(#[from] rocksdb::Error),
+    #[error("{} cannot be made: {error}; give a --data-dir that may be written to", path.display())]
+    NoDirectory { path: PathBuf, error: std::io::Error },
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: std::io::Error },
     /// Between a failed commit and the reopening.
@@ -91,7 +93,8 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
-        std::fs::create_dir_all(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
+        std::fs::create_dir_all(path)
+            .map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })?;
         let families = [
             ColumnFamilyDescriptor::new("default", Options::default()),
             ColumnFamilyDescriptor::new(LOG, log_options(resources)),
@@ -183,6 +186,12 @@ impl Store {
     pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member))?;
         found.map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.damaged(error))).transpose()
+    }
+
+    /// The store as it is now, whatever is committed meanwhile.
+    #[must_use]
+    pub fn snapshot(&self) -> StoreSnapshot<'_> {
+        StoreSnapshot { store: self, moment: self.db.snapshot() }
     }
 
     /// The newest rejects, newest first.
@@ -332,6 +341,25 @@ impl Store {
     /// Drops rejects with sequences below this, in the background of RocksDB.
     pub(super) fn drop_rejects_below(&self, batch: &mut WriteBatch, below: Sequence) {
         batch.delete_range_cf(self.log(), keys::reject(Sequence(0), 0), keys::reject(below, 0));
+    }
+}
+
+/// A store at one moment: the last commit before it. Keeps old data from being compacted away, so it is short-lived.
+pub struct StoreSnapshot<'a> {
+    store: &'a Store,
+    moment: rocksdb::Snapshot<'a>,
+}
+
+impl StoreSnapshot<'_> {
+    /// The metadata of an entry.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
+        let found = self.moment.get_pinned_cf(self.store.log(), keys::metadata(tree, member))?;
+        found
+            .map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.store.damaged(error)))
+            .transpose()
     }
 }
 

@@ -3,12 +3,14 @@
 //! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
+//! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
 
 mod support;
 
+mod api;
 mod crash;
 mod full_disk;
 mod layering;

@@ -144,6 +144,11 @@ impl ModelBoard {
                         (Op::Show, Shown::Hidden) => entry.shown = Shown::Listed,
                         _ => {}
                     }
+                } else if version.is_some() {
+                    let (score, reached, meta) = (Vec::new(), 0, None);
+                    let never =
+                        ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+                    self.entries.insert(id, never);
                 }
             }
         }

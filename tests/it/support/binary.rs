@@ -72,6 +72,11 @@ impl Binary {
         self.child.as_ref().expect("it is running").id()
     }
 
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
     pub fn kill9(&mut self) {
         let mut child = self.child.take().expect("it is running");
         child.kill().expect("a child that was not waited for can be signalled");
