@@ -222,7 +222,8 @@ mod tests {
         assert_eq!(late.code, RejectCode::StaleVersion);
         assert_eq!(score(&entry(versioned(&board, Some(&gone), Op::Incr, 3, 4, Some(7)))), 3);
         let never_there = entry(versioned(&board, None, Op::Hide, 0, 2, Some(6)));
-        let late = versioned(&board, Some(&never_there), Op::Set, 10, 3, Some(5)).expect_err("before the hide");
+        let late =
+            versioned(&board, Some(&never_there), Op::Set, 10, 3, Some(5)).expect_err("before the hide");
         assert_eq!(late.code, RejectCode::StaleVersion);
         let plain = entry(run(&board, None, Op::Set, 1, 1));
         assert_eq!(run(&board, Some(&plain), Op::Remove, 0, 2).expect("accepted").after, None);
