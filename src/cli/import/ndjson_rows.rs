@@ -29,7 +29,8 @@ struct Peek<'a> {
     member: Option<Cow<'a, str>>,
     #[serde(borrow)]
     board: Option<Cow<'a, str>>,
-    /// JSON has maps and no sets; only the boards' names matter here.
+    /// Only the boards' names matter here.
+    #[expect(clippy::zero_sized_map_values, reason = "JSON has maps and no sets")]
     scores: Option<BTreeMap<String, IgnoredAny>>,
     #[serde(borrow)]
     op: Option<Cow<'a, str>>,
