@@ -406,7 +406,8 @@ impl Encode for PageWire<'_> {
 impl<C> Decode<C> for EntriesPage {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let length = u64::decode(decoder)?;
-        let mut handles = Vec::new();
+        // A true page has 256 at most. A damaged length must not reserve memory, and ends with the bytes.
+        let mut handles = Vec::with_capacity(usize::try_from(length.min(256)).unwrap_or(0));
         for _ in 0..length {
             handles.push(u32::decode(decoder)?);
         }

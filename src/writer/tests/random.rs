@@ -179,9 +179,11 @@ fn run(harness: &mut Harness, action: Action) {
     }
 }
 
-/// Runs all of it. Every state on the way is checked in memory, and on disk where it can have gone wrong.
-fn check(actions: Vec<Action>) {
+/// Runs all of it, and checks every state on the way, in memory and on disk.
+fn check(members: u32, actions: Vec<Action>) {
     let mut harness = Harness::new(true);
+    let many = (0..members).map(|number| job(&format!("m{number}"), &[("auto", &[i64::from(number % 5)])]));
+    harness.batch(&[Say::Jobs(many.collect())]);
     for action in actions {
         run(&mut harness, action);
         harness.check_all();
@@ -200,6 +202,16 @@ proptest! {
 
     #[test]
     fn any_history_gives_the_models_state(actions in actions(9, 5)) {
-        check(actions);
+        check(1, actions);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With trees of several pages, and jobs that move many entries between them.
+    #[test]
+    fn any_history_of_many_members_gives_the_models_state(actions in actions(220, 60)) {
+        check(220, actions);
     }
 }
