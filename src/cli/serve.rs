@@ -17,6 +17,8 @@ use crate::service;
 
 /// How often the exporter folds samples into its histograms; between scrapes they would pile up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// SIGXFSZ, whose number is the same on Linux and the BSDs: a file would grow beyond the process's limit.
+const FILE_TOO_LARGE: i32 = 25;
 
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let config = ServeConfig::resolve(args)?;
@@ -37,6 +39,8 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
             upkeep.run_upkeep();
         }
     });
+    // By default it ends the process. Taken, it leaves a failed write, which is handled as a full disk is.
+    let _file_too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let shutdown = async move {

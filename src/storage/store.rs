@@ -478,7 +478,7 @@ fn prefix_options(prefix: &[u8]) -> ReadOptions {
 #[cfg(test)]
 impl Store {
     /// Records that the checkpoint has of a tree.
-    pub fn checkpoint_records_of(&self, tree: TreeId) -> Result<usize, StorageError> {
+    pub(crate) fn checkpoint_records_of(&self, tree: TreeId) -> Result<usize, StorageError> {
         let mut records = 0;
         for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE] {
             self.scan_checkpoint(&keys::of_tree(kind, tree), |_, _| {
@@ -495,7 +495,7 @@ impl Store {
     }
 
     /// Replaces a record, or removes it. The families part by the first byte.
-    pub fn damage(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
+    pub(crate) fn damage(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
         let family = self.family_of(key);
         let mut batch = WriteBatch::default();
         match value {
@@ -505,13 +505,13 @@ impl Store {
         self.write(batch, true)
     }
 
-    pub fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+    pub(crate) fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
         let family = self.family_of(key);
         Ok(self.db.get_cf(family, key)?)
     }
 
     /// Keys that begin so.
-    pub fn keys_from(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StorageError> {
+    pub(crate) fn keys_from(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StorageError> {
         let mut found = Vec::new();
         let family = self.family_of(prefix);
         self.scan(family, prefix, prefix, |key, _| {
@@ -522,7 +522,7 @@ impl Store {
     }
 
     /// Makes the log end before a sequence, at which a batch ended, as a lost end of it would.
-    pub fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
+    pub(crate) fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
         let mut meta = self.meta()?.expect("it was written at open");
         meta.applied_sequence = from.0 - 1;
         let mut batch = WriteBatch::default();

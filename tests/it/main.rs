@@ -2,6 +2,7 @@
 //!
 //! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
+//! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`layering`]: what a module must not know, read from the source
 
@@ -11,5 +12,6 @@ mod support;
 
 mod api;
 mod crash;
+mod full_disk;
 mod layering;
 mod real_data;

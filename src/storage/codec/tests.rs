@@ -6,7 +6,7 @@ use super::*;
 use crate::types::{MAX_KEYS, Score};
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn time(micros: i64) -> Timestamp {
@@ -61,7 +61,7 @@ fn reject() -> RejectRecord {
 
 fn delta() -> Delta {
     let entry = Entry {
-        standing: Standing::Listed(words(&[!(1_200 ^ (1 << 63)), (1 << 63) + 5])),
+        standing: Standing::Listed(words(&[!(0x4b0 ^ (1 << 63)), (1 << 63) + 5])),
         updated_at: time(999_999),
         version: None,
         has_metadata: false,

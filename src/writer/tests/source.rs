@@ -9,13 +9,15 @@ use tokio::sync::{oneshot, watch};
 use crate::job::Job;
 use crate::state::{Applied, Shard};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
-use crate::types::{Sequence, ShardId};
+use crate::types::{Sequence, ShardId, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges, Health, JobSource,
     Message, MessageOutcome, Payload, Registry, ShardState, Writer,
 };
 
+/// Members and their scores, best first.
+type Entries = Vec<(String, Vec<i64>)>;
 type Answer = Result<MessageOutcome, CommitFailed>;
 
 /// A message and who waits for it.
@@ -78,7 +80,7 @@ impl JobSource for VecSource {
             }
             let sent = self.sent.get_mut(self.next).and_then(Option::take).expect("handed out once");
             self.next += 1;
-            let sequence = Sequence(self.next as u64);
+            let sequence = Sequence(count(self.next));
             let Sent { payload, bytes, answer } = sent;
             messages.push(Message { sequence, timestamp: time(sequence.0), hash: 0, payload, bytes, answer });
         }
@@ -195,7 +197,7 @@ impl Running {
     }
 
     /// Every board with its members and their scores, best first.
-    pub fn positions(&self) -> Vec<(String, Vec<(String, Vec<i64>)>)> {
+    pub fn positions(&self) -> Vec<(String, Entries)> {
         let shard = self.shard.read();
         let of = |board: &crate::state::Board| {
             let tree = shard.tree(board.all).expect("a board has a tree");

@@ -67,6 +67,11 @@ impl Binary {
         Client::new(&self.base)
     }
 
+    /// The process's number, while it runs.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it is running").id()
+    }
+
     /// Host and port.
     pub fn address(&self) -> &str {
         self.base.trim_start_matches("http://")
