@@ -143,20 +143,21 @@ fn open_shards(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
 /// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
 /// empty shard beside full ones would look like one that nobody ever wrote to.
 fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<(), ServiceError> {
-    let (Some(missing), Some(found)) = (
-        missing_shard(&config.data_dir, config.shards),
-        (0..config.shards).map(ShardId).find(|id| shard_directory(&config.data_dir, *id).exists()),
-    ) else {
-        return Ok(());
-    };
-    let applied = || {
-        let store = Store::open(&shard_directory(&config.data_dir, found), found, config.shards, resources)?;
-        Ok(store.meta()?.map_or(Sequence::default(), |meta| Sequence(meta.applied_sequence)))
-    };
-    let applied = applied().map_err(|error| ServiceError::Shard { shard: found, error })?;
-    // A first start may have been cut short between two directories.
-    if applied > Sequence::default() {
-        return Err(ServiceError::MissingShard(shard_directory(&config.data_dir, missing)));
+    let Some(missing) = missing_shard(&config.data_dir, config.shards) else { return Ok(()) };
+    for shard in (0..config.shards).map(ShardId) {
+        let path = shard_directory(&config.data_dir, shard);
+        if !path.exists() {
+            continue;
+        }
+        let applied = || {
+            let store = Store::open(&path, shard, config.shards, resources)?;
+            Ok(store.meta()?.map_or(Sequence::default(), |meta| Sequence(meta.applied_sequence)))
+        };
+        let applied = applied().map_err(|error| ServiceError::Shard { shard, error })?;
+        // A first start may have been cut short between two directories; nothing is written before all are there.
+        if applied > Sequence::default() {
+            return Err(ServiceError::MissingShard(shard_directory(&config.data_dir, missing)));
+        }
     }
     Ok(())
 }

@@ -112,6 +112,18 @@ fn answers_have_the_names_and_shapes_of_the_contract() {
         group["entries"].as_array().expect("a list").iter().map(|e| &e["group_rank"]).collect();
     assert_eq!((ranks, &group["not_found"]), (vec![&json!(1), &json!(1), &json!(3)], &json!(["?"])));
 
+    check_ranks(&client);
+    check_probes(&service, &client);
+    let gone = ok(client.send(Method::DELETE, "/v1/members/p42", None).expect("an answer"));
+    assert_eq!(gone["changed"], true);
+    assert_eq!(client.get(&entry_path("race", "p42")).0, 404);
+    assert!(client.send(Method::DELETE, "/v1/boards/race", None).is_ok_and(|(status, _)| status == 200));
+    assert_eq!(client.get("/v1/boards/race").0, 404);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+fn check_ranks(client: &Client) {
     let rank = ok(client.get("/v1/boards/race/rank?score=1200,89999"));
     let told = ["rank", "better", "tied", "worse", "total"].map(|name| rank[name].as_u64());
     assert_eq!(told, [1, 0, 0, 1, 1].map(Some), "{rank}");
@@ -127,7 +139,9 @@ fn answers_have_the_names_and_shapes_of_the_contract() {
     let both = ok(client.get("/v1/members/p42?boards=arena,race,none"));
     assert_eq!((both["entries"].as_array().map(Vec::len), &both["not_found"]), (Some(2), &json!(["none"])));
     has(&both["entries"][0], ENTRY);
+}
 
+fn check_probes(service: &Binary, client: &Client) {
     let status = ok(client.get("/v1/status"));
     assert_eq!(status["shards"].as_array().map(Vec::len), Some(3), "{status}");
     has(
@@ -137,21 +151,13 @@ fn answers_have_the_names_and_shapes_of_the_contract() {
     for probe in ["/healthz", "/readyz"] {
         assert_eq!(client.get(probe).0, 200, "{probe}");
     }
-    let metrics = raw(&service, &[b"GET /metrics HTTP/1.0\r\n\r\n"]);
+    let metrics = raw(service, &[b"GET /metrics HTTP/1.0\r\n\r\n"]);
     for name in
         ["ranktree_jobs_applied_total{shard=\"2\"}", "ranktree_build_info", "process_cpu_seconds_total"]
     {
         assert!(metrics.contains(name), "{name}");
     }
     assert!(!metrics.contains("p42"), "no label is a member");
-
-    let gone = ok(client.send(Method::DELETE, "/v1/members/p42", None).expect("an answer"));
-    assert_eq!(gone["changed"], true);
-    assert_eq!(client.get(&entry_path("race", "p42")).0, 404);
-    assert!(client.send(Method::DELETE, "/v1/boards/race", None).is_ok_and(|(status, _)| status == 200));
-    assert_eq!(client.get("/v1/boards/race").0, 404);
-    assert!(service.terminate().success());
-    service.verify();
 }
 
 #[test]

@@ -24,13 +24,15 @@ pub struct NdjsonRows<R> {
 
 /// What decides a job's way.
 #[derive(Deserialize)]
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "JSON has maps and no sets; only the boards' names matter here"
+)]
 struct Peek<'a> {
     #[serde(borrow)]
     member: Option<Cow<'a, str>>,
     #[serde(borrow)]
     board: Option<Cow<'a, str>>,
-    /// Only the boards' names matter here.
-    #[expect(clippy::zero_sized_map_values, reason = "JSON has maps and no sets")]
     scores: Option<BTreeMap<String, IgnoredAny>>,
     #[serde(borrow)]
     op: Option<Cow<'a, str>>,
