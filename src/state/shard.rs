@@ -128,6 +128,12 @@ impl Shard {
         self.dropped.iter().map(|(name, incarnation)| (name, *incarnation))
     }
 
+    /// The latest life of a name that was dropped.
+    #[must_use]
+    pub fn last_dropped(&self, name: &BoardName) -> Option<Incarnation> {
+        self.dropped.get(name).copied()
+    }
+
     #[must_use]
     pub fn next_tree(&self) -> TreeId {
         TreeId(self.next_tree)

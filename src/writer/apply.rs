@@ -29,6 +29,7 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answ
                 for job in jobs {
                     outcomes.push(match job {
                         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
+                        PlannedJob::Parked => JobOutcome::Parked,
                         PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
                     });
                 }
