@@ -1,6 +1,7 @@
 //! What the tree costs, by itself: no storage, no queue. `cargo bench --bench tree [-- entries...]`.
 //!
-//! Prints `name entries value unit` lines, and `RATIO name value` where a ratio holds on any machine.
+//! Prints `name entries value unit` lines, and `RATIO tree_rank_vs_sorted_array_… value`: the time of a rank here over that of
+//! two binary searches in one sorted array of the same scores.
 
 #![allow(
     clippy::as_conversions,
@@ -119,14 +120,13 @@ fn run<const LEAF: usize, const INNER: usize>(entries: u64, spread: Spread, upda
 
     let calls = 500_000;
     let rank = time_us(calls, |_| {
-        let key = [score(spread, &mut random)];
-        black_box(tree.count_below(&key) + tree.count_through(&key));
+        black_box(tree.count_range(&[score(spread, &mut random)]));
     });
-    line("tree_rank", rank, "us");
+    line("tree_rank", rank * 1e3, "ns");
     let index = time_us(calls, |_| {
         black_box(tree.index_of(Handle(random.below(entries) as u32)));
     });
-    line("tree_index_of", index, "us");
+    line("tree_position", index * 1e3, "ns");
     let get = time_us(calls, |_| {
         black_box(tree.get(Handle(random.below(entries) as u32)));
     });
@@ -136,7 +136,15 @@ fn run<const LEAF: usize, const INNER: usize>(entries: u64, spread: Spread, upda
             black_box(entry);
         }
     });
-    line("tree_page_100", page, "us");
+    line("tree_page", page * 1e3, "ns");
+    // The baseline is what cannot be updated: all entries in one sorted array.
+    let array: Vec<u64> = tree.cursor_at(0).map(|(_, words)| words.as_slice()[0]).collect();
+    let searched = time_us(calls, |_| {
+        let key = score(spread, &mut random);
+        black_box((array.partition_point(|word| *word < key), array.partition_point(|word| *word <= key)));
+    });
+    line("sorted_array_rank", searched * 1e3, "ns");
+    println!("RATIO tree_rank_vs_sorted_array_{entries}_{tag} {:.2}", rank / searched);
 
     tree.mark_all_dirty();
     tree.begin_capture();

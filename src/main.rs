@@ -16,7 +16,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colours)
+        .with_writer(std::io::stderr)
+        // By default a line that cannot be written is reported on standard error, by a macro that panics if that fails
+        // too: a log on a full disk would end the writers.
+        .log_internal_errors(false)
+        .init();
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(failure) => {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,7 +25,8 @@ use crate::queue::local;
 use crate::queue::publisher::Publisher;
 use crate::state::Shard;
 use crate::storage::{
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, recover, shard_directory,
+    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, missing_shard, recover,
+    shard_directory,
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
@@ -39,6 +41,11 @@ pub enum ServiceError {
     Shard { shard: ShardId, error: StorageError },
     #[error("NATS cannot be used: {0}")]
     Nats(#[from] SetupError),
+    #[error(
+        "{} is missing, and the shards beside it hold data: bring it back, or move the others away to start anew",
+        .0.display()
+    )]
+    MissingShard(PathBuf),
     #[error("the service cannot be run: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -233,6 +240,7 @@ struct OpenedShard {
 
 fn open_shards(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
     let resources = StorageResources::new(config.cache_bytes, config.shards);
+    check_layout(config, &resources)?;
     let turn = Mutex::new(0..config.shards);
     let opened = Mutex::new(Vec::new());
     // Loading one shard keeps two threads busy; more at once would only take turns.
@@ -252,6 +260,27 @@ fn open_shards(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
     let mut opened = opened.into_inner().into_iter().collect::<Result<Vec<_>, _>>()?;
     opened.sort_by_key(|shard| shard.id);
     Ok(opened)
+}
+
+/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
+/// empty shard beside full ones would look like one that nobody ever wrote to.
+fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<(), ServiceError> {
+    let (Some(missing), Some(found)) = (
+        missing_shard(&config.data_dir, config.shards),
+        (0..config.shards).map(ShardId).find(|id| shard_directory(&config.data_dir, *id).exists()),
+    ) else {
+        return Ok(());
+    };
+    let applied = || {
+        let store = Store::open(&shard_directory(&config.data_dir, found), found, config.shards, resources)?;
+        Ok(store.meta()?.map_or(Sequence::default(), |meta| Sequence(meta.applied_sequence)))
+    };
+    let applied = applied().map_err(|error| ServiceError::Shard { shard: found, error })?;
+    // A first start may have been cut short between two directories.
+    if applied > Sequence::default() {
+        return Err(ServiceError::MissingShard(shard_directory(&config.data_dir, missing)));
+    }
+    Ok(())
 }
 
 fn open_shard(
@@ -383,5 +412,29 @@ async fn complete_board_changes(node: &Node, registry: &Registry) {
 async fn publish(shard: &ShardHandle, payload: Payload) {
     if let Err(error) = shard.publisher.store_command(payload, 0).await {
         tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServeArgs;
+
+    #[test]
+    fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let config = |shards| {
+            let data_dir = Some(folder.path().to_owned());
+            ServeConfig::resolve(ServeArgs { data_dir, shards: Some(shards), ..ServeArgs::default() })
+                .expect("good settings")
+        };
+        assert_eq!(open_shards(&config(3)).expect("a new directory").len(), 3);
+        for shards in [1, 2, 4, 9] {
+            let refused = open_shards(&config(shards)).map(|_| ()).expect_err("another layout").to_string();
+            assert!(refused.contains("start with --shards 3"), "{refused}");
+            let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
+            assert_eq!(entries.count(), 3, "with {shards} shards");
+        }
+        assert_eq!(open_shards(&config(3)).expect("as it was").len(), 3);
     }
 }

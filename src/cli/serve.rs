@@ -1,6 +1,7 @@
 //! `ranktree serve`.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use crate::service;
 
 /// How often the exporter folds samples into its histograms; between scrapes they would pile up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// SIGXFSZ, whose number is the same on Linux and the BSDs: a file would grow beyond the process's limit.
+const FILE_TOO_LARGE: i32 = 25;
 
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let config = ServeConfig::resolve(args)?;
@@ -25,9 +28,8 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Failure> {
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
+    let listener =
+        TcpListener::bind(config.listen).await.map_err(|error| cannot_listen(config.listen, &error))?;
     let address = listener.local_addr()?;
     let upkeep = metrics.clone();
     tokio::spawn(async move {
@@ -37,6 +39,8 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
             upkeep.run_upkeep();
         }
     });
+    // By default it ends the process. Taken, it leaves a failed write, which is handled as a full disk is.
+    let _file_too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let shutdown = async move {
@@ -53,9 +57,24 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
         let _ = writeln!(stdout, "listening on http://{address}");
         let _ = stdout.flush();
     };
-    let render = Arc::new(move || metrics.render());
+    let process = metrics_process::Collector::default();
+    process.describe();
+    let render = Arc::new(move || {
+        process.collect();
+        metrics.render()
+    });
     service::run(&config, listener, render, ready, shutdown).await?;
     Ok(())
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => "; stop what listens there, or give another --listen",
+        ErrorKind::AddrNotAvailable => "; this machine has no such address, give another --listen",
+        ErrorKind::PermissionDenied => "; ports below 1024 may need privileges, give another --listen",
+        _ => "",
+    };
+    format!("cannot listen on {address}: {error}{advice}")
 }
 
 async fn wait(terminate: &mut tokio::signal::unix::Signal, interrupt: &mut tokio::signal::unix::Signal) {

@@ -4,10 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams};
 use axum::http::request::Parts;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Frame};
 use metrics::Histogram;
 
 use crate::http::api::{Api, BodyBytes};
@@ -25,6 +25,8 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 const BODY_BYTES_EXPECTED: usize = 16 << 10;
 /// How long a body may take to arrive: at a mebibyte, 35 kB/s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a body may take that is thrown away.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much more of a body is read and thrown away, so that a client that writes before it reads sees the refusal.
 const BODY_BYTES_DRAINED: usize = 8 << 20;
 
@@ -70,7 +72,6 @@ impl Call {
     ) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-        let path = path.map_err(|_| Problem::path_not_utf8())?;
         let mut body_bytes = BodyBytes::none(&api);
         let body = if body.is_end_stream() {
             Vec::new()
@@ -78,6 +79,7 @@ impl Call {
             let read = tokio::time::timeout(BODY_TIMEOUT, read_body(body, &mut body_bytes));
             read.await.map_err(|_| Problem::body_too_slow())??
         };
+        let path = path.map_err(|_| Problem::path_not_utf8())?;
         Ok(Self { api, parts, path, body, _body_bytes: body_bytes, metrics })
     }
 
@@ -186,15 +188,17 @@ impl Call {
 }
 
 async fn read_body(mut body: Body, budget: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let announced = announced(&body);
     // No more at first than a client has to send to get it.
     let mut bytes = Vec::with_capacity(announced.min(BODY_BYTES_EXPECTED));
     let mut seen: usize = 0;
-    while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let Ok(data) = frame.map_err(|_| Problem::body_broken())?.into_data() else { continue };
+    while let Some(data) = next(&mut body).await {
+        let data = data?;
         seen += data.len();
         if seen <= BODY_BYTES_MAX {
             if !budget.take(data.len()) {
+                drop(bytes);
+                discard(body).await;
                 return Err(Problem::overloaded());
             }
             bytes.extend_from_slice(&data);
@@ -203,4 +207,40 @@ async fn read_body(mut body: Body, budget: &mut BodyBytes) -> Result<Vec<u8>, Pr
         }
     }
     if seen > BODY_BYTES_MAX { Err(Problem::body_too_large()) } else { Ok(bytes) }
+}
+
+/// Reads a body that is of no use, and throws it away: left unread, it would cost the client the connection, and with
+/// it most likely the answer.
+pub async fn discard(mut body: Body) {
+    if body.is_end_stream() || announced(&body) > BODY_BYTES_MAX + BODY_BYTES_DRAINED {
+        return;
+    }
+    let mut left = BODY_BYTES_MAX + BODY_BYTES_DRAINED;
+    let all = async {
+        while let Some(Ok(data)) = next(&mut body).await {
+            match left.checked_sub(data.len()) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+    };
+    // Too slow a client is let go.
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, all).await;
+}
+
+fn announced(body: &Body) -> usize {
+    usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
+}
+
+/// The next piece of a body; `None` at its end.
+async fn next(body: &mut Body) -> Option<Result<Bytes, Problem>> {
+    loop {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
+        match frame.map_err(|_| Problem::body_broken()).map(Frame::into_data) {
+            Ok(Ok(data)) => return Some(Ok(data)),
+            // Trailers.
+            Ok(Err(_)) => {}
+            Err(problem) => return Some(Err(problem)),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use crate::http::api::Api;
-use crate::http::call::{Call, RouteMetrics};
+use crate::http::call::{Call, RouteMetrics, discard};
 use crate::http::error::Problem;
 use crate::http::reply::Reply;
 use crate::http::{boards, jobs, lists, members, probes, ranks, status};
@@ -63,9 +63,17 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))
         .route("/metrics", get(probes::metrics))
-        .fallback(async || Problem::unknown_route())
-        .method_not_allowed_fallback(async || Problem::method_not_allowed());
+        .fallback(async |request: Request| refuse(request, Problem::unknown_route()).await)
+        .method_not_allowed_fallback(async |request: Request| {
+            refuse(request, Problem::method_not_allowed()).await
+        });
     router.with_state(api)
+}
+
+/// Refuses a request whose body nobody reads.
+async fn refuse(request: Request, problem: Problem) -> Problem {
+    discard(request.into_body()).await;
+    problem
 }
 
 /// Makes a handler of ours one of axum's: takes the request in or sheds it, and takes its time.
@@ -77,7 +85,9 @@ where
     let metrics = RouteMetrics::new(route);
     let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
         let started = Instant::now();
-        let Some(_admitted) = api.admit() else { return Problem::overloaded().into_response() };
+        let Some(_admitted) = api.admit() else {
+            return refuse(request, Problem::overloaded()).await.into_response();
+        };
         let request_seconds = metrics.request_seconds.clone();
         let answer = match Call::new(api, request, metrics).await {
             Ok(call) => handler(call).await,

@@ -11,10 +11,10 @@ use crate::http::call::INLINE_DISK_READS;
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::views;
-use crate::job::{Job, Reject, Targets};
-use crate::query::{EntryChange, complete, missing_metadata, settle_metadata};
+use crate::job::{Job, Metadata, Reject, Targets};
+use crate::query::{EntryChange, ListedMetadata, complete, missing_metadata, recall_metadata};
 use crate::queue::publisher::{NotPublished, Publisher};
-use crate::types::{AsOf, MemberId, Sequence, ShardId};
+use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 use crate::writer::{JobOutcome, MessageOutcome, ShardState};
 
 /// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
@@ -71,6 +71,7 @@ pub struct Written {
 struct Asked {
     member: MemberId,
     by_board: bool,
+    meta: Option<Metadata>,
 }
 
 impl Asked {
@@ -79,7 +80,7 @@ impl Asked {
             Targets::Boards(boards) => boards.len() > 1,
             Targets::EveryBoard => true,
         };
-        Self { member: job.member.clone(), by_board }
+        Self { member: job.member.clone(), by_board, meta: job.meta.clone() }
     }
 }
 
@@ -217,6 +218,7 @@ fn message_results(
     let sequence = outcome.sequence;
     let jobs_per_view = (LOOKS_PER_VIEW / api.node.shards.len().max(1)).max(1);
     let mut results = Vec::with_capacity(indexes.len());
+    let mut brought = Brought::default();
     let mut jobs = indexes.iter().zip(outcome.jobs).peekable();
     while jobs.peek().is_some() {
         let view = api.node.view();
@@ -225,9 +227,12 @@ fn message_results(
                 (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
                 (JobOutcome::Parked, _) => JobResult::Parked,
                 (JobOutcome::Applied(boards), Some(asked)) => {
-                    let told = boards
-                        .iter()
-                        .map(|board| complete(&view, &api.registry, shard, sequence, &asked.member, board));
+                    let told = boards.iter().map(|board| {
+                        let mut change =
+                            complete(&view, &api.registry, shard, sequence, &asked.member, board);
+                        brought.tell(asked, &mut change);
+                        change
+                    });
                     JobResult::Applied { changes: told.collect(), by_board: asked.by_board }
                 }
                 (JobOutcome::Applied(_), None) => continue,
@@ -235,6 +240,31 @@ fn message_results(
         }
     }
     results
+}
+
+/// The metadata that a message's jobs brought so far. The disk has only what the last of them left.
+#[derive(Default)]
+struct Brought<'a>(Vec<(&'a MemberId, BoardName, &'a Metadata)>);
+
+impl<'a> Brought<'a> {
+    /// Puts in the metadata of the entry as this job left it, if its message says it.
+    fn tell(&mut self, asked: &'a Asked, change: &mut EntryChange) {
+        let here = |member: &MemberId, board: &BoardName| *member == asked.member && *board == change.board;
+        let known = self.0.iter().position(|(member, board, _)| here(member, board));
+        // A job that changes nothing, a best that was not better, leaves the metadata as it was too.
+        if let (Some(meta), true) = (&asked.meta, change.changed) {
+            match known.and_then(|known| self.0.get_mut(known)) {
+                Some((_, _, known)) => *known = meta,
+                None => self.0.push((&asked.member, change.board.clone(), meta)),
+            }
+        }
+        let known = self.0.iter().find(|(member, board, _)| here(member, board));
+        if let (Some((_, _, meta)), Some(entry)) = (known, &mut change.entry)
+            && matches!(entry.listed.metadata, ListedMetadata::OnDisk(..))
+        {
+            entry.listed.metadata = ListedMetadata::Json(meta.0.clone());
+        }
+    }
 }
 
 async fn with_metadata(api: &Arc<Api>, mut results: Vec<JobResult>) -> Result<Vec<JobResult>, Problem> {
@@ -252,7 +282,7 @@ async fn with_metadata(api: &Arc<Api>, mut results: Vec<JobResult>) -> Result<Ve
     }
     let api = Arc::clone(api);
     let settle = move || {
-        changes(&mut results, &mut |change| settle_metadata(&api.node, change));
+        changes(&mut results, &mut |change| recall_metadata(&api.node, change));
         results
     };
     if missing <= INLINE_DISK_READS {

@@ -6,7 +6,11 @@
 use crate::query::answer::{Entry, Listed, ListedMetadata, Page};
 use crate::query::lookup::Lookup;
 use crate::query::node::Node;
-use crate::types::{AsOf, ShardId};
+use crate::query::outcome::EntryChange;
+use crate::state::TreeId;
+use crate::storage::StorageError;
+use crate::storage::codec::MetadataRecord;
+use crate::types::{AsOf, Sequence, ShardId};
 
 /// An answer with entries in it.
 pub trait HoldsEntries {
@@ -64,38 +68,79 @@ pub fn missing_metadata(answer: &mut impl HoldsEntries) -> usize {
     missing
 }
 
-/// Reads what is missing. False: some of it is newer than the answer, or gone; that is left to be read.
+/// Reads what is missing from the disk as it is. False: some of it is newer than the answer, or gone; that is left to
+/// be read.
 pub fn fill_metadata(node: &Node, as_of: &AsOf, answer: &mut impl HoldsEntries) -> bool {
-    let mut fresh = true;
+    let read = |shard: ShardId, tree, member: &str| {
+        node.shards.get(shard.index()).map(|handle| handle.store.metadata(tree, member.as_bytes()))
+    };
+    fill(as_of, answer, read).is_empty()
+}
+
+/// As [`fill_metadata`], of one moment, however long reading takes. Gives the sequences that the disk is known to be
+/// ahead at.
+pub(super) fn fill_metadata_of_now(node: &Node, as_of: &AsOf, answer: &mut impl HoldsEntries) -> AsOf {
+    let stores: Vec<_> = node.shards.iter().map(|shard| shard.store.get()).collect();
+    let snapshots: Vec<_> =
+        stores.iter().map(|store| store.as_ref().ok().map(|store| store.snapshot())).collect();
+    let read = |shard: ShardId, tree, member: &str| {
+        snapshots.get(shard.index()).map(|snapshot| match snapshot {
+            Some(snapshot) => snapshot.metadata(tree, member.as_bytes()),
+            None => Err(StorageError::Closed),
+        })
+    };
+    AsOf(fill(as_of, answer, read))
+}
+
+/// Fills in what `read` finds, and gives for each shard the newest sequence that was too new.
+fn fill(
+    as_of: &AsOf,
+    answer: &mut impl HoldsEntries,
+    read: impl Fn(ShardId, TreeId, &str) -> Option<Result<Option<MetadataRecord>, StorageError>>,
+) -> Vec<(ShardId, Sequence)> {
+    let mut ahead: Vec<(ShardId, Sequence)> = Vec::new();
     answer.each_entry(&mut |listed| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
-            let Some(handle) = node.shards.get(shard.index()) else { return };
-            match handle.store.metadata(tree, listed.member.as_bytes()) {
-                Ok(Some(record)) if record.sequence <= sequence_of(as_of, shard) => {
+            let Some(record) = read(shard, tree, &listed.member) else { return };
+            let told = sequence_of(as_of, shard);
+            let newer = match record {
+                Ok(Some(record)) if record.sequence <= told.0 => {
                     listed.metadata = ListedMetadata::Json(record.json.into());
+                    return;
                 }
-                Ok(_) => fresh = false,
-                Err(_) => listed.metadata = ListedMetadata::Unreadable,
+                Err(_) => {
+                    listed.metadata = ListedMetadata::Unreadable;
+                    return;
+                }
+                Ok(Some(record)) => Sequence(record.sequence),
+                Ok(None) => told.next(),
+            };
+            match ahead.iter_mut().find(|(known, _)| *known == shard) {
+                Some((_, known)) => *known = newer.max(*known),
+                None => ahead.push((shard, newer)),
             }
         }
     });
-    fresh
+    ahead
 }
 
-/// As [`fill_metadata`], taking the disk as it is now.
-pub fn settle_metadata(node: &Node, answer: &mut impl HoldsEntries) {
-    answer.each_entry(&mut |listed| {
+/// Reads the metadata that a job left as it was. What has been written since by another job is not the entry's of that
+/// moment, and what was there before it is gone: then it cannot be told.
+pub fn recall_metadata(node: &Node, change: &mut EntryChange) {
+    let EntryChange { entry, as_of, .. } = change;
+    entry.each_entry(&mut |listed| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
             let Some(handle) = node.shards.get(shard.index()) else { return };
             listed.metadata = match handle.store.metadata(tree, listed.member.as_bytes()) {
-                Ok(Some(record)) => ListedMetadata::Json(record.json.into()),
-                Ok(None) => ListedMetadata::None,
-                Err(_) => ListedMetadata::Unreadable,
+                Ok(Some(record)) if Sequence(record.sequence) < sequence_of(as_of, shard) => {
+                    ListedMetadata::Json(record.json.into())
+                }
+                Ok(_) | Err(_) => ListedMetadata::Unreadable,
             };
         }
     });
 }
 
-fn sequence_of(as_of: &AsOf, shard: ShardId) -> u64 {
-    as_of.0.iter().find(|(id, _)| *id == shard).map_or(0, |(_, sequence)| sequence.0)
+fn sequence_of(as_of: &AsOf, shard: ShardId) -> Sequence {
+    as_of.0.iter().find(|(id, _)| *id == shard).map_or(Sequence::default(), |(_, sequence)| *sequence)
 }

@@ -40,7 +40,7 @@ pub use count::{Bucket, Histogram, count, edges_over, histogram};
 pub use cursor::{End, PageCursor};
 pub use lookup::{Lookup, lookup};
 pub use member::member;
-pub use metadata::{HoldsEntries, fill_metadata, missing_metadata, settle_metadata};
+pub use metadata::{HoldsEntries, fill_metadata, missing_metadata, recall_metadata};
 pub use node::{Node, ShardHandle, View};
 pub use on_boards::{OnBoards, on_boards};
 pub use outcome::{EntryChange, Previous, complete};

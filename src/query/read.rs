@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use crate::board::Definition;
 use crate::query::board_view::BoardView;
-use crate::query::metadata::{HoldsEntries, fill_metadata, settle_metadata};
+use crate::query::metadata::{HoldsEntries, fill_metadata_of_now};
 use crate::query::node::Node;
 use crate::query::on_boards::OnBoards;
-use crate::types::AsOf;
+use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::Registry;
 
-/// How often a read is repeated because metadata changed under it. Members whose metadata changes during every one of
-/// so many reads get the metadata of the moment.
-const ATTEMPTS: u32 = 5;
-/// Doubles with every attempt: a batch is on disk shortly before readers see it, mostly a fraction of a millisecond.
-const PAUSE: Duration = Duration::from_micros(100);
+/// How often a read is repeated because metadata changed under it. Each waits for what it ran into, so that a second
+/// one is rare; metadata that still cannot be told after so many is null rather than another moment's.
+const ATTEMPTS: u32 = 16;
+/// A batch is on disk shortly before readers see it, mostly a fraction of a millisecond.
+const PAUSE: Duration = Duration::from_micros(50);
+/// Pauses after which a read stops waiting: its shard may have stopped.
+const PAUSES_MAX: u32 = 400;
 
 /// What a read found, and what it was exact at.
 #[derive(Debug, Clone)]
@@ -46,15 +48,15 @@ pub fn read<A>(
 /// Asks several boards, and reads metadata that belongs to the same moment. Blocks on the disk.
 pub fn with_metadata(node: &Node, ask: impl Fn() -> OnBoards) -> OnBoards {
     let mut answer = ask();
-    for attempt in 0..ATTEMPTS {
+    for _ in 0..ATTEMPTS {
         let as_of = answer.as_of.clone();
-        if fill_metadata(node, &as_of, &mut answer) {
-            return answer;
+        let ahead = fill_metadata_of_now(node, &as_of, &mut answer);
+        if ahead.0.is_empty() {
+            break;
         }
-        std::thread::sleep(PAUSE * 2_u32.pow(attempt));
+        wait_for(node, &ahead);
         answer = ask();
     }
-    settle_metadata(node, &mut answer);
     answer
 }
 
@@ -66,13 +68,26 @@ pub fn read_with_metadata<A: HoldsEntries>(
     ask: impl Fn(&BoardView<'_>) -> A,
 ) -> Option<Answer<A>> {
     let mut answer = read(node, registry, name, &ask)?;
-    for attempt in 0..ATTEMPTS {
-        if fill_metadata(node, &answer.as_of, &mut answer.body) {
-            return Some(answer);
+    for _ in 0..ATTEMPTS {
+        let ahead = fill_metadata_of_now(node, &answer.as_of, &mut answer.body);
+        if ahead.0.is_empty() {
+            break;
         }
-        std::thread::sleep(PAUSE * 2_u32.pow(attempt));
+        wait_for(node, &ahead);
         answer = read(node, registry, name, &ask)?;
     }
-    settle_metadata(node, &mut answer.body);
     Some(answer)
+}
+
+/// Waits until readers see what the disk has.
+fn wait_for(node: &Node, ahead: &AsOf) {
+    let seen = |(shard, sequence): &(ShardId, Sequence)| {
+        node.shards.get(shard.index()).is_none_or(|shard| *shard.applied.borrow() >= *sequence)
+    };
+    for _ in 0..PAUSES_MAX {
+        if ahead.0.iter().all(seen) {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::job::Job;
+use crate::job::{Job, Targets};
 use crate::queue::describe::{describe, read_described};
 use crate::queue::publisher::NotPublished;
 use crate::state::Applied;
-use crate::types::{MemberId, Sequence, Timestamp};
+use crate::types::{BoardName, Score, Sequence, Timestamp};
 use crate::writer::{BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Payload};
 
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
@@ -69,7 +69,7 @@ impl LocalPublisher {
     /// # Errors
     /// When the queue is full, the shard is closing, or the commit failed.
     pub async fn publish_jobs(&self, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
-        let bytes = jobs.iter().map(|job| job_bytes(&job.member)).sum();
+        let bytes = jobs.iter().map(job_bytes).sum();
         self.publish(Payload::Jobs(jobs.into_iter().map(Ok).collect()), bytes).await
     }
 
@@ -99,8 +99,14 @@ impl LocalPublisher {
     }
 }
 
-fn job_bytes(member: &MemberId) -> usize {
-    member.as_bytes().len() + size_of::<Job>()
+/// What a job holds in memory, about: the boards it names and its metadata are most of a large one.
+fn job_bytes(job: &Job) -> usize {
+    let boards = match &job.targets {
+        Targets::Boards(boards) => boards.len() * size_of::<(BoardName, Option<Score>)>(),
+        Targets::EveryBoard => 0,
+    };
+    let metadata = job.meta.as_ref().map_or(0, |metadata| metadata.0.len());
+    size_of::<Job>() + job.member.as_bytes().len() + boards + metadata
 }
 
 impl LocalSource {
@@ -208,3 +214,6 @@ fn jobs_in(payload: &Payload) -> usize {
 fn now() -> Timestamp {
     Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::job::{
     Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode,
@@ -14,6 +15,9 @@ use crate::job::{
 };
 use crate::queue::loose::Loose;
 use crate::types::{BoardName, MemberId, Score, Timestamp};
+
+/// How deep metadata may be nested: answers put it some levels deeper, and many readers of JSON stop at 128.
+const METADATA_DEPTH_MAX: usize = 64;
 
 /// One job as it came, or the reason why it is none.
 pub type Decoded = Result<Job, Reject>;
@@ -23,8 +27,44 @@ pub type Decoded = Result<Job, Reject>;
 /// # Errors
 /// When the bytes are no JSON, or neither an object nor such an array: then there are no jobs to speak of.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
-    let jobs: Jobs = serde_json::from_slice(bytes).map_err(|error| not_json(&error))?;
-    jobs.0
+    match serde_json::from_slice::<Jobs>(bytes) {
+        Ok(jobs) => jobs.0,
+        Err(error) => decode_each(bytes).ok_or_else(|| not_json(&error)),
+    }
+}
+
+/// Decodes an array whose JSON is well-formed and yet has a value that cannot be read, such as 1e999 or half of a
+/// surrogate pair: job by job, so that it is told by its place and the others are judged all the same.
+fn decode_each(bytes: &[u8]) -> Option<Vec<Decoded>> {
+    let jobs: Vec<&RawValue> = serde_json::from_slice(bytes).ok()?;
+    let mut names = BoardNames::default();
+    (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs.len()).then(|| {
+        jobs.iter().map(|job| read_fields(job.get().as_bytes())?.into_job(&mut names, None)).collect()
+    })
+}
+
+fn read_fields(bytes: &[u8]) -> Result<Fields<'_>, Reject> {
+    match serde_json::from_slice::<MaybeFields<'_>>(bytes) {
+        Ok(fields) => fields.0.ok_or_else(not_an_object),
+        Err(error) => Err(unreadable(bytes, &error)),
+    }
+}
+
+/// What is wrong with a job that cannot be read: mostly it is no JSON, but it may be its score alone.
+fn unreadable(bytes: &[u8], error: &serde_json::Error) -> Reject {
+    #[derive(serde::Deserialize)]
+    struct Scores<'a> {
+        #[serde(borrow)]
+        score: Option<&'a RawValue>,
+        #[serde(borrow)]
+        scores: Option<&'a RawValue>,
+    }
+    let Ok(Scores { score, scores }) = serde_json::from_slice(bytes) else { return not_json(error) };
+    let cannot_be_read = |raw: &&RawValue| serde_json::from_str::<Loose<'_>>(raw.get()).is_err();
+    if [score, scores].iter().flatten().any(cannot_be_read) {
+        return Reject::new(RejectCode::BadScore, format!("not a score: {error}"));
+    }
+    not_json(error)
 }
 
 /// Decodes a job whose board and member are known already, from a path. It may repeat them.
@@ -32,9 +72,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
 /// # Errors
 /// When the bytes are no JSON, or no job, or name another board or member.
 pub fn decode_for(bytes: &[u8], board: BoardName, member: MemberId) -> Decoded {
-    let fields: Option<Fields<'_>> =
-        serde_json::from_slice::<MaybeFields<'_>>(bytes).map_err(|error| not_json(&error))?.0;
-    fields.ok_or_else(not_an_object)?.into_job(&mut BoardNames::default(), Some((board, member)))
+    read_fields(bytes)?.into_job(&mut BoardNames::default(), Some((board, member)))
 }
 
 fn malformed(detail: impl Into<String>) -> Reject {
@@ -59,7 +97,8 @@ struct Fields<'a> {
     op: Option<Loose<'a>>,
     version: Option<Loose<'a>>,
     at: Option<Loose<'a>>,
-    meta: Option<Value>,
+    /// As it was written: numbers keep all their digits, and fields their order.
+    meta: Option<&'a RawValue>,
     /// The first field that no job has, or has only once.
     stray: Option<String>,
 }
@@ -113,7 +152,7 @@ impl<'a> Fields<'a> {
             if present(self.score.as_ref()) || present(self.scores.as_ref()) {
                 return Err(malformed(format!("{op} takes no score")));
             }
-            if self.meta.as_ref().is_some_and(|meta| !meta.is_null()) {
+            if self.meta.as_ref().is_some_and(|meta| meta.get() != "null") {
                 return Err(malformed(format!("{op} takes no meta")));
             }
             match board_of(names, self.board, home_board)? {
@@ -224,18 +263,48 @@ fn read_at(value: Option<&Loose<'_>>) -> Result<Option<Timestamp>, Reject> {
     Timestamp::parse(text).map(Some).map_err(|why| malformed(format!("at: {why}")))
 }
 
-fn read_meta(value: Option<Value>) -> Result<Option<Metadata>, Reject> {
-    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
-    if !value.is_object() {
+fn read_meta(raw: Option<&RawValue>) -> Result<Option<Metadata>, Reject> {
+    let Some(raw) = raw.map(RawValue::get).filter(|text| *text != "null") else { return Ok(None) };
+    if !raw.starts_with('{') {
         return Err(malformed("meta is a JSON object"));
     }
-    let text = value.to_string();
+    // Raw text was only skipped over: what nobody could read, such as 1e999, must not reach an answer.
+    serde_json::from_str::<Value>(raw).map_err(|error| malformed(format!("meta: {error}")))?;
+    let (text, depth) = compact(raw);
     if text.len() > MAX_METADATA_BYTES {
         let detail =
             format!("meta has {} bytes as compact JSON; {MAX_METADATA_BYTES} are the most", text.len());
         return Err(Reject::new(RejectCode::TooLarge, detail));
     }
+    if depth > METADATA_DEPTH_MAX {
+        return Err(malformed(format!("meta is nested {depth} deep; {METADATA_DEPTH_MAX} is the most")));
+    }
     Ok(Some(Metadata(text.into())))
+}
+
+/// Well-formed JSON without the white space between its tokens, and how deep it is nested.
+fn compact(json: &str) -> (String, usize) {
+    let mut out = String::with_capacity(json.len().min(MAX_METADATA_BYTES + 1));
+    let (mut inside_text, mut escaped) = (false, false);
+    let (mut depth, mut depth_max) = (0_usize, 0);
+    for character in json.chars() {
+        if inside_text {
+            (inside_text, escaped) = (escaped || character != '"', !escaped && character == '\\');
+        } else {
+            match character {
+                ' ' | '\t' | '\n' | '\r' => continue,
+                '"' => inside_text = true,
+                '{' | '[' => {
+                    depth += 1;
+                    depth_max = depth_max.max(depth);
+                }
+                '}' | ']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        out.push(character);
+    }
+    (out, depth_max)
 }
 
 /// A client's text, cut, and escaped so that it cannot break an answer or a log line.

@@ -251,3 +251,44 @@ fn a_path_may_be_repeated_but_not_contradicted() {
         assert_eq!(decode(text), expected, "{text}");
     }
 }
+
+#[test]
+fn metadata_is_kept_as_it_was_written_less_white_space() {
+    for (meta, kept) in [
+        (r#"{ "b" : 1.10 , "a" : 12345678901234567890123 }"#, r#"{"b":1.10,"a":12345678901234567890123}"#),
+        (r#"{"t":"a \" b\\" , "u":" \u00e9 "}"#, r#"{"t":"a \" b\\","u":" \u00e9 "}"#),
+    ] {
+        let text = format!(r#"{{"board":"a","member":"m","score":1,"meta":{meta}}}"#);
+        let jobs = decode(text.as_bytes()).expect("jobs");
+        let job = jobs.first().and_then(|job| job.as_ref().ok()).expect("a job");
+        assert_eq!(job.meta, Some(Metadata(kept.into())), "{meta}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_told_by_its_place() {
+    let job = |rest: &str| format!(r#"{{"board":"a","member":"m",{rest}}}"#);
+    let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    let codes = |jobs: &[String]| -> Vec<String> {
+        let text = format!("[{}]", jobs.join(","));
+        let told = |job: &Decoded| job.as_ref().map_or_else(|reject| reject.code.name(), |_| "ok").to_owned();
+        decode(text.as_bytes()).expect("jobs").iter().map(told).collect()
+    };
+    let jobs = [
+        job(r#""score":1"#),
+        job(r#""score":1e999"#),
+        job(r#""scores":{"a":-1e999}"#),
+        job(r#""score":1,"meta":{"a":1e999}"#),
+        job(r#""score":1,"meta":{"a":"\ud800"}"#),
+        job(r#""score":1,"op":"\ud800""#),
+        job(&format!(r#""score":1,"meta":{}"#, nested(64))),
+        job(&format!(r#""score":1,"meta":{}"#, nested(65))),
+    ];
+    let expect = ["ok", "bad_score", "bad_score", "malformed", "malformed", "malformed", "ok", "malformed"];
+    assert_eq!(codes(&jobs), expect);
+    let board = BoardName::new("a").expect("well-formed");
+    let member = MemberId::new("m").expect("well-formed");
+    let alone = decode_for(br#"{"score":1e999}"#, board, member).expect_err("no score");
+    assert_eq!(alone.code, RejectCode::BadScore);
+    assert!(decode(b"[1e999,").is_err());
+}

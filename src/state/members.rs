@@ -121,13 +121,6 @@ impl Members {
         self.ids.get(handle)
     }
 
-    /// Whether an id was loaded for a handle. Only of use while a checkpoint is loaded: a handle that was given up
-    /// since keeps its id for a while.
-    #[must_use]
-    pub fn has_id(&self, handle: Handle) -> bool {
-        !self.ids.get(handle).is_empty()
-    }
-
     /// The handle that the `nth` member to be added from now on will get (0 is the next one).
     #[must_use]
     pub fn upcoming(&self, nth: usize) -> Handle {
@@ -250,42 +243,72 @@ impl MemberOrder for Members {
     }
 }
 
-/// Fills [`Members`] from dictionary pages at start-up.
+/// Ids by handle as a checkpoint's dictionary pages have them: what a start-up makes [`Members`] of.
 #[derive(Default)]
-pub struct MembersLoader {
+pub struct Dictionary {
     ids: Ids,
-    present: Vec<Handle>,
+    present: usize,
     handles: u32,
 }
 
-impl MembersLoader {
+/// The index over a [`Dictionary`], made while others already read the dictionary.
+pub struct DictionaryIndex {
+    index: Index,
+    hasher: foldhash::fast::RandomState,
+}
+
+impl Dictionary {
+    /// Adds an id, which is not empty; each handle once.
     pub fn add(&mut self, handle: Handle, id: &[u8]) {
         self.ids.set(handle, id);
-        self.present.push(handle);
+        self.present += 1;
         self.handles = self.handles.max(handle.0 + 1);
     }
 
-    /// Builds the index, and frees the handles that no id came for.
     #[must_use]
-    pub fn finish(self) -> Members {
-        let handles = usize::try_from(self.handles).unwrap_or(0);
-        let mut members = Members::over(self.ids, Index::with_capacity(self.present.len()), handles);
-        let mut taken = vec![false; handles];
+    pub fn has_id(&self, handle: Handle) -> bool {
+        !self.ids.get(handle).is_empty()
+    }
+
+    /// One past the highest handle.
+    #[must_use]
+    pub fn handle_space(&self) -> u32 {
+        self.handles
+    }
+
+    #[must_use]
+    pub fn index(&self) -> DictionaryIndex {
+        let hasher = foldhash::fast::RandomState::default();
+        let mut index = Index::with_capacity(self.present);
+        let present: Vec<Handle> =
+            (0..self.handles).map(Handle).filter(|handle| self.has_id(*handle)).collect();
         // The table is far larger than the cache: hashing and fetching in groups hides most of the wait.
-        for group in self.present.chunks(32) {
-            for handle in group {
-                members.index.prefetch(members.hasher.hash_one(members.ids.get(*handle)));
+        for group in present.chunks(32) {
+            let mut hashes = [0; 32];
+            for (hash, handle) in hashes.iter_mut().zip(group) {
+                *hash = hasher.hash_one(self.ids.get(*handle));
+                index.prefetch(*hash);
             }
-            for handle in group {
-                members.enter(*handle);
-                if let Some(flag) = taken.get_mut(handle.index()) {
-                    *flag = true;
-                }
+            for (hash, handle) in hashes.iter().zip(group) {
+                index.insert(*hash, *handle, |other| hasher.hash_one(self.ids.get(other)));
             }
         }
-        let untaken = (0..self.handles).rev().zip(taken.into_iter().rev());
-        members.free = untaken.filter(|(_, taken)| !taken).map(|(handle, _)| Handle(handle)).collect();
-        members
+        DictionaryIndex { index, hasher }
+    }
+
+    /// Members of this dictionary, known to no tree yet. Handles without an id are free.
+    #[must_use]
+    pub fn into_members(self, index: DictionaryIndex) -> Members {
+        let free = (0..self.handles).rev().map(Handle).filter(|handle| !self.has_id(*handle)).collect();
+        let handles = usize::try_from(self.handles).unwrap_or(0);
+        let DictionaryIndex { index, hasher } = index;
+        Members { hasher, free, ..Members::over(self.ids, index, handles) }
+    }
+}
+
+impl MemberOrder for Dictionary {
+    fn compare(&self, a: Handle, b: Handle) -> Ordering {
+        self.ids.get(a).cmp(self.ids.get(b))
     }
 }
 
@@ -331,11 +354,12 @@ mod tests {
     }
 
     #[test]
-    fn the_loader_frees_the_gaps() {
-        let mut loader = MembersLoader::default();
-        loader.add(Handle(3), b"three");
-        loader.add(Handle(1), b"one");
-        let members = loader.finish();
+    fn a_dictionarys_gaps_are_free() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add(Handle(3), b"three");
+        dictionary.add(Handle(1), b"one");
+        let index = dictionary.index();
+        let members = dictionary.into_members(index);
         assert_eq!(members.get(b"three"), Some(Handle(3)));
         assert_eq!(members.get(b"two"), None);
         assert_eq!([members.upcoming(0), members.upcoming(1), members.upcoming(2)], [0, 2, 4].map(Handle));

@@ -9,6 +9,6 @@ mod shard;
 mod window_tree;
 
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
-pub use members::{MEMBERS_PER_PAGE, Members, MembersLoader, Probe};
+pub use members::{Dictionary, DictionaryIndex, MEMBERS_PER_PAGE, Members, Probe};
 pub use shard::{Applied, Board, BoardEvent, Incarnation, Shard, Step};
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, WindowTree};

@@ -128,9 +128,9 @@ impl Shard {
         self.dropped.iter().map(|(name, incarnation)| (name, *incarnation))
     }
 
-    /// The latest life of a name that was dropped.
+    /// The latest dropped incarnation of a name.
     #[must_use]
-    pub fn last_dropped(&self, name: &BoardName) -> Option<Incarnation> {
+    pub fn dropped_incarnation(&self, name: &str) -> Option<Incarnation> {
         self.dropped.get(name).copied()
     }
 
@@ -194,6 +194,15 @@ impl Shard {
             self.members.forget_unless_referred(handle);
         }
         self.applied = step.applied;
+    }
+
+    /// Brings what applying a step will touch into the cache, so that it is applied in less time.
+    pub fn warm(&self, changes: &[Change]) {
+        for changes in changes.chunk_by(|a, b| a.tree == b.tree) {
+            if let Some(tree) = changes.first().and_then(|first| self.trees.get(&first.tree)) {
+                tree.warm(changes, &self.members);
+            }
+        }
     }
 
     fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {

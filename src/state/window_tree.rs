@@ -121,6 +121,18 @@ impl WindowTree {
         }
     }
 
+    /// Brings what applying these changes will touch into the cache; see [`Tree::warm`].
+    pub fn warm(&self, changes: &[Change], members: &Members) {
+        let edit = |change: &Change| Edit {
+            handle: change.handle,
+            new: change.after.as_ref().and_then(Entry::listed),
+        };
+        // Who is about to be added has no id yet that the tree could compare.
+        let known = |change: &&Change| change.handle.0 < members.handle_space();
+        let edits: Vec<Edit> = changes.iter().filter(known).map(edit).collect();
+        self.tree.warm(&edits, members);
+    }
+
     /// Applies changes that name this tree, each handle at most once.
     pub fn apply(&mut self, changes: &[Change], members: &mut Members) {
         let mut edits = Vec::with_capacity(changes.len());

@@ -25,3 +25,9 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     let highest = entries.flatten().filter_map(|entry| number(entry.file_name().to_str()?)).max();
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
+
+/// The first of so many shards that has no directory.
+#[must_use]
+pub fn missing_shard(data_dir: &Path, shards: u16) -> Option<ShardId> {
+    (0..shards).map(ShardId).find(|id| !shard_directory(data_dir, *id).exists())
+}

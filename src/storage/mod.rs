@@ -18,7 +18,7 @@ mod verify;
 
 pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::{Commit, REJECTS_KEPT};
-pub use layout::{shard_directory, shards_in};
+pub use layout::{missing_shard, shard_directory, shards_in};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
-pub use store::{StorageError, StorageResources, Store, StoreSlot};
+pub use store::{StorageError, StorageResources, Store, StoreSlot, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

@@ -4,10 +4,10 @@
 //! queues; the caller compares what came back with them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::state::{
-    Applied, Board, Change, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, MembersLoader, Shard, Step,
+    Applied, Board, Change, Dictionary, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, Shard, Step,
     TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
@@ -152,36 +152,28 @@ fn load_checkpoint(
         return Ok((recovered, Sequence(0)));
     };
     let manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
-    // Members and pages are read side by side; only to check the pages' order are the members needed.
-    let (members, pages) = std::thread::scope(|scope| {
-        let pages = scope.spawn(|| match trees_from {
-            TreesFrom::Pages => {
-                manifest.boards.iter().map(|board| read_pages(store, board, progress)).collect()
+    // The dictionary and the trees are read side by side. Its ids put the trees in order while they are indexed.
+    let dictionary = OnceLock::new();
+    let (index, loaded) = std::thread::scope(|scope| {
+        let loaded = scope.spawn(|| load_trees(store, &manifest, trees_from, &dictionary, progress));
+        let index = match load_dictionary(store, progress) {
+            Ok(read) => Ok(dictionary.get_or_init(|| Some(read)).as_ref().map(Dictionary::index)),
+            Err(error) => {
+                // Whoever waits for it must not wait for ever.
+                dictionary.get_or_init(|| None);
+                Err(error)
             }
-            TreesFrom::Members => manifest
-                .boards
-                .iter()
-                .map(|_| Err("its members were asked for".to_owned()))
-                .collect::<Vec<_>>(),
-        });
-        let members = load_members(store, progress);
-        (members, pages.join().expect("reading pages does not panic"))
+        };
+        (index, loaded.join().expect("loading trees does not panic"))
     });
-    let mut members = members?;
+    let index = index?.expect("read without an error");
+    let dictionary = dictionary.into_inner().flatten().expect("read without an error");
+    let mut members = dictionary.into_members(index);
     let mut boards = BTreeMap::new();
     let mut trees = BTreeMap::new();
     let mut rebuilt = Vec::new();
-    for (board, pages) in manifest.boards.iter().zip(pages) {
-        let tree = pages.and_then(|loader| finish_pages(loader, board, &members));
-        let tree = match tree {
-            Ok(tree) => tree,
-            Err(reason) => {
-                rebuilt.push((board.name.clone(), reason));
-                rebuild_tree(store, board, &members, progress)?
-            }
-        };
-        let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
-        load_extras(store, board.all, &mut tree, &members)?;
+    for (board, LoadedTree { tree, reason }) in manifest.boards.iter().zip(loaded?) {
+        rebuilt.extend(reason.map(|reason| (board.name.clone(), reason)));
         refer_to_known(&tree, &mut members);
         let definition = Arc::clone(&board.definition);
         boards
@@ -194,13 +186,42 @@ fn load_checkpoint(
     Ok((recovered, manifest.seen))
 }
 
-fn refer_to_known(tree: &WindowTree, members: &mut Members) {
-    let mut listed = Vec::with_capacity(usize::try_from(tree.total()).unwrap_or(0));
-    for_each_listed(&tree.tree, members, |handle| listed.push(handle));
-    let unlisted = tree.extras().map(|(handle, _)| handle).filter(|handle| !tree.tree.contains(*handle));
-    for handle in listed.into_iter().chain(unlisted) {
-        members.refer(handle);
+struct LoadedTree {
+    tree: WindowTree,
+    /// Why it was made from members, if it was.
+    reason: Option<String>,
+}
+
+/// The manifest's trees, in its order; none if there is no dictionary to order them by.
+fn load_trees(
+    store: &Store,
+    manifest: &Manifest,
+    trees_from: TreesFrom,
+    dictionary: &OnceLock<Option<Dictionary>>,
+    progress: Progress<'_>,
+) -> Result<Vec<LoadedTree>, StorageError> {
+    let mut trees = Vec::with_capacity(manifest.boards.len());
+    for board in &manifest.boards {
+        let pages = match trees_from {
+            TreesFrom::Pages => read_pages(store, board, progress),
+            TreesFrom::Members => Err("its members were asked for".to_owned()),
+        };
+        let Some(dictionary) = dictionary.wait() else { return Ok(Vec::new()) };
+        let (tree, reason) = match pages.and_then(|loader| finish_pages(loader, board, dictionary)) {
+            Ok(tree) => (tree, None),
+            Err(reason) => (rebuild_tree(store, board, dictionary, progress)?, Some(reason)),
+        };
+        let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
+        load_extras(store, board.all, &mut tree, dictionary)?;
+        trees.push(LoadedTree { tree, reason });
     }
+    Ok(trees)
+}
+
+fn refer_to_known(tree: &WindowTree, members: &mut Members) {
+    for_each_listed(&tree.tree, members.handle_space(), |handle| members.refer(handle));
+    let unlisted = tree.extras().map(|(handle, _)| handle).filter(|handle| !tree.tree.contains(*handle));
+    unlisted.for_each(|handle| members.refer(handle));
 }
 
 fn restore(
@@ -215,8 +236,8 @@ fn restore(
     Shard::restore(id, applied, members, boards, trees, dropped, manifest.next_tree)
 }
 
-fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, StorageError> {
-    let mut loader = MembersLoader::default();
+fn load_dictionary(store: &Store, progress: Progress<'_>) -> Result<Dictionary, StorageError> {
+    let mut dictionary = Dictionary::default();
     let mut count = 0;
     store.scan_checkpoint(&[keys::DICTIONARY_PAGE], |key, value| {
         let mut order = PageOrder::new("dictionary page", key, MEMBERS_PER_PAGE);
@@ -224,7 +245,7 @@ fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, Storag
         codec::decode_dictionary(value, |handle, id| {
             misplaced = std::mem::replace(&mut misplaced, Ok(())).and_then(|()| order.next(handle));
             if misplaced.is_ok() {
-                loader.add(handle, id);
+                dictionary.add(handle, id);
             }
             count += 1;
         })?;
@@ -232,7 +253,7 @@ fn load_members(store: &Store, progress: Progress<'_>) -> Result<Members, Storag
         progress("reading members", count, 0);
         Ok(())
     })?;
-    Ok(loader.finish())
+    Ok(dictionary)
 }
 
 /// A tree's pages, read but not yet in order. The reason, if they cannot be a tree.
@@ -263,13 +284,13 @@ fn read_pages(store: &Store, board: &ManifestBoard, progress: Progress<'_>) -> R
     Ok(loader)
 }
 
-fn finish_pages(loader: PageLoader, board: &ManifestBoard, members: &Members) -> Result<Tree, String> {
-    let tree = loader.finish(members).map_err(|error| error.to_string())?;
+fn finish_pages(loader: PageLoader, board: &ManifestBoard, dictionary: &Dictionary) -> Result<Tree, String> {
+    let tree = loader.finish(dictionary).map_err(|error| error.to_string())?;
     if tree.len() != board.entries {
         return Err(format!("its pages hold {} entries, not {}", tree.len(), board.entries));
     }
     let mut known = 0;
-    for_each_listed(&tree, members, |handle| known += u64::from(members.has_id(handle)));
+    for_each_listed(&tree, dictionary.handle_space(), |handle| known += u64::from(dictionary.has_id(handle)));
     if known < tree.len() {
         return Err(format!("its pages name {} handles that are nobody's", tree.len() - known));
     }
@@ -278,9 +299,9 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, members: &Members) ->
 
 /// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where most of the
 /// shard's members are listed, since everything else that is kept by handle lies in that order.
-fn for_each_listed(tree: &Tree, members: &Members, mut each: impl FnMut(Handle)) {
-    if tree.len() * 4 >= u64::from(members.handle_space()) {
-        (0..members.handle_space()).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
+fn for_each_listed(tree: &Tree, handle_space: u32, mut each: impl FnMut(Handle)) {
+    if tree.len() * 4 >= u64::from(handle_space) {
+        (0..handle_space).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
     } else {
         tree.cursor_at(0).for_each(|(handle, _)| each(handle));
     }
@@ -290,7 +311,7 @@ fn for_each_listed(tree: &Tree, members: &Members, mut each: impl FnMut(Handle))
 fn rebuild_tree(
     store: &Store,
     board: &ManifestBoard,
-    members: &Members,
+    dictionary: &Dictionary,
     progress: Progress<'_>,
 ) -> Result<Tree, StorageError> {
     let columns = board.definition.columns();
@@ -302,7 +323,7 @@ fn rebuild_tree(
         let page = codec::decode_entries(value)?;
         let mut order = PageOrder::new("member page", key, ENTRIES_PER_PAGE);
         page.handles.iter().try_for_each(|handle| order.next(Handle(*handle)))?;
-        if let Some(handle) = page.handles.iter().find(|handle| !members.has_id(Handle(**handle))) {
+        if let Some(handle) = page.handles.iter().find(|handle| !dictionary.has_id(Handle(**handle))) {
             let reason = format!("it names handle {handle}, which is nobody's");
             return Err(Undecodable { kind: "member page", reason });
         }
@@ -313,13 +334,13 @@ fn rebuild_tree(
         edits.extend(edits_of(&page));
         done += count(page.handles.len());
         if edits.len() >= REBUILD_BATCH {
-            tree.apply(&edits, members);
+            tree.apply(&edits, dictionary);
             edits.clear();
         }
         progress("rebuilding the tree from members", done, board.entries);
         Ok(())
     })?;
-    tree.apply(&edits, members);
+    tree.apply(&edits, dictionary);
     tree.mark_all_dirty();
     Ok(tree)
 }
@@ -365,13 +386,13 @@ fn load_extras(
     store: &Store,
     id: TreeId,
     tree: &mut WindowTree,
-    members: &Members,
+    dictionary: &Dictionary,
 ) -> Result<(), StorageError> {
     store.scan_checkpoint(&keys::of_tree(keys::EXTRA, id), |key, value| {
         let extra: Extra = codec::decode_extra(value)?;
         let fail = |reason: String| Err(Undecodable { kind: "extra", reason });
         let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
-        if !members.has_id(handle) {
+        if !dictionary.has_id(handle) {
             return fail(format!("it is handle {}'s, which is nobody's", handle.0));
         }
         if let Some(Unlisted::Hidden(words)) = &extra.unlisted

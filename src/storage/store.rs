@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
-    Options, ReadOptions, WriteBatch, WriteOptions,
+    Env, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 use thiserror::Error;
 
@@ -46,6 +46,8 @@ pub enum StorageError {
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
     #[error("RocksDB: {0}")]
     RocksDb(#[from] rocksdb::Error),
+    #[error("{} cannot be made: {error}; give a --data-dir that may be written to", path.display())]
+    NoDirectory { path: PathBuf, error: std::io::Error },
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: std::io::Error },
     /// Between a failed commit and the reopening.
@@ -93,15 +95,15 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
-        std::fs::create_dir_all(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
+        std::fs::create_dir_all(path)
+            .map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })?;
         let families = [
             ColumnFamilyDescriptor::new("default", Options::default()),
             ColumnFamilyDescriptor::new(LOG, log_options(resources)),
             ColumnFamilyDescriptor::new(CHECKPOINT, checkpoint_options(resources)),
         ];
         let db = DB::open_cf_descriptors(&database_options(), path, families).map_err(|error| {
-            // The crate has no kind for it; the words are RocksDB's own, pinned with its version.
-            if error.to_string().contains("lock") && error.kind() == rocksdb::ErrorKind::IOError {
+            if is_in_use(&error) {
                 StorageError::InUse(path.to_owned())
             } else if error.kind() == rocksdb::ErrorKind::Corruption {
                 StorageError::Damaged { path: path.to_owned(), what: error.to_string() }
@@ -117,6 +119,12 @@ impl Store {
 
     fn check_ownership(&self) -> Result<(), StorageError> {
         let Some(meta) = self.meta()? else {
+            // It is the first thing ever written: what lacks it and is not empty has lost it.
+            if !self.is_empty()? {
+                return Err(
+                    self.damaged("it holds data, but not the meta record that says whose and how far")
+                );
+            }
             let mut batch = WriteBatch::default();
             batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&self.first_meta()));
             return self.write(batch, true);
@@ -131,6 +139,18 @@ impl Store {
             shard: self.shard.0,
             shards: self.shards,
         })
+    }
+
+    fn is_empty(&self) -> Result<bool, StorageError> {
+        for family in [self.log(), self.checkpoint()] {
+            let mut iterator = self.db.raw_iterator_cf(family);
+            iterator.seek_to_first();
+            iterator.status()?;
+            if iterator.valid() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn first_meta(&self) -> Meta {
@@ -168,6 +188,12 @@ impl Store {
     pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member))?;
         found.map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.damaged(error))).transpose()
+    }
+
+    /// The store as it is now, whatever is committed meanwhile.
+    #[must_use]
+    pub fn snapshot(&self) -> StoreSnapshot<'_> {
+        StoreSnapshot { store: self, moment: self.db.snapshot() }
     }
 
     /// The newest rejects, newest first.
@@ -360,6 +386,34 @@ impl Store {
     }
 }
 
+/// A store at one moment: the last commit before it. Keeps old data from being compacted away, so it is short-lived.
+pub struct StoreSnapshot<'a> {
+    store: &'a Store,
+    moment: rocksdb::Snapshot<'a>,
+}
+
+impl StoreSnapshot<'_> {
+    /// The metadata of an entry.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
+        let found = self.moment.get_pinned_cf(self.store.log(), keys::metadata(tree, member))?;
+        found
+            .map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.store.damaged(error)))
+            .transpose()
+    }
+}
+
+/// Whether another process, or another opening in this one, holds the directory. The crate has no kind for it; the words
+/// are RocksDB's own, pinned with its version. They come first, so that no path can look like them.
+fn is_in_use(error: &rocksdb::Error) -> bool {
+    let words = error.to_string();
+    ["IO error: While lock file: ", "IO error: lock hold by current process"]
+        .iter()
+        .any(|start| words.starts_with(start))
+}
+
 /// Where a shard's store is, while there is one: a failed commit closes it until it is opened again.
 #[derive(Default)]
 pub struct StoreSlot {
@@ -400,6 +454,12 @@ fn database_options() -> Options {
     // A log that was synced and is shorter now, or gone, is refused at open.
     options.set_track_and_verify_wals_in_manifest(true);
     options.set_max_background_jobs(2);
+    if let Ok(mut environment) = Env::new() {
+        // Flushes and compactions of all stores share these threads, and wait for a core rather than let readers wait.
+        environment.lower_thread_pool_cpu_priority();
+        environment.lower_high_priority_thread_pool_cpu_priority();
+        options.set_env(&environment);
+    }
     options.set_bytes_per_sync(1 << 20);
     options.set_wal_bytes_per_sync(1 << 20);
     options.set_keep_log_file_num(2);
@@ -460,7 +520,7 @@ fn prefix_options(prefix: &[u8]) -> ReadOptions {
 #[cfg(test)]
 impl Store {
     /// Records that the checkpoint has of a tree.
-    pub fn checkpoint_records_of(&self, tree: TreeId) -> Result<usize, StorageError> {
+    pub(crate) fn checkpoint_records_of(&self, tree: TreeId) -> Result<usize, StorageError> {
         let mut records = 0;
         for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE] {
             self.scan_checkpoint(&keys::of_tree(kind, tree), |_, _| {
@@ -471,8 +531,40 @@ impl Store {
         Ok(records)
     }
 
+    fn family_of(&self, key: &[u8]) -> &ColumnFamily {
+        let in_log = key.first().is_some_and(|kind| *kind < keys::DICTIONARY_PAGE);
+        if in_log { self.log() } else { self.checkpoint() }
+    }
+
+    /// Replaces a record, or removes it. The families part by the first byte.
+    pub(crate) fn damage(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
+        let family = self.family_of(key);
+        let mut batch = WriteBatch::default();
+        match value {
+            Some(value) => batch.put_cf(family, key, value),
+            None => batch.delete_cf(family, key),
+        }
+        self.write(batch, true)
+    }
+
+    pub(crate) fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+        let family = self.family_of(key);
+        Ok(self.db.get_cf(family, key)?)
+    }
+
+    /// Keys that begin so.
+    pub(crate) fn keys_from(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StorageError> {
+        let mut found = Vec::new();
+        let family = self.family_of(prefix);
+        self.scan(family, prefix, prefix, |key, _| {
+            found.push(key.to_vec());
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// Makes the log end before a sequence, at which a batch ended, as a lost end of it would.
-    pub fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
+    pub(crate) fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
         let mut meta = self.meta()?.expect("it was written at open");
         meta.applied_sequence = from.0 - 1;
         let mut batch = WriteBatch::default();

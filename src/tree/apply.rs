@@ -46,6 +46,46 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.order_scratch = arriving;
     }
 
+    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a lock that
+    /// readers wait for, and can do the waiting for memory beside them first. About half of what applying costs from
+    /// cold memory; a few hundred edits fit into a second-level cache.
+    pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
+        let groups = edits.len().div_ceil(GROUP);
+        let mut found = [[NONE; GROUP]; 2];
+        for step in 0..groups + 2 {
+            let group = group_of(edits, step);
+            for edit in group {
+                self.locator.prefetch(edit.handle);
+            }
+            // Who leaves for good has no words to look for: any will do, their leaf is found by the locator.
+            let key = |edit: &Edit| edit.new.as_ref().map(|new| (*new, edit.handle));
+            let keys: [Option<(Words, Handle)>; GROUP] =
+                std::array::from_fn(|at| group.get(at).and_then(key));
+            let leaves = &mut found[step % 2];
+            let arriving = keys.iter().flatten().map(|(words, handle)| (words.as_slice(), *handle));
+            leaves.fill(NONE);
+            self.find_leaves(leaves, &arriving, order);
+            for edit in group_before(edits, step, 1) {
+                let leaf = self.locator.get(edit.handle);
+                if leaf != NONE {
+                    self.prefetch_old_leaf(leaf);
+                }
+            }
+            let arriving = group_before(edits, step, 1).iter().filter_map(key);
+            for (&leaf, (words, _)) in found[(step + 1) % 2].iter().zip(arriving) {
+                let at = self.leaves.columns(leaf).equal_range(words.as_slice()).0;
+                self.prefetch_tails(leaf, at);
+            }
+            for edit in group_before(edits, step, 2) {
+                let leaf = self.locator.get(edit.handle);
+                if leaf != NONE {
+                    let at = find(self.leaves.columns(leaf).handles(), edit.handle.0).unwrap_or(0);
+                    self.prefetch_tails(leaf, at);
+                }
+            }
+        }
+    }
+
     /// Collects the edits that still have to be put in, as (first word, index of the edit).
     fn take_out_old(&mut self, edits: &[Edit], arriving: &mut Vec<(u64, u32)>) {
         let groups = edits.len().div_ceil(GROUP);

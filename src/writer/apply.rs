@@ -4,7 +4,7 @@
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use crate::state::{Shard, TreeId};
+use crate::state::{Change, Shard, TreeId};
 use crate::tree::Handle;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
@@ -15,6 +15,8 @@ use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep};
 pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answer>) {
     match step {
         PlannedStep::Bulk(step) => {
+            // Waiting for memory is half of the work, and needs no readers kept out.
+            shard.read().warm(&step.changes);
             let mut guard = shard.write();
             guard.apply(&step);
             // To readers who wait, and not to the next step, which would be there first every time.
@@ -23,6 +25,7 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answ
         }
         PlannedStep::Answered { jobs, applied, answer } => {
             let mut outcomes = Vec::with_capacity(jobs.len());
+            shard.read().warm(&changes_of(&jobs));
             {
                 let mut guard = shard.write();
                 let shard = &mut *guard;
@@ -40,6 +43,14 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answ
             (applied.sequence, Some(Answer { outcome, to: answer }))
         }
     }
+}
+
+fn changes_of(jobs: &[PlannedJob]) -> Vec<Change> {
+    let changes = |job: &PlannedJob| match job {
+        PlannedJob::Rejected(_) | PlannedJob::Parked => Vec::new(),
+        PlannedJob::Applied { step, .. } => step.changes.clone(),
+    };
+    jobs.iter().flat_map(changes).collect()
 }
 
 /// An answer, and who waits for it.

@@ -15,7 +15,8 @@ use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 
 /// When a checkpoint is due. Start-up replays what came after the last one, at about a microsecond a change, and a
-/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for that many.
+/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for as many as
+/// there are members.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
     /// Changes since the last one, at least.
@@ -28,14 +29,30 @@ pub struct CheckpointPolicy {
 
 impl Default for CheckpointPolicy {
     fn default() -> Self {
-        Self { changes_min: 1_000_000, changes_percent: 200, interval: Duration::from_secs(300) }
+        Self { changes_min: 1_000_000, changes_percent: 100, interval: Duration::from_secs(300) }
     }
 }
 
 /// Lets one checkpoint of the process write at a time: they are for the background, and one core of it.
 pub type CheckpointGate = Arc<Mutex<()>>;
 
-type Outcome = (Checkpoint, Result<CheckpointFigures, StorageError>);
+/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
+const NICENESS: i32 = 10;
+
+/// Makes the calling thread wait for a core rather than let readers wait for it.
+fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
+        tracing::debug!(%error, "a checkpoint's thread keeps its priority");
+    }
+}
+
+/// A checkpoint that a thread is writing.
+struct Running {
+    thread: JoinHandle<()>,
+    /// Shared with the thread: should it end without a word, what the checkpoint owes the disk is not forgotten.
+    checkpoint: Arc<Checkpoint>,
+    written: Receiver<Result<CheckpointFigures, StorageError>>,
+}
 
 /// A shard's checkpoints.
 pub struct Checkpointer {
@@ -43,7 +60,7 @@ pub struct Checkpointer {
     gate: CheckpointGate,
     changes: u64,
     last: Instant,
-    running: Option<(JoinHandle<()>, Receiver<Outcome>)>,
+    running: Option<Running>,
 }
 
 impl Checkpointer {
@@ -74,70 +91,73 @@ impl Checkpointer {
 
     /// Begins a checkpoint of the shard as it is now, and returns while it is written.
     pub fn start(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
-        let checkpoint = Checkpoint::begin(&mut shard.write());
+        let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write()));
         self.changes = 0;
         self.last = Instant::now();
-        let (sender, receiver) = channel();
-        let (shard, gate) = (Arc::clone(shard), Arc::clone(&self.gate));
+        let (sender, written) = channel();
+        let (its_checkpoint, its_shard, gate) =
+            (Arc::clone(&checkpoint), Arc::clone(shard), Arc::clone(&self.gate));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
+            yield_to_others();
             let written = {
                 let _turn = gate.lock();
-                checkpoint.write(&store, &shard)
+                its_checkpoint.write(&store, &its_shard)
             };
+            // Whoever waits for the outcome may open the directory again.
+            drop(store);
             // The writer may be gone; the checkpoint is on disk all the same.
-            let _ = sender.send((checkpoint, written));
+            let _ = sender.send(written);
         };
         match std::thread::Builder::new().name(name).spawn(write) {
-            Ok(thread) => self.running = Some((thread, receiver)),
+            Ok(thread) => self.running = Some(Running { thread, checkpoint, written }),
             Err(error) => {
                 tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
+                self.give_up(&checkpoint, shard);
             }
         }
     }
 
     /// Takes note of a checkpoint that has ended. Its sequence and figures, if it succeeded.
     pub fn poll(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
-        let (_, receiver) = self.running.as_ref()?;
-        match receiver.try_recv() {
-            Ok(outcome) => {
-                self.running = None;
-                self.conclude(outcome, shard)
-            }
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                self.running = None;
-                None
-            }
-        }
+        let written = match self.running.as_ref()?.written.try_recv() {
+            Ok(written) => Some(written),
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => None,
+        };
+        self.conclude(written, shard)
     }
 
     /// Waits for the checkpoint under way, if there is one.
     pub fn wait(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
-        let (thread, receiver) = self.running.take()?;
-        let outcome = receiver.recv().ok();
-        // It has sent its outcome, or panicked, which its thread has reported.
-        let _ = thread.join();
-        self.conclude(outcome?, shard)
+        let written = self.running.as_ref()?.written.recv().ok();
+        self.conclude(written, shard)
     }
 
+    /// `None`: its thread panicked, and has reported that itself.
     fn conclude(
         &mut self,
-        (checkpoint, written): Outcome,
+        written: Option<Result<CheckpointFigures, StorageError>>,
         shard: &RwLock<Shard>,
     ) -> Option<(Sequence, CheckpointFigures)> {
+        let Running { thread, checkpoint, .. } = self.running.take()?;
+        // It has nothing left to do, and the store that it held is free once it has ended.
+        let _ = thread.join();
         match written {
-            Ok(figures) => {
+            Some(Ok(figures)) => {
                 checkpoint.complete(&mut shard.write());
-                Some((checkpoint.applied().sequence, figures))
+                return Some((checkpoint.applied().sequence, figures));
             }
-            Err(error) => {
-                tracing::warn!(%error, "a checkpoint failed; it will be tried again");
-                checkpoint.abandon(&mut shard.write());
-                // Due again at the next interval, not at once: the disk may be full.
-                self.changes += 1;
-                None
-            }
+            Some(Err(error)) => tracing::warn!(%error, "a checkpoint failed; it will be tried again"),
+            None => tracing::error!("a checkpoint ended without an outcome; it will be tried again"),
         }
+        self.give_up(&checkpoint, shard);
+        None
+    }
+
+    fn give_up(&mut self, checkpoint: &Checkpoint, shard: &RwLock<Shard>) {
+        checkpoint.abandon(&mut shard.write());
+        // Due again at the next interval, not at once: the disk may be full.
+        self.changes += 1;
     }
 }

@@ -46,8 +46,17 @@ pub fn decide(
         return Err(Reject::new(RejectCode::StaleVersion, detail));
     }
     let version = request.version.or_else(|| before.and_then(|entry| entry.version));
+    // A version is remembered also where there is nothing to hide or show: an older job that comes late must not count.
+    let remembered = || {
+        version.map(|version| Entry {
+            standing: Standing::Removed,
+            updated_at: request.at,
+            version: Some(version),
+            has_metadata: false,
+        })
+    };
     let unchanged = || {
-        let after = before.map(|entry| Entry { version, ..*entry });
+        let after = before.map(|entry| Entry { version, ..*entry }).or_else(remembered);
         Decision { after, changed: false, takes_metadata: false }
     };
     match request.op {
@@ -88,13 +97,7 @@ pub fn decide(
         Op::Remove => {
             let changed = before.is_some_and(|entry| entry.standing != Standing::Removed);
             // A remembered version keeps a late retry from bringing the entry back.
-            let after = version.map(|version| Entry {
-                standing: Standing::Removed,
-                updated_at: request.at,
-                version: Some(version),
-                has_metadata: false,
-            });
-            Ok(Decision { after, changed, takes_metadata: false })
+            Ok(Decision { after: remembered(), changed, takes_metadata: false })
         }
         Op::Hide => Ok(match before.map(|entry| (entry, entry.standing)) {
             Some((entry, Standing::Listed(words))) => {
@@ -218,6 +221,10 @@ mod tests {
         let late = versioned(&board, Some(&gone), Op::Set, 10, 3, Some(6)).expect_err("a late retry");
         assert_eq!(late.code, RejectCode::StaleVersion);
         assert_eq!(score(&entry(versioned(&board, Some(&gone), Op::Incr, 3, 4, Some(7)))), 3);
+        let never_there = entry(versioned(&board, None, Op::Hide, 0, 2, Some(6)));
+        let late =
+            versioned(&board, Some(&never_there), Op::Set, 10, 3, Some(5)).expect_err("before the hide");
+        assert_eq!(late.code, RejectCode::StaleVersion);
         let plain = entry(run(&board, None, Op::Set, 1, 1));
         assert_eq!(run(&board, Some(&plain), Op::Remove, 0, 2).expect("accepted").after, None);
     }

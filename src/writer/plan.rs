@@ -125,6 +125,8 @@ struct Batch<'a> {
     added: usize,
     /// Boards that the batch defined (`Some`) or dropped (`None`).
     boards: BTreeMap<BoardName, Option<BatchBoard>>,
+    /// What the batch dropped, and which life of it.
+    dropped: BTreeMap<BoardName, Incarnation>,
     /// The last board that a job named: mostly the next one names it too.
     last_board: Option<(BoardName, BatchBoard)>,
     next_tree: u32,
@@ -141,6 +143,8 @@ struct Batch<'a> {
     parking: Option<Parking>,
     parked: Vec<ParkedRecord>,
     unparked: Vec<Place>,
+    /// Jobs are planned that waited, in their order: they do not wait for those of their member that still do.
+    frees: bool,
     jobs: usize,
 }
 
@@ -159,6 +163,7 @@ impl Planner<'_> {
             newcomers: HashMap::default(),
             added: 0,
             boards: BTreeMap::new(),
+            dropped: BTreeMap::new(),
             last_board: None,
             next_tree: self.shard.next_tree().0,
             events: Vec::new(),
@@ -172,6 +177,7 @@ impl Planner<'_> {
             parking,
             parked: Vec::new(),
             unparked: Vec::new(),
+            frees: false,
             jobs: 0,
         };
         // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
@@ -213,7 +219,10 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), applied);
             }
             (Payload::Define { board, incarnation, definition }, answer) => {
-                if self.parking.is_none() || self.is_news(&board, incarnation) {
+                // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
+                if self.dropped(&board).is_none_or(|dropped| dropped < incarnation)
+                    && self.board(&board).is_none_or(|known| known.incarnation <= incarnation)
+                {
                     self.define(&board, incarnation, definition);
                     self.unpark(applied);
                 }
@@ -247,17 +256,6 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether a life of a board that the queue tells of is not over already. Several may tell of the same, and late.
-    fn is_news(&self, board: &BoardName, incarnation: Incarnation) -> bool {
-        let dropped = self.events.iter().rev().find_map(|event| match event {
-            BoardEvent::Drop { board: name, incarnation } if name == board => Some(*incarnation),
-            _ => None,
-        });
-        let dropped = dropped.max(self.planner.shard.last_dropped(board));
-        let known = self.board(board).map(|known| known.incarnation);
-        dropped.is_none_or(|dropped| dropped < incarnation) && known.is_none_or(|known| known <= incarnation)
-    }
-
     /// Plans the jobs that waited for no other board than are known now.
     fn unpark(&mut self, applied: Applied) {
         let Some(mut parking) = self.parking.take() else { return };
@@ -267,12 +265,14 @@ impl Batch<'_> {
             parking.take_free(|name| self.board(name).is_some())
         };
         self.parking = Some(parking);
+        self.frees = true;
         for (index, (place, parked)) in free.into_iter().enumerate() {
             self.unparked.push(place);
             // What comes of it is this message's doing; its time is that of the message that brought it.
             let applied = Applied { timestamp: parked.timestamp, ..applied };
             let _ = self.plan_job(&Ok(parked.job), index, applied);
         }
+        self.frees = false;
     }
 
     /// Ends the step being filled, if there is anything in it.
@@ -399,7 +399,7 @@ impl Batch<'_> {
 
     /// Whether a job has to wait for the queue to bring a board's definition.
     fn must_wait(&self, job: &Job) -> Result<bool, Reject> {
-        let Some(parking) = &self.parking else { return Ok(false) };
+        let Some(parking) = self.parking.as_ref().filter(|_| !self.frees) else { return Ok(false) };
         let unknown = parking::boards(job).find(|name| self.board(name).is_none());
         if unknown.is_none() && !parking.holds(&job.member) {
             return Ok(false);
@@ -665,6 +665,11 @@ impl Batch<'_> {
         board
     }
 
+    /// The latest dropped incarnation of a name.
+    fn dropped(&self, name: &BoardName) -> Option<Incarnation> {
+        self.dropped.get(name).copied().max(self.planner.shard.dropped_incarnation(name.as_str()))
+    }
+
     fn drop_board(&mut self, name: BoardName, incarnation: Incarnation) {
         if let Some(board) = self.board(&name)
             && board.incarnation <= incarnation
@@ -673,6 +678,8 @@ impl Batch<'_> {
             self.boards.insert(name.clone(), None);
             self.last_board = None;
         }
+        let latest = self.dropped.entry(name.clone()).or_insert(incarnation);
+        *latest = (*latest).max(incarnation);
         self.put_event(BoardEvent::Drop { board: name, incarnation });
     }
 

@@ -97,6 +97,11 @@ pub trait JobSource: Send {
         ShardState::Live
     }
 
+    /// Whether there is nothing more to come, told without fetching.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// The identity of the queue, to be kept with what was applied from it.
     fn stream(&self) -> String {
         String::new()

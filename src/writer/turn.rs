@@ -85,7 +85,12 @@ impl<S: JobSource> Writer<S> {
 
     /// Takes up the queue where the store ends.
     fn resume(&mut self, applied: Applied) -> Result<(), String> {
-        let store = self.store.get().map_err(|error| error.to_string())?;
+        let store = match self.store.get() {
+            Ok(store) => store,
+            // The first commit will find that out, and have it opened again.
+            Err(_) if self.parking.is_none() => return self.source.resume(applied, ""),
+            Err(error) => return Err(error.to_string()),
+        };
         let meta = store.meta().map_err(|error| error.to_string())?;
         if let Some(parking) = &mut self.parking {
             let mut parked = Vec::new();
@@ -226,7 +231,10 @@ impl<S: JobSource> Writer<S> {
                     tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
-                    self.refuse_waiting(&reason, pause);
+                    if self.refuse_waiting(&reason, pause) {
+                        tracing::warn!(shard = %self.id, "told to end before the store could be opened again; what was answered is on disk");
+                        return;
+                    }
                     pause = (pause * 2).min(REOPEN_MAX);
                 }
             }
@@ -273,8 +281,9 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how long.
-    fn refuse_waiting(&mut self, reason: &str, pause: Duration) {
+    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how long. Says
+    /// whether the source has ended, and with it the need to reopen.
+    fn refuse_waiting(&mut self, reason: &str, pause: Duration) -> bool {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -285,12 +294,13 @@ impl<S: JobSource> Writer<S> {
                         }
                     }
                     Fetched::Nothing => {}
-                    Fetched::Ended => return,
+                    Fetched::Ended => return true,
                 }
             }
         } else {
             std::thread::sleep(pause);
         }
+        self.source.has_ended()
     }
 
     fn halt(&self, reason: String) {

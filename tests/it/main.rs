@@ -6,13 +6,17 @@
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_boards`]: one definition per board, whoever comes first
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
+//! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
+//! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
 
 mod support;
 
+mod api;
 mod crash;
+mod full_disk;
 mod layering;
 mod nats_boards;
 mod nats_crash;

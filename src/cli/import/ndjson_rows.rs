@@ -3,7 +3,7 @@
 //! Only what an import must know of a job is read; whether it is a good one is for the service to say.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 use serde::Deserialize;
@@ -24,16 +24,13 @@ pub struct NdjsonRows<R> {
 
 /// What decides a job's way.
 #[derive(Deserialize)]
-#[expect(
-    clippy::zero_sized_map_values,
-    reason = "JSON has maps and no sets; only the boards' names matter here"
-)]
 struct Peek<'a> {
     #[serde(borrow)]
     member: Option<Cow<'a, str>>,
     #[serde(borrow)]
     board: Option<Cow<'a, str>>,
-    scores: Option<HashMap<String, IgnoredAny>>,
+    /// JSON has maps and no sets; only the boards' names matter here.
+    scores: Option<BTreeMap<String, IgnoredAny>>,
     #[serde(borrow)]
     op: Option<Cow<'a, str>>,
     version: Option<IgnoredAny>,

@@ -196,6 +196,10 @@ impl JobSource for StreamSource {
         read_described(described)
     }
 
+    fn has_ended(&self) -> bool {
+        *self.closing.borrow()
+    }
+
     fn state(&self) -> ShardState {
         self.shared.state.lock().clone()
     }

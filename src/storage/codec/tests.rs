@@ -1,1 +1,391 @@
+//! Golden bytes of every value kind, round trips of all that varies, and what damage does: an error, and nothing else.
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::types::{MAX_KEYS, Score};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn time(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros).expect("in range")
+}
+
+fn name(text: &str) -> BoardName {
+    BoardName::new(text).expect("well-formed")
+}
+
+fn words(keys: &[u64]) -> Words {
+    Words::from_slice(keys)
+}
+
+fn applied() -> Applied {
+    Applied { sequence: Sequence(1_842), timestamp: time(1_000_000), hash: 0x0102_0304_0506_0708 }
+}
+
+fn definition() -> Arc<Definition> {
+    let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, min: 0, max: i64::MAX };
+    Arc::new(Definition {
+        keys: vec![Key::score(), time],
+        policy: Policy::Best,
+        ties: Ties::Last,
+        utc_offset_minutes: -90,
+        keep: 12,
+    })
+}
+
+fn meta() -> Meta {
+    Meta {
+        format_version: FORMAT_VERSION,
+        shard: 2,
+        shards: 10,
+        applied_sequence: 1_842,
+        message_timestamp_micros: 1_000_000,
+        message_hash: 7,
+        jobs_rejected: 300,
+        stream: "S".to_owned(),
+    }
+}
+
+fn reject() -> RejectRecord {
+    RejectRecord {
+        sequence: Sequence(5),
+        index: 3,
+        code: RejectCode::StaleVersion,
+        detail: "old".to_owned(),
+        job: b"{}".to_vec(),
+    }
+}
+
+fn delta() -> Delta {
+    let entry = Entry {
+        standing: Standing::Listed(words(&[!(0x4b0 ^ (1 << 63)), (1 << 63) + 5])),
+        updated_at: time(999_999),
+        version: None,
+        has_metadata: false,
+    };
+    let hidden =
+        Entry { standing: Standing::Hidden(words(&[0, u64::MAX])), version: Some(u64::MAX), ..entry };
+    let removed = Entry { standing: Standing::Removed, has_metadata: true, ..hidden };
+    let change = |tree, member: &str, before, after| DeltaChange {
+        tree: TreeId(tree),
+        member: member.as_bytes().to_vec(),
+        before,
+        after,
+    };
+    Delta {
+        first: Sequence(1_840),
+        applied: applied(),
+        events: vec![
+            BoardEvent::Define {
+                board: name("arena"),
+                incarnation: Incarnation(3),
+                definition: definition(),
+            },
+            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2) },
+        ],
+        changes: vec![
+            change(0, "p42", None, Some(entry)),
+            change(0, "p43", Some(entry), Some(hidden)),
+            change(7, "p42", Some(hidden), Some(removed)),
+            change(7, "日本", Some(removed), None),
+        ],
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        applied: applied(),
+        seen: Sequence(1_850),
+        next_tree: 4,
+        boards: vec![ManifestBoard {
+            name: name("arena"),
+            incarnation: Incarnation(3),
+            definition: definition(),
+            all: TreeId(1),
+            entries: 100_000,
+        }],
+        dropped: vec![(name("old"), Incarnation(2))],
+    }
+}
+
+fn extra() -> Extra {
+    Extra {
+        updated_at: time(1_000_000),
+        version: Some(17),
+        has_metadata: true,
+        unlisted: Some(Unlisted::Hidden(Box::new(words(&[1 << 63, 0])))),
+    }
+}
+
+/// These bytes are on people's disks. A change here needs a new format version and code that reads the old one.
+#[test]
+fn golden_bytes_of_every_value() {
+    let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
+    check(encode_meta(&meta()), "01020afb3207fc80841e0007fb2c010153");
+    check(encode_reject(&reject()), "06036f6c64027b7d");
+    let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
+    check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
+    check(
+        encode_dictionary([(Handle(3), &b"p42"[..]), (Handle(300), b"x")].into_iter()),
+        "020303703432fb2c010178",
+    );
+    check(encode_extra(&extra()), "fc80841e0001110101020200fdffffffffffffffff");
+    check(
+        encode_extra(&Extra { unlisted: Some(Unlisted::Removed), version: None, ..extra() }),
+        "fc80841e0000010100",
+    );
+    check(encode_extra(&Extra { unlisted: None, has_metadata: false, ..extra() }), "fc80841e0001110000");
+    // A member page and a tree page are the same record under other keys.
+    let columns: [&[u64]; 2] = [&[1_000, 1_001, 1_300], &[u64::MAX, 0, 1 << 63]];
+    check(
+        encode_entries(&[4, 5, 70_000], &columns),
+        "030405fc7011010002fbe8030001fb2c0100fdffffffffffffffff00fd0000000000000080",
+    );
+    check(encode_delta(&delta()), GOLDEN_DELTA);
+    check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
+}
+
+const GOLDEN_DELTA: &str = "\
+    fb3007fb3207fc80841e00fd08070605040302010200056172656e6103020573636f726501fdfffffffffffffffffdfe\
+    ffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01036f6c640204000370343200010102fb61\
+    090a0100000003703433010102fb61090a010000010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffff\
+    ffffffff00010703703432010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffffffffffff0001000101\
+    fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
+const GOLDEN_MANIFEST: &str = "\
+    01fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
+    feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c6402";
+
+#[test]
+fn every_value_is_read_back() {
+    assert_eq!(decode_meta(&encode_meta(&meta())), Ok(meta()));
+    assert_eq!(format_version(&encode_meta(&meta())), Some(FORMAT_VERSION));
+    assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&reject())), Ok(reject()));
+    for code in RejectCode::ALL {
+        let record = RejectRecord { code, ..reject() };
+        assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&record)), Ok(record));
+    }
+    let metadata = MetadataRecord { sequence: u64::MAX, json: "{}".to_owned() };
+    assert_eq!(decode_metadata(&encode_metadata(&metadata)), Ok(metadata));
+    assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));
+    assert_eq!(decode_delta(&encode_delta(&delta())), Ok(delta()));
+    assert_eq!(decode_manifest(&encode_manifest(&manifest())), Ok(manifest()));
+    assert_eq!(
+        dictionary(&encode_dictionary([(Handle(3), &b"p42"[..])].into_iter())),
+        Ok(vec![(3, b"p42".to_vec())])
+    );
+}
+
+fn dictionary(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Undecodable> {
+    let mut members = Vec::new();
+    decode_dictionary(bytes, |handle, id| members.push((handle.0, id.to_vec())))?;
+    Ok(members)
+}
+
+/// A service may create as many boards in one batch as its jobs name, with names of one letter: what was committed must
+/// be readable, whatever the bound on damaged lengths.
+#[test]
+fn the_greediest_records_are_within_the_bound() {
+    for count in [1, 10, 1_000, 70_000] {
+        let events: Vec<BoardEvent> =
+            (0..count).map(|_| BoardEvent::Drop { board: name("b"), incarnation: Incarnation(1) }).collect();
+        let delta = Delta { first: Sequence(1), applied: applied(), events, changes: Vec::new() };
+        assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta), "{count}");
+        let one = manifest().boards.remove(0);
+        let small =
+            || ManifestBoard { name: name("b"), definition: Arc::default(), entries: 0, ..one.clone() };
+        let boards = (0..count).map(|_| small()).collect();
+        let dropped = (0..count).map(|_| (name("b"), Incarnation(1))).collect();
+        let manifest = Manifest { boards, dropped, ..manifest() };
+        assert_eq!(decode_manifest(&encode_manifest(&manifest)), Ok(manifest), "{count}");
+    }
+}
+
+type Reader = fn(&[u8]) -> bool;
+
+/// Every kind: bytes of one, and whether bytes can be read as one.
+fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
+    let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
+    vec![
+        ("meta", encode_meta(&meta()), |bytes| decode_meta(bytes).is_ok()),
+        ("reject", encode_reject(&reject()), |bytes| decode_reject(Sequence(5), 3, bytes).is_ok()),
+        ("metadata", encode_metadata(&metadata), |bytes| decode_metadata(bytes).is_ok()),
+        ("dictionary", encode_dictionary([(Handle(3), &b"p42"[..])].into_iter()), |bytes| {
+            dictionary(bytes).is_ok()
+        }),
+        ("extra", encode_extra(&extra()), |bytes| decode_extra(bytes).is_ok()),
+        ("page", encode_entries(&[4, 5], &[&[1_000, 9], &[u64::MAX, 0]]), |bytes| {
+            decode_entries(bytes).is_ok()
+        }),
+        ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
+        ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
+    ]
+}
+
+#[test]
+fn what_was_cut_short_or_added_to_is_refused() {
+    for (kind, bytes, reads) in kinds() {
+        assert!(reads(&bytes), "{kind}");
+        for length in 0..bytes.len() {
+            assert!(!reads(&bytes[..length]), "{kind} of {length} bytes");
+        }
+        let longer: Vec<u8> = bytes.iter().copied().chain([0]).collect();
+        assert!(!reads(&longer), "{kind} and a byte");
+    }
+}
+
+/// A length that says 2^63 or 2^31 is the cheapest way to end a process, by its allocator or by a panic.
+#[test]
+fn a_damaged_length_reserves_no_memory() {
+    for (kind, bytes, reads) in kinds() {
+        for at in 0..bytes.len() {
+            for length in
+                [&[0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0xfc, 0xff, 0xff, 0xff, 0x7f]]
+            {
+                let mut damaged = bytes.clone();
+                damaged.splice(at..=at, length.iter().copied());
+                // Where there was a number and no length, it may even be readable: it only must not end the process.
+                let readable = reads(&damaged);
+                assert!(!readable || kind != "dictionary" || at > 0, "{kind} with a length at {at}");
+            }
+        }
+    }
+}
+
+fn any_word() -> impl Strategy<Value = u64> {
+    let extremes = [0, 1, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1];
+    prop_oneof![
+        any::<u64>(),
+        prop::sample::select(extremes.to_vec()),
+        (-300_i64..300).prop_map(i64::cast_unsigned)
+    ]
+}
+
+fn any_words() -> impl Strategy<Value = Words> {
+    prop::collection::vec(any_word(), 1..=MAX_KEYS + 1).prop_map(|words| Words::from_slice(&words))
+}
+
+fn any_time() -> impl Strategy<Value = Timestamp> {
+    prop_oneof![0..=Timestamp::MAX.as_micros(), Just(0), Just(Timestamp::MAX.as_micros())].prop_map(time)
+}
+
+fn any_entry() -> impl Strategy<Value = Entry> {
+    let standing = prop_oneof![
+        any_words().prop_map(Standing::Listed),
+        any_words().prop_map(Standing::Hidden),
+        Just(Standing::Removed)
+    ];
+    (standing, any_time(), any::<Option<u64>>(), any::<bool>()).prop_map(
+        |(standing, updated_at, version, has_metadata)| Entry { standing, updated_at, version, has_metadata },
+    )
+}
+
+fn any_member() -> impl Strategy<Value = Vec<u8>> {
+    let id = prop::collection::vec(prop::sample::select(vec!['a', 'é', '日', ' ', '/']), 1..40);
+    id.prop_map(|id| id.into_iter().collect::<String>().into_bytes())
+}
+
+fn any_change() -> impl Strategy<Value = DeltaChange> {
+    let entry = || prop::option::of(any_entry());
+    (0_u32..4, any_member(), entry(), entry()).prop_map(|(tree, member, before, after)| DeltaChange {
+        tree: TreeId(if tree == 3 { u32::MAX } else { tree }),
+        member,
+        before,
+        after,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_delta_is_read_back(
+        changes in prop::collection::vec(any_change(), 0..20),
+        (first, sequence, timestamp, hash) in (any::<u64>(), any::<u64>(), any_time(), any::<u64>()),
+    ) {
+        let applied = Applied { sequence: Sequence(sequence), timestamp, hash };
+        let delta = Delta { first: Sequence(first), applied, events: Vec::new(), changes };
+        prop_assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta));
+    }
+
+    #[test]
+    fn any_extra_is_read_back(entry in any_entry(), listed in any::<bool>()) {
+        let unlisted = match entry.standing {
+            Standing::Removed => Some(Unlisted::Removed),
+            Standing::Hidden(words) | Standing::Listed(words) => (!listed).then(|| Unlisted::Hidden(Box::new(words))),
+        };
+        let Entry { updated_at, version, has_metadata, .. } = entry;
+        let extra = Extra { updated_at, version, has_metadata, unlisted };
+        prop_assert_eq!(decode_extra(&encode_extra(&extra)), Ok(extra));
+    }
+
+    #[test]
+    fn any_page_is_read_back(rows in prop::collection::vec((any::<u32>(), any_words()), 0..70), width in 1..=9_usize) {
+        let handles: Vec<u32> = rows.iter().map(|(handle, _)| *handle).collect();
+        let word = |words: &Words, column: usize| words.as_slice().get(column).copied().unwrap_or(u64::MAX);
+        let columns: Vec<Vec<u64>> =
+            (0..width).map(|column| rows.iter().map(|(_, words)| word(words, column)).collect()).collect();
+        let slices: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
+        let bytes = encode_entries(&handles, &slices);
+        prop_assert_eq!(decode_entries(&bytes), Ok(EntriesPage { handles, columns }));
+    }
+
+    #[test]
+    fn any_definition_is_read_back(
+        keys in prop::collection::vec((any::<bool>(), any::<i64>(), any::<i64>()), 1..=MAX_KEYS),
+        (policy, ties, offset, keep) in (0_usize..3, 0_usize..3, -1_080_i16..=1_080, 0_u32..=1_000),
+    ) {
+        let keys = keys.into_iter().enumerate().map(|(index, (ascending, a, b))| Key {
+            name: format!("k{index}"),
+            order: if ascending { Order::Ascending } else { Order::Descending },
+            min: a.min(b),
+            max: a.max(b),
+        });
+        let definition = Definition {
+            keys: keys.collect(),
+            policy: [Policy::Set, Policy::Best, Policy::Incr][policy],
+            ties: [Ties::First, Ties::Last, Ties::Member][ties],
+            utc_offset_minutes: offset,
+            keep,
+        };
+        let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
+        let manifest = Manifest { boards: vec![board], ..manifest() };
+        prop_assert_eq!(decode_manifest(&encode_manifest(&manifest)), Ok(manifest));
+    }
+
+    /// Bytes that nobody wrote: whatever they are read as, it ends, in little memory, without a panic.
+    #[test]
+    fn garbage_is_an_error_or_a_value(garbage in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..80) {
+        for (_, bytes, reads) in kinds() {
+            let _ = reads(&garbage);
+            let mut spliced = bytes.clone();
+            spliced.truncate(cut);
+            spliced.extend(&garbage);
+            let _ = reads(&spliced);
+        }
+    }
+}
+
+/// Scores of either direction and either extreme survive the way through words, delta and back.
+#[test]
+fn extreme_scores_survive_a_delta() {
+    for value in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
+        let definition = definition();
+        let score = Score::new(&[value, value]).expect("two keys");
+        let standing = Standing::Listed(definition.entry_words(&score, time(0), b"p42"));
+        let entry = Entry { standing, updated_at: Timestamp::MAX, version: None, has_metadata: false };
+        let change =
+            DeltaChange { tree: TreeId(0), member: b"p42".to_vec(), before: None, after: Some(entry) };
+        let delta = Delta {
+            first: Sequence(0),
+            applied: Applied::default(),
+            events: Vec::new(),
+            changes: vec![change],
+        };
+        let read = decode_delta(&encode_delta(&delta)).expect("readable");
+        let words = read.changes[0].after.expect("there").words().expect("listed");
+        assert_eq!(definition.score_of(words.as_slice()), score);
+    }
+}

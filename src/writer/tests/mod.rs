@@ -3,6 +3,9 @@
 mod build;
 mod harness;
 mod model;
+mod source;
 
 mod checkpoints;
+mod damage;
+mod drained;
 mod random;

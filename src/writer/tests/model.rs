@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy, Ties};
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::types::BoardName;
+use crate::types::{BoardName, Timestamp, count};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
@@ -66,15 +66,15 @@ impl ModelBoard {
         let listed = self.listed();
         let ahead = listed.iter().position(|(other, _)| *other == id)?;
         let own = &self.entries.get(id)?.score;
-        let count = |wanted| {
-            listed.iter().filter(|(_, entry)| self.by_score(&entry.score, own) == wanted).count() as u64
+        let like = |wanted| {
+            count(listed.iter().filter(|(_, entry)| self.by_score(&entry.score, own) == wanted).count())
         };
-        Some((count(Ordering::Less), count(Ordering::Equal), ahead as u64, listed.len() as u64))
+        Some((like(Ordering::Less), like(Ordering::Equal), count(ahead), count(listed.len())))
     }
 
     fn change(&mut self, job: &Job, given: Option<&[i64]>, now: i64) -> Result<(), RejectCode> {
         let id = job.member.as_str().to_owned();
-        let at = job.at.map_or(now, |at| at.as_micros());
+        let at = job.at.map_or(now, Timestamp::as_micros);
         let op = job.op.unwrap_or(match self.definition.policy {
             Policy::Set => Op::Set,
             Policy::Best => Op::Best,
@@ -144,6 +144,11 @@ impl ModelBoard {
                         (Op::Show, Shown::Hidden) => entry.shown = Shown::Listed,
                         _ => {}
                     }
+                } else if version.is_some() {
+                    let (score, reached, meta) = (Vec::new(), 0, None);
+                    let never =
+                        ModelEntry { shown: Shown::Removed, score, reached, updated: at, version, meta };
+                    self.entries.insert(id, never);
                 }
             }
         }

@@ -67,6 +67,16 @@ impl Binary {
         Client::new(&self.base)
     }
 
+    /// The process's number, while it runs.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it is running").id()
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
     pub fn kill9(&mut self) {
         let mut child = self.child.take().expect("it is running");
         child.kill().expect("a child that was not waited for can be signalled");

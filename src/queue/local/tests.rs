@@ -1,0 +1,163 @@
+//! Group commit, overload and the end of the embedded queue. The writer is played by the test: what a fetch brings is
+//! what one commit would hold.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+use crate::job::{Metadata, Targets};
+
+const AT_ONCE: Duration = Duration::ZERO;
+
+fn runtime() -> tokio::runtime::Runtime {
+    // Of several threads, as the service's is: only such a one keeps time while the writer's thread waits.
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime starts")
+}
+
+fn job(id: &str) -> Job {
+    let targets = Targets::Boards(Vec::new());
+    let member = crate::types::MemberId::new(id).expect("a well-formed member id");
+    Job { member, targets, op: None, version: None, at: None, meta: None }
+}
+
+fn outcome(message: &Message) -> MessageOutcome {
+    MessageOutcome { sequence: message.sequence, jobs: Vec::new() }
+}
+
+/// Lets a publisher come as far as it can without an answer.
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn batch(source: &mut LocalSource) -> Vec<Message> {
+    let limits = source.limits();
+    match source.fetch(limits, AT_ONCE) {
+        Fetched::Batch(messages) => messages,
+        Fetched::Nothing => Vec::new(),
+        Fetched::Ended => panic!("the queue is open"),
+    }
+}
+
+fn members(messages: &[Message]) -> Vec<String> {
+    let member = |message: &Message| match &message.payload {
+        Payload::Jobs(jobs) => jobs[0].as_ref().expect("a job").member.to_string(),
+        Payload::Define { .. } | Payload::Drop { .. } => panic!("only jobs were sent"),
+    };
+    messages.iter().map(member).collect()
+}
+
+#[test]
+fn requests_that_wait_share_a_batch_and_each_has_its_own_answer() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel(runtime.handle().clone());
+    source.resume(Applied { sequence: Sequence(41), ..Applied::default() }, "").expect("it always can");
+    let mut publishing: Vec<_> =
+        ["a", "b", "c"].iter().map(|id| Box::pin(publisher.publish_jobs(vec![job(id)]))).collect();
+    for one in &mut publishing {
+        assert!(poll_once(one.as_mut()).is_pending());
+    }
+    let messages = batch(&mut source);
+    assert_eq!(members(&messages), ["a", "b", "c"]);
+    let sequences: Vec<u64> = messages.iter().map(|message| message.sequence.0).collect();
+    assert_eq!(sequences, [42, 43, 44]);
+    assert!(messages.windows(2).all(|pair| pair[0].timestamp <= pair[1].timestamp));
+    assert!(source.needs_sync(), "an answer means durable");
+    // Nobody has an answer before the commit.
+    assert!(publishing.iter_mut().all(|one| poll_once(one.as_mut()).is_pending()));
+    for message in messages {
+        let told = outcome(&message);
+        message.answer.expect("somebody waits").send(Ok(told)).expect("they wait still");
+    }
+    let answers: Vec<u64> =
+        publishing.into_iter().map(|one| runtime.block_on(one).expect("committed").sequence.0).collect();
+    assert_eq!(answers, [42, 43, 44]);
+}
+
+#[test]
+fn a_batch_keeps_to_its_limits_and_what_is_over_them_comes_first_in_the_next() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel(runtime.handle().clone());
+    let large = || Job { meta: Some(Metadata("x".repeat(1_000).into())), ..job("large") };
+    let mut first = pin!(publisher.publish_jobs(vec![job("a"), job("a")]));
+    let mut second = pin!(publisher.publish_jobs(vec![job("b"), job("b"), job("b")]));
+    let mut third = pin!(publisher.publish_jobs(vec![large()]));
+    let mut fourth = pin!(publisher.publish_jobs(vec![large()]));
+    assert!(poll_once(first.as_mut()).is_pending());
+    assert!(poll_once(second.as_mut()).is_pending());
+    assert!(poll_once(third.as_mut()).is_pending());
+    assert!(poll_once(fourth.as_mut()).is_pending());
+    let limits = BatchLimits { jobs: 2, bytes: 1_500 };
+    let mut sequences = Vec::new();
+    let mut fetched = Vec::new();
+    for _ in 0..4 {
+        let Fetched::Batch(messages) = source.fetch(limits, AT_ONCE) else { panic!("there is more") };
+        sequences.extend(messages.iter().map(|message| message.sequence.0));
+        fetched.push(members(&messages));
+    }
+    // Three jobs are over the limit of two and admitted alone; metadata counts, so two large ones do not fit together.
+    assert_eq!(fetched, [["a"], ["b"], ["large"], ["large"]]);
+    assert_eq!(sequences, [1, 2, 3, 4]);
+    assert!(matches!(source.fetch(limits, AT_ONCE), Fetched::Nothing));
+}
+
+#[test]
+fn a_full_queue_refuses_and_takes_requests_again_once_it_is_drained() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel(runtime.handle().clone());
+    let mut waiting: Vec<_> =
+        (0..WAITING_REQUESTS).map(|_| Box::pin(publisher.publish_jobs(vec![job("m")]))).collect();
+    assert!(waiting.iter_mut().all(|one| poll_once(one.as_mut()).is_pending()));
+    let refused = poll_once(pin!(publisher.publish_jobs(vec![job("late")])));
+    assert_eq!(refused, Poll::Ready(Err(NotPublished::Overloaded)));
+    assert!(!batch(&mut source).is_empty());
+    assert!(poll_once(pin!(publisher.publish_jobs(vec![job("later")]))).is_pending());
+}
+
+#[test]
+fn closing_drains_what_was_sent_and_refuses_what_comes_after() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel(runtime.handle().clone());
+    let mut before = pin!(publisher.publish_jobs(vec![job("before")]));
+    assert!(poll_once(before.as_mut()).is_pending());
+    runtime.block_on(publisher.close());
+    let mut behind = pin!(publisher.publish_jobs(vec![job("behind")]));
+    assert!(poll_once(behind.as_mut()).is_pending());
+    let mut messages = batch(&mut source);
+    assert_eq!(members(&messages), ["before"]);
+    assert!(matches!(source.fetch(source.limits(), AT_ONCE), Fetched::Ended));
+    let refused = poll_once(pin!(publisher.publish_jobs(vec![job("after")])));
+    assert!(matches!(refused, Poll::Ready(Err(NotPublished::Unavailable(_)))), "{refused:?}");
+    let message = messages.remove(0);
+    let told = outcome(&message);
+    message.answer.expect("somebody waits").send(Ok(told.clone())).expect("they wait still");
+    assert_eq!(runtime.block_on(before), Ok(told));
+    // Nobody is left waiting once the writer has gone.
+    drop(source);
+    assert!(matches!(runtime.block_on(behind), Err(NotPublished::Unavailable(_))));
+    runtime.block_on(publisher.close());
+}
+
+#[test]
+fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel(runtime.handle().clone());
+    let ahead = Timestamp::MAX;
+    source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }, "").expect("it always can");
+    let mut publishing = pin!(publisher.publish_jobs(vec![job("m")]));
+    assert!(poll_once(publishing.as_mut()).is_pending());
+    let message = batch(&mut source).remove(0);
+    assert_eq!(message.timestamp, ahead, "the queue's time never goes back");
+    let failed = CommitFailed { reason: "the disk is full".to_owned() };
+    message.answer.expect("somebody waits").send(Err(failed.clone())).expect("they wait still");
+    assert_eq!(runtime.block_on(publishing), Err(NotPublished::CommitFailed(failed)));
+    // The failed message's sequence is given out again, for none may be missing.
+    source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }, "").expect("it always can");
+    let mut publishing = pin!(publisher.publish_jobs(vec![job("m")]));
+    assert!(poll_once(publishing.as_mut()).is_pending());
+    assert_eq!(batch(&mut source).remove(0).sequence, Sequence(8));
+}
