@@ -11,6 +11,7 @@ use clap::builder::BoolishValueParser;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::queue::jetstream::Settings;
 use crate::types::MAX_SHARDS;
 
 /// Flags of `ranktree serve`. Each is also an environment variable and a key of the configuration file.
@@ -29,6 +30,30 @@ pub struct ServeArgs {
     #[arg(long, env = "RANKTREE_NO_AUTO_CREATE", value_name = "true|false", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub no_auto_create: Option<bool>,
+    /// NATS server, or several separated by commas: jobs come from its JetStream streams, and writes go there. Without
+    /// it, the service is its own queue
+    #[arg(long, env = "RANKTREE_NATS", value_name = "URL")]
+    pub nats: Option<String>,
+    /// What the names of subjects and streams begin with [default: ranktree]
+    #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// Most that a shard's stream may hold, in MiB, for streams that are created [default: 1024]
+    #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB")]
+    pub nats_stream_mib: Option<u32>,
+    /// Replicas of streams that are created [default: 1]
+    #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N")]
+    pub nats_replicas: Option<u8>,
+    /// Messages kept in a stream after a checkpoint holds them, so that an older copy of the data can catch up
+    /// [default: 100000]
+    #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N")]
+    pub nats_keep: Option<u64>,
+    /// Never purge the streams: somebody else does
+    #[arg(long, env = "RANKTREE_NATS_NO_PURGE", value_name = "true|false", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub nats_no_purge: Option<bool>,
+    /// Go on, this once, although this shard's stream does not continue what was applied; may be given several times
+    #[arg(long, value_name = "SHARD")]
+    pub accept_gap: Vec<u16>,
     /// Listen beyond this machine although anyone who reaches the port may read and write
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
@@ -57,6 +82,12 @@ struct File {
     shards: Option<u16>,
     no_auto_create: Option<bool>,
     insecure: Option<bool>,
+    nats: Option<String>,
+    prefix: Option<String>,
+    nats_stream_mib: Option<u32>,
+    nats_replicas: Option<u8>,
+    nats_keep: Option<u64>,
+    nats_no_purge: Option<bool>,
     cache_mib: Option<usize>,
     checkpoint_seconds: Option<u64>,
     checkpoint_changes: Option<u64>,
@@ -70,6 +101,8 @@ pub struct ServeConfig {
     /// 1 to 64.
     pub shards: u16,
     pub auto_create: bool,
+    /// Where jobs come from; `None` for the embedded queue.
+    pub nats: Option<Settings>,
     pub cache_bytes: usize,
     pub checkpoint_interval: Duration,
     pub checkpoint_changes: u64,
@@ -82,6 +115,8 @@ pub enum ConfigError {
     Unreadable { path: PathBuf, error: std::io::Error },
     #[error("the configuration file {} is not right: {error}", path.display())]
     Malformed { path: PathBuf, error: Box<toml::de::Error> },
+    #[error("--prefix is 1 to 32 of the letters A-Z and a-z, digits, _ and -, not {0:?}")]
+    Prefix(String),
     #[error("--shards is 1 to {MAX_SHARDS}, not {0}")]
     Shards(u16),
     #[error(
@@ -105,11 +140,28 @@ impl ServeConfig {
         if !(listen.ip().is_loopback() || args.insecure.or(file.insecure).unwrap_or(false)) {
             return Err(ConfigError::Exposed(listen));
         }
+        let nats = args.nats.or(file.nats);
+        let prefix = args.prefix.or(file.prefix).unwrap_or_else(|| "ranktree".to_owned());
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=32).contains(&prefix.len()) || !prefix.bytes().all(letter) {
+            return Err(ConfigError::Prefix(prefix));
+        }
+        let keeps = args.nats_keep.or(file.nats_keep).unwrap_or(100_000);
+        let purges = !args.nats_no_purge.or(file.nats_no_purge).unwrap_or(false);
+        let nats = nats.map(|url| Settings {
+            url,
+            prefix,
+            stream_bytes: i64::from(args.nats_stream_mib.or(file.nats_stream_mib).unwrap_or(1_024)) << 20,
+            replicas: usize::from(args.nats_replicas.or(file.nats_replicas).unwrap_or(1)),
+            accept_gap: args.accept_gap,
+            purge_keeps: purges.then_some(keeps),
+        });
         let seconds = args.checkpoint_seconds.or(file.checkpoint_seconds).unwrap_or(300);
         Ok(Self {
             listen,
             data_dir: args.data_dir.or(file.data_dir).unwrap_or_else(default_data_dir),
             shards,
+            nats,
             auto_create: !args.no_auto_create.or(file.no_auto_create).unwrap_or(false),
             cache_bytes: args.cache_mib.or(file.cache_mib).unwrap_or(256) << 20,
             checkpoint_interval: Duration::from_secs(seconds.max(1)),

@@ -3,10 +3,12 @@
 //! It alone sees everything. It takes its listener and its shutdown as arguments, so that a test runs the real thing on
 //! port 0.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
@@ -16,7 +18,11 @@ use tokio::sync::watch;
 use crate::config::ServeConfig;
 use crate::http::{Api, Limits, serve};
 use crate::query::{Node, ShardHandle};
-use crate::queue::local::{self, LocalSource};
+use crate::queue::jetstream::{
+    Boards, BoardsOfShard, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher, StreamSource,
+};
+use crate::queue::local;
+use crate::queue::publisher::Publisher;
 use crate::state::Shard;
 use crate::storage::{
     StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, missing_shard, recover,
@@ -24,7 +30,8 @@ use crate::storage::{
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, Payload, Registry, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Payload, Registry,
+    ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.
@@ -32,6 +39,8 @@ use crate::writer::{
 pub enum ServiceError {
     #[error("shard {shard} cannot be opened: {error}")]
     Shard { shard: ShardId, error: StorageError },
+    #[error("NATS cannot be used: {0}")]
+    Nats(#[from] SetupError),
     #[error(
         "{} is missing, and the shards beside it hold data: bring it back, or move the others away to start anew",
         .0.display()
@@ -40,6 +49,12 @@ pub enum ServiceError {
     #[error("the service cannot be run: {0}")]
     Io(#[from] std::io::Error),
 }
+
+/// How long a start waits for NATS before it serves what it has.
+const SET_UP_WITHIN: Duration = Duration::from_secs(10);
+/// How long a start waits for its shards to have caught up before it says that it listens.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(10);
+const CATCH_UP_LOOK: Duration = Duration::from_millis(10);
 
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -67,20 +82,41 @@ pub async fn run(
     }
     for shard in &opened {
         for (name, incarnation) in shard.state.read().dropped() {
-            registry.unlearn(name, incarnation);
+            registry.forget(name, incarnation);
         }
     }
     let gate = CheckpointGate::default();
     let mut writers = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
+    let mut streams = match &config.nats {
+        Some(settings) => Some(Streams::open(settings.clone(), config, &opened, &registry).await?),
+        None => None,
+    };
     for shard in opened {
-        let (handle, writer) = shard.into_parts(config, &registry, &gate);
-        writers.push(spawn(writer)?);
+        let (handle, writer) = if let Some(streams) = &mut streams {
+            let (publisher, source) = streams.take(shard.id);
+            let publisher = Publisher::Stream(Box::new(publisher));
+            let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
+            let (handle, writer) =
+                shard.into_parts(config, &registry, &gate, (publisher, source), Some(parking));
+            (handle, spawn(writer)?)
+        } else {
+            let (publisher, source) = local::channel(tokio::runtime::Handle::current());
+            let publisher = Publisher::Local(publisher);
+            let (handle, writer) = shard.into_parts(config, &registry, &gate, (publisher, source), None);
+            (handle, spawn(writer)?)
+        };
+        writers.push(writer);
         shards.push(handle);
     }
     let node = Arc::new(Node { shards });
-    complete_board_changes(&node, &registry).await;
-    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, Limits::default()));
+    let boards = if let Some(streams) = streams {
+        Some(streams.run(&node, &registry))
+    } else {
+        complete_board_changes(&node, &registry).await;
+        None
+    };
+    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, Limits::default(), boards));
     all_live(&node).await;
     ready();
     serve(listener, api, shutdown).await?;
@@ -102,6 +138,92 @@ async fn all_live(node: &Node) {
         let mut started = shard.started.clone();
         // A writer that ended before it started has said why in its log; it is not ready, and readiness tells.
         let _ = started.wait_for(|started| *started).await;
+    }
+    let deadline = tokio::time::Instant::now() + CATCH_UP_WITHIN;
+    for shard in &node.shards {
+        while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
+            if tokio::time::Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep(CATCH_UP_LOOK).await;
+        }
+    }
+}
+
+/// The streams of a node on its way up.
+struct Streams {
+    nats: Arc<JetStream>,
+    ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
+    shared: Vec<Arc<Shared>>,
+    wanted: Arc<WantedBoards>,
+}
+
+impl Streams {
+    /// Connects, and sets the streams up. Where NATS cannot be reached, that goes on while the service runs: what is
+    /// here can be read.
+    async fn open(
+        settings: crate::queue::jetstream::Settings,
+        config: &ServeConfig,
+        opened: &[OpenedShard],
+        registry: &Registry,
+    ) -> Result<Self, ServiceError> {
+        let nats = Arc::new(JetStream::open(settings, config.shards).await?);
+        let (mut ends, mut shared, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for shard in opened {
+            let applied = shard.state.read().applied.sequence;
+            let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
+            let (publisher, source, shares) = nats.shard(&start)?;
+            ends.insert(shard.id, (publisher, source));
+            shared.push(shares);
+            starts.push((shard.id, applied));
+        }
+        let incarnation = registry.last_incarnation().0;
+        let setting_up = Arc::clone(&nats);
+        let mut setting_up = tokio::spawn(async move { setting_up.prepare(&starts, incarnation).await });
+        match tokio::time::timeout(SET_UP_WITHIN, &mut setting_up).await {
+            Ok(Ok(outcome)) => outcome?,
+            Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
+            Err(_) => {
+                tracing::warn!(
+                    "NATS is not there yet; what is here can be read meanwhile, and is marked stale"
+                );
+            }
+        }
+        Ok(Self { nats, ends, shared, wanted: Arc::default() })
+    }
+
+    fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
+        self.ends.remove(&shard).expect("every shard has its streams, once")
+    }
+
+    /// Starts what goes on beside the writers.
+    fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<Boards> {
+        let of_shard = |shard: &ShardHandle| {
+            let Publisher::Stream(publisher) = &shard.publisher else { return None };
+            Some(BoardsOfShard {
+                id: shard.id,
+                state: Arc::clone(&shard.state),
+                health: Arc::clone(&shard.health),
+                applied: shard.applied.clone(),
+                publisher: StreamPublisher::clone(publisher),
+            })
+        };
+        let shards = node.shards.iter().filter_map(of_shard).collect();
+        let boards = self.nats.boards(Arc::clone(registry), self.wanted, shards);
+        let (follows, tends) = (Arc::clone(&boards), Arc::clone(&boards));
+        tokio::spawn(async move { follows.follow().await });
+        tokio::spawn(async move { tends.tend().await });
+        let kept = || {
+            let kept = node.shards.iter().zip(&self.shared);
+            kept.map(|(shard, shared)| Kept { shared: Arc::clone(shared), store: Arc::clone(&shard.store) })
+        };
+        for kept in kept() {
+            let nats = Arc::clone(&self.nats);
+            tokio::spawn(async move { nats.publish_rejects(&kept).await });
+        }
+        let (nats, kept) = (Arc::clone(&self.nats), kept().collect::<Vec<_>>());
+        tokio::spawn(async move { nats.keep(&kept).await });
+        boards
     }
 }
 
@@ -204,13 +326,14 @@ fn open_shard(
 }
 
 impl OpenedShard {
-    fn into_parts(
+    fn into_parts<S: JobSource>(
         self,
         config: &ServeConfig,
         registry: &Arc<Registry>,
         gate: &CheckpointGate,
-    ) -> (ShardHandle, Writer<LocalSource>) {
-        let (publisher, source) = local::channel(tokio::runtime::Handle::current());
+        (publisher, source): (Publisher, S),
+        parking: Option<Parking>,
+    ) -> (ShardHandle, Writer<S>) {
         let (applied, applied_receiver) = watch::channel(Sequence::default());
         let (starting, started) = watch::channel(false);
         let policy = CheckpointPolicy {
@@ -240,12 +363,13 @@ impl OpenedShard {
             checkpointer: Checkpointer::new(policy, Arc::clone(gate), self.replayed),
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
+            parking,
         };
         (handle, writer)
     }
 }
 
-fn spawn(writer: Writer<LocalSource>) -> std::io::Result<JoinHandle<()>> {
+fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandle<()>> {
     let id = writer.id;
     std::thread::Builder::new().name(format!("writer-{id}")).spawn(move || {
         let run = std::panic::AssertUnwindSafe(|| writer.run());
@@ -287,7 +411,7 @@ async fn complete_board_changes(node: &Node, registry: &Registry) {
 }
 
 async fn publish(shard: &ShardHandle, payload: Payload) {
-    if let Err(error) = shard.publisher.publish(payload, 0).await {
+    if let Err(error) = shard.publisher.store_command(payload, 0).await {
         tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
     }
 }

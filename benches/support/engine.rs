@@ -107,7 +107,7 @@ impl Engine {
                 registry: &self.registry,
                 describe: &describe,
             };
-            planner.plan(messages)
+            planner.plan(messages, None)
         };
         let planned = Instant::now();
         let commit = Commit { applied: plan.applied, delta: plan.delta, ..Commit::default() };

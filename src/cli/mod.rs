@@ -4,6 +4,7 @@ mod import;
 mod offline;
 mod progress;
 mod rebuild;
+mod rejects;
 mod serve;
 mod verify;
 
@@ -27,6 +28,8 @@ enum Command {
     Verify(verify::Args),
     /// Make every tree of a stopped service's data again from its members
     Rebuild(rebuild::Args),
+    /// List the jobs that a stopped service refused
+    Rejects(rejects::Args),
     /// Send scores from a file to a running service
     Import(import::Args),
 }
@@ -43,6 +46,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Verify(args) => verify::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
+        Command::Rejects(args) => rejects::run(&args),
         Command::Import(args) => Ok(import::run(&args)?),
     }
 }

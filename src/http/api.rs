@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::query::Node;
+use crate::queue::jetstream::Boards;
 use crate::writer::Registry;
 
 /// What an operator may turn.
@@ -32,6 +33,8 @@ pub struct Api {
     /// Renders all metrics as Prometheus text.
     pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub limits: Limits,
+    /// Where boards are decided, if not by the registry alone.
+    pub boards_stream: Option<Arc<Boards>>,
     /// Held by whoever defines or drops a board, until every shard has it: two definitions never overtake each other
     /// on their way to the shards. A tokio one, because it is held while shards commit.
     pub(super) boards: tokio::sync::Mutex<()>,
@@ -47,12 +50,14 @@ impl Api {
         registry: Arc<Registry>,
         render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
         limits: Limits,
+        boards_stream: Option<Arc<Boards>>,
     ) -> Self {
         Self {
             node,
             registry,
             render_metrics,
             limits,
+            boards_stream,
             boards: tokio::sync::Mutex::new(()),
             in_flight: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),

@@ -9,7 +9,7 @@ use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::definition;
 use crate::http::error::Problem;
-use crate::http::jobs::check_wait;
+use crate::http::jobs::read_wait;
 use crate::http::json::Object;
 use crate::http::lists::BATCH_MAX;
 use crate::http::params::Params;
@@ -70,7 +70,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Call) -> Result<Reply, Problem> {
-    check_wait(&Params::parse(call.query(), &["wait"])?)?;
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     let definition = definition::parse(&call.body)?;
     let define = define(Arc::clone(&call.api), name.clone(), definition);
@@ -92,6 +92,10 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
 async fn define(api: Arc<Api>, name: BoardName, definition: Definition) -> Result<(bool, AsOf), Problem> {
     let _in_order = api.boards.lock().await;
     check_live(&api, api.node.shards.iter().map(|shard| shard.id))?;
+    if let Some(boards) = &api.boards_stream {
+        let (created, token) = boards.define(&name, &definition).await?;
+        return Ok((created, AsOf(token)));
+    }
     let (created, known) = match api.registry.define(&name, definition)? {
         Defined::Created(known) => (true, known),
         Defined::Changed(known) | Defined::Same(known) => (false, known),
@@ -118,20 +122,20 @@ async fn define(api: Arc<Api>, name: BoardName, definition: Definition) -> Resul
 async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload) -> Result<AsOf, Problem> {
     let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
     let publishings = handles.map(|shard| {
-        let publishing = shard.publisher.publish(payload(), EVENT_BYTES);
-        let publishing: Publishing<'_> = Box::pin(publishing);
+        let publishing = shard.publisher.store_command(payload(), EVENT_BYTES);
+        let publishing: Publishing<'_, Sequence> = Box::pin(publishing);
         (shard.id, publishing)
     });
     let outcomes = publish_all(publishings.collect()).await?;
     let mut token: Vec<(ShardId, Sequence)> = Vec::with_capacity(shards.len());
     for (id, outcome) in shards.iter().zip(outcomes) {
-        token.push((*id, outcome?.sequence));
+        token.push((*id, outcome?));
     }
     Ok(AsOf(token))
 }
 
 pub async fn delete(call: Call) -> Result<Reply, Problem> {
-    check_wait(&Params::parse(call.query(), &["wait"])?)?;
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board().to_owned();
     let token =
         tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;
@@ -148,6 +152,9 @@ async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
     check_live(&api, shards.iter().copied())?;
     let name = BoardName::new(&name).map_err(|_| Problem::unknown_board())?;
+    if let Some(boards) = &api.boards_stream {
+        return Ok(AsOf(boards.drop_board(&name).await?));
+    }
     let incarnation = api.registry.begin_drop(name.as_str()).ok_or_else(Problem::unknown_board)?;
     let token = publish_to(&api, &shards, || Payload::Drop { board: name.clone(), incarnation }).await?;
     api.registry.finish_drop(name.as_str(), incarnation);

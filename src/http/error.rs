@@ -11,7 +11,8 @@ use crate::board::InvalidDefinition;
 use crate::http::json::Object;
 use crate::http::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
-use crate::queue::local::NotPublished;
+use crate::queue::jetstream::BoardRefused;
+use crate::queue::publisher::NotPublished;
 use crate::types::Malformed;
 use crate::writer::DefineRefused;
 
@@ -204,11 +205,26 @@ impl From<DefineRefused> for Problem {
     }
 }
 
+impl From<BoardRefused> for Problem {
+    fn from(why: BoardRefused) -> Self {
+        match why {
+            BoardRefused::Refused(why) => why.into(),
+            BoardRefused::NotPublished(why) => why.into(),
+            BoardRefused::Unknown => Self::unknown_board(),
+            BoardRefused::Unavailable(detail) => Self::shard_unavailable(detail),
+            BoardRefused::Late => Self::not_yet_applied(),
+        }
+    }
+}
+
 impl From<NotPublished> for Problem {
     fn from(why: NotPublished) -> Self {
         let code = match why {
             NotPublished::Overloaded => "overloaded",
             NotPublished::Unavailable(_) => "shard_unavailable",
+            NotPublished::Full(_) => "queue_full",
+            NotPublished::Unknown(_) => "commit_unknown",
+            NotPublished::TooLarge(detail) => return Self::over_limit(detail),
             NotPublished::CommitFailed(_) => "commit_failed",
         };
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, why.to_string()).retry_after(1)

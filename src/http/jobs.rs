@@ -1,25 +1,29 @@
 //! `POST /v1/jobs`: one job or many, any members.
 
+use axum::http::StatusCode;
+
+use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::json::{self, Object};
 use crate::http::params::Params;
 use crate::http::reply::Reply;
-use crate::http::writes::{JobResult, write, write_result};
+use crate::http::writes::{JobResult, Wait, write, write_result};
 use crate::job::Reject;
 use crate::queue::wire;
 use crate::types::AsOf;
 
-/// Without a queue in between, every write waits for its commit, whether asked to or not.
-pub fn check_wait(params: &Params<'_>) -> Result<(), Problem> {
+/// How long a write waits: without a queue in between, for its commit, whether asked to or not.
+pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
     match params.get("wait") {
-        None | Some("applied") => Ok(()),
+        None if api.boards_stream.is_some() => Ok(Wait::UntilStored),
+        None | Some("applied") => Ok(Wait::UntilApplied),
         Some(_) => Err(Problem::bad_parameter("wait is applied")),
     }
 }
 
 pub async fn post(call: Call) -> Result<Reply, Problem> {
-    check_wait(&Params::parse(call.query(), &["wait"])?)?;
+    let wait = read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     // No JSON at all is one invalid job.
     let decoded = wire::decode(&call.body).map_err(|reject| invalid(&[(0, reject)]))?;
     let mut jobs = Vec::with_capacity(decoded.len());
@@ -33,13 +37,14 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     if !rejects.is_empty() {
         return Err(invalid(&rejects));
     }
-    let written = write(&call.api, jobs).await?;
+    let written = write(&call.api, jobs, wait).await?;
     let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
     let failed = written.results.iter().find_map(|result| match result {
         JobResult::Failed(why) => Some(why.clone()),
-        JobResult::Applied { .. } | JobResult::Rejected(_) => None,
+        _ => None,
     });
     match failed {
+        None if wait == Wait::UntilStored => Ok(accepted(&written.token)),
         None => Ok(Reply::sized(written.results.len() * 420, members)),
         Some(why) => {
             // Some of the jobs may have been applied: say which.
@@ -50,6 +55,11 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
             Err(Problem::from(why).with(inside))
         }
     }
+}
+
+/// The write is safe in the queue; a read may wait for it by its token.
+pub fn accepted(token: &AsOf) -> Reply {
+    Reply::object(|object| object.plain("token", token)).with_status(StatusCode::ACCEPTED)
 }
 
 fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {

@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use crate::http::call::Call;
 use crate::http::error::Problem;
-use crate::http::jobs::check_wait;
+use crate::http::jobs::{accepted, read_wait};
 use crate::http::json::{self, Object};
 use crate::http::lists::BATCH_MAX;
 use crate::http::params::{Params, number};
 use crate::http::reply::Reply;
 use crate::http::views;
-use crate::http::writes::{JobResult, write, write_result};
+use crate::http::writes::{JobResult, Wait, write, write_result};
 use crate::job::{Job, Op, Targets};
 use crate::query::{self, Around};
 use crate::queue::loose::Loose;
@@ -86,41 +86,43 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Call) -> Result<Reply, Problem> {
-    check_wait(&Params::parse(call.query(), &["wait"])?)?;
+    let wait = read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
-    one(&call, job).await
+    one(&call, job, wait).await
 }
 
 /// Removes one entry.
 pub async fn delete(call: Call) -> Result<Reply, Problem> {
-    let version = write_version(&call)?;
+    let (version, wait) = write_version(&call)?;
     let (board, member) = (call.board_name()?, call.member()?);
-    if call.api.registry.get(board.as_str()).is_none() {
+    // What is in the queue may be about to create it.
+    if wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
         return Err(Problem::unknown_board());
     }
     let targets = Targets::Boards(vec![(board, None)]);
-    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }).await
+    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }, wait).await
 }
 
 /// Removes all of a member's entries.
 pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
-    let version = write_version(&call)?;
+    let (version, wait) = write_version(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
-    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }).await
+    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }, wait).await
 }
 
-fn write_version(call: &Call) -> Result<Option<u64>, Problem> {
+fn write_version(call: &Call) -> Result<(Option<u64>, Wait), Problem> {
     let params = Params::parse(call.query(), &["wait", "version"])?;
-    check_wait(&params)?;
+    let wait = read_wait(&call.api, &params)?;
     let wrong = || Problem::bad_parameter("version is an unsigned 64-bit integer");
-    params.get("version").map(|text| number(text).ok_or_else(wrong)).transpose()
+    Ok((params.get("version").map(|text| number(text).ok_or_else(wrong)).transpose()?, wait))
 }
 
-async fn one(call: &Call, job: Job) -> Result<Reply, Problem> {
-    let written = write(&call.api, vec![job]).await?;
+async fn one(call: &Call, job: Job, wait: Wait) -> Result<Reply, Problem> {
+    let written = write(&call.api, vec![job], wait).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
+        Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
         Some(result @ JobResult::Applied { .. }) => Ok(Reply::object(|object| {
             object.plain("token", &written.token);

@@ -46,5 +46,8 @@ pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
     let members = shard.state.read().members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
     object.count("rejects", shard.health.jobs_rejected());
+    if shard.publisher.stores() {
+        object.count("parked", shard.health.jobs_parked());
+    }
     object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
 }

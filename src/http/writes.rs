@@ -13,9 +13,9 @@ use crate::http::json::Object;
 use crate::http::views;
 use crate::job::{Job, Metadata, Reject, Targets};
 use crate::query::{EntryChange, ListedMetadata, complete, missing_metadata, recall_metadata};
-use crate::queue::local::NotPublished;
+use crate::queue::publisher::{NotPublished, Publisher};
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
-use crate::writer::{JobOutcome, MessageOutcome};
+use crate::writer::{JobOutcome, MessageOutcome, ShardState};
 
 /// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
 /// 64 of them are about 50 microseconds.
@@ -25,8 +25,22 @@ const LOOKS_PER_VIEW: usize = 256;
 /// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A message on its way: published at the first poll, ready once its commit is synced.
-pub type Publishing<'a> = Pin<Box<dyn Future<Output = Result<MessageOutcome, NotPublished>> + Send + 'a>>;
+/// A message on its way: published at the first poll, ready once it is safe, or applied.
+pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
+
+/// How long a write waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it is safe in the queue.
+    UntilStored,
+    /// Until this node has applied it, to tell what came of it.
+    UntilApplied,
+}
+
+/// Stores a message without waiting for what comes of it.
+async fn store(publisher: &Publisher, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
+    publisher.store_jobs(jobs).await.map(|sequence| MessageOutcome { sequence, jobs: Vec::new() })
+}
 
 /// What came of one job.
 pub enum JobResult {
@@ -37,6 +51,10 @@ pub enum JobResult {
         /// The job named several boards, or none for all of them: the answer tells each by its name.
         by_board: bool,
     },
+    /// It is stored, and waits for its board to be defined.
+    Parked,
+    /// It is stored, and nobody waits for what comes of it.
+    Stored,
     /// Its message was refused, or its commit failed.
     Failed(NotPublished),
 }
@@ -73,8 +91,14 @@ impl Asked {
 pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Result<(), Problem> {
     for id in shards {
         let Some(shard) = api.node.shards.get(id.index()) else { continue };
-        if !shard.health.is_live() {
-            let state = shard.health.state();
+        let state = shard.health.state();
+        // A stream takes what its shard will apply later, unless that is not to be expected.
+        let takes = match &state {
+            ShardState::Live => true,
+            ShardState::CatchingUp(_) => shard.publisher.stores(),
+            ShardState::Halted(_) => false,
+        };
+        if !takes {
             let reason = state.reason().unwrap_or("it is about to take writes again").to_owned();
             return Err(Problem::shard_unavailable(format!("shard {id} takes no writes now: {reason}")));
         }
@@ -86,7 +110,7 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
 ///
 /// # Errors
 /// When a shard takes no writes, or nothing was heard in time. What fails for a part of the jobs is told by job.
-pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
+pub async fn write(api: &Arc<Api>, jobs: Vec<Job>, wait: Wait) -> Result<Written, Problem> {
     let asked: Vec<Asked> = jobs.iter().map(Asked::of).collect();
     let homes: Vec<ShardId> = asked.iter().map(|job| api.node.home_of(&job.member)).collect();
     check_live(api, homes.iter().copied())?;
@@ -97,13 +121,19 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
         }
     }
     let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
-    let mut publishings: Vec<(ShardId, Publishing<'_>)> = Vec::new();
+    let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
     for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
         let mut jobs = jobs.into_iter().peekable();
         while jobs.peek().is_some() {
-            let (indexes, jobs) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
+            let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
+            publishings.push((
+                shard.id,
+                match wait {
+                    Wait::UntilApplied => Box::pin(shard.publisher.publish_jobs(jobs)),
+                    Wait::UntilStored => Box::pin(store(&shard.publisher, jobs)),
+                },
+            ));
             messages.push((shard.id, indexes));
-            publishings.push((shard.id, Box::pin(shard.publisher.publish_jobs(jobs))));
         }
     }
     let outcomes = publish_all(publishings).await?;
@@ -116,7 +146,11 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
                 None => token.push((shard, outcome.sequence)),
             }
         }
-        for (index, result) in indexes.iter().zip(message_results(api, shard, &indexes, &asked, outcome)) {
+        let told = match (wait, outcome) {
+            (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
+            (_, outcome) => message_results(api, shard, &indexes, &asked, outcome),
+        };
+        for (index, result) in indexes.iter().zip(told) {
             if let Some(slot) = results.get_mut(*index) {
                 *slot = Some(result);
             }
@@ -132,11 +166,10 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>) -> Result<Written, Problem> {
 ///
 /// # Errors
 /// When nothing was heard in time.
-pub async fn publish_all(
-    publishings: Vec<(ShardId, Publishing<'_>)>,
-) -> Result<Vec<Result<MessageOutcome, NotPublished>>, Problem> {
-    let mut outcomes: Vec<Option<Result<MessageOutcome, NotPublished>>> =
-        publishings.iter().map(|_| None).collect();
+pub async fn publish_all<T>(
+    publishings: Vec<(ShardId, Publishing<'_, T>)>,
+) -> Result<Vec<Result<T, NotPublished>>, Problem> {
+    let mut outcomes: Vec<Option<Result<T, NotPublished>>> = publishings.iter().map(|_| None).collect();
     let mut publishings = publishings;
     // A shard that refused a message gets none of the later ones: they would overtake it.
     let mut refused: Vec<(ShardId, NotPublished)> = Vec::new();
@@ -192,6 +225,7 @@ fn message_results(
         for (index, job) in jobs.by_ref().take(jobs_per_view) {
             results.push(match (job, asked.get(*index)) {
                 (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
+                (JobOutcome::Parked, _) => JobResult::Parked,
                 (JobOutcome::Applied(boards), Some(asked)) => {
                     let told = boards.iter().map(|board| {
                         let mut change =
@@ -264,6 +298,11 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.text("rejected", reject.code.name());
             object.text("detail", &reject.detail);
         }
+        JobResult::Parked => {
+            object.bool("changed", false);
+            object.bool("waits_for_board", true);
+        }
+        JobResult::Stored => object.bool("stored", true),
         JobResult::Failed(why) => {
             let problem = Problem::from(why.clone());
             object.text("failed", problem.code());

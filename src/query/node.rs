@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
-use crate::queue::local::LocalPublisher;
+use crate::queue::publisher::Publisher;
 use crate::state::Shard;
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
@@ -23,7 +23,7 @@ pub struct ShardHandle {
     pub health: Arc<Health>,
     /// Where metadata and rejects are.
     pub store: Arc<StoreSlot>,
-    pub publisher: LocalPublisher,
+    pub publisher: Publisher,
 }
 
 /// Every shard, by number.

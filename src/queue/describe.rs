@@ -1,8 +1,9 @@
-//! A job as JSON again, for lists of rejects.
+//! A job as JSON again: for lists of rejects, for the queue, and for jobs that wait for their board.
 
 use serde_json::{Map, Value, json};
 
 use crate::job::{Job, Targets};
+use crate::queue::wire;
 use crate::types::Score;
 
 /// The job in the form of the wire, as compact JSON.
@@ -38,6 +39,14 @@ pub fn describe(job: &Job) -> Vec<u8> {
         object.insert("meta".to_owned(), serde_json::from_str(&metadata.0).unwrap_or(Value::Null));
     }
     Value::Object(object).to_string().into_bytes()
+}
+
+/// What [`describe`] described.
+#[must_use]
+pub fn read_described(bytes: &[u8]) -> Option<Job> {
+    let mut jobs = wire::decode(bytes).ok()?;
+    let job = jobs.pop()?.ok()?;
+    jobs.is_empty().then_some(job)
 }
 
 fn score_json(score: &Score) -> Value {

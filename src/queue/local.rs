@@ -9,24 +9,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
-use crate::queue::describe::describe;
+use crate::queue::describe::{describe, read_described};
+use crate::queue::publisher::NotPublished;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
 use crate::writer::{BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Payload};
 
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
 const WAITING_REQUESTS: usize = 8_192;
-
-/// Why a request was not taken, or not answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotPublished {
-    #[error("too many writes are waiting for this shard; try again in a moment")]
-    Overloaded,
-    #[error("this shard takes no writes now: {0}")]
-    Unavailable(String),
-    #[error(transparent)]
-    CommitFailed(#[from] CommitFailed),
-}
 
 /// What travels through the channel.
 enum Sent {
@@ -147,7 +137,12 @@ impl LocalSource {
 }
 
 impl JobSource for LocalSource {
-    fn resume(&mut self, applied: Applied) -> Result<(), String> {
+    fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String> {
+        if !stream.is_empty() {
+            return Err(format!(
+                "this directory was filled from the stream {stream}; start with --nats, or give another --data-dir"
+            ));
+        }
         self.last = applied.sequence;
         self.last_timestamp = applied.timestamp;
         Ok(())
@@ -193,6 +188,10 @@ impl JobSource for LocalSource {
 
     fn describe(&self, job: &Job) -> Vec<u8> {
         describe(job)
+    }
+
+    fn read(&self, described: &[u8]) -> Option<Job> {
+        read_described(described)
     }
 
     /// Whoever waits shares one sync, so a batch takes all that is waiting, within reason: 16 MiB and 10,000 jobs.

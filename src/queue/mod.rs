@@ -2,6 +2,8 @@
 
 mod describe;
 
+pub mod jetstream;
 pub mod local;
 pub mod loose;
+pub mod publisher;
 pub mod wire;

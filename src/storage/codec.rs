@@ -68,6 +68,19 @@ pub struct RejectRecord {
     pub job: Vec<u8>,
 }
 
+/// A job that waits for the definition of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedRecord {
+    /// The message that brought it.
+    pub sequence: Sequence,
+    /// Its place within the message.
+    pub index: u32,
+    /// The message's timestamp.
+    pub timestamp: Timestamp,
+    /// The job as the queue describes it.
+    pub job: Vec<u8>,
+}
+
 #[derive(Encode, Decode)]
 struct RejectWire {
     code: u8,
@@ -204,6 +217,19 @@ pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Rej
     let code = RejectCode::ALL.get(usize::from(wire.code));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
     Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job })
+}
+
+#[must_use]
+pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {
+    to_vec(&(record.timestamp.as_micros(), record.job.as_slice()))
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<ParkedRecord, Undecodable> {
+    let (micros, job): (i64, Vec<u8>) = from_slice("parked job", bytes)?;
+    let timestamp = Timestamp::from_micros(micros).map_err(|error| undecodable("parked job", error))?;
+    Ok(ParkedRecord { sequence, index, timestamp, job })
 }
 
 #[must_use]

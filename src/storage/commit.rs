@@ -5,7 +5,7 @@
 use rocksdb::WriteBatch;
 
 use crate::state::{Applied, TreeId};
-use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, RejectRecord};
+use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::storage::keys;
 use crate::storage::store::{StorageError, Store};
 use crate::types::Sequence;
@@ -24,6 +24,12 @@ pub struct Commit {
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     /// Trees whose metadata goes away as a whole.
     pub dropped_trees: Vec<TreeId>,
+    /// Jobs that wait from now on for the definition of a board.
+    pub parked: Vec<ParkedRecord>,
+    /// Those that wait no longer, by sequence and index.
+    pub unparked: Vec<(Sequence, u32)>,
+    /// Identity of the queue that the sequences belong to; empty for the embedded one.
+    pub stream: String,
     /// Jobs rejected since the shard was created, these included.
     pub jobs_rejected: u64,
     /// Below this sequence, rejects are no longer kept.
@@ -54,6 +60,13 @@ impl Store {
                 None => batch.delete_cf(log, key),
             }
         }
+        for parked in &commit.parked {
+            batch.put_cf(log, keys::parked(parked.sequence, parked.index), codec::encode_parked(parked));
+        }
+        // After the puts: a job may park and leave within one batch.
+        for (sequence, index) in &commit.unparked {
+            batch.delete_cf(log, keys::parked(*sequence, *index));
+        }
         if let Some(below) = commit.rejects_kept_from {
             self.drop_rejects_below(&mut batch, below);
         }
@@ -65,7 +78,7 @@ impl Store {
             message_timestamp_micros: commit.applied.timestamp.as_micros(),
             message_hash: commit.applied.hash,
             jobs_rejected: commit.jobs_rejected,
-            stream: String::new(),
+            stream: commit.stream.clone(),
         };
         // In the same write batch as its effects: a crash keeps both or neither.
         batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));

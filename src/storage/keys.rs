@@ -9,6 +9,7 @@
 //!   02 last_sequence:u64            delta
 //!   03 sequence:u64 index:u32       reject
 //!   04 tree:u32 member:bytes        metadata
+//!   05 sequence:u64 index:u32       parked job
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -25,6 +26,7 @@ pub const META: u8 = 0x01;
 pub const DELTA: u8 = 0x02;
 pub const REJECT: u8 = 0x03;
 pub const METADATA: u8 = 0x04;
+pub const PARKED: u8 = 0x05;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
 pub const EXTRA: u8 = 0x12;
@@ -91,9 +93,14 @@ pub fn last_u32(key: &[u8]) -> Option<u32> {
     key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The sequence and index of a reject's key.
 #[must_use]
-pub fn reject_place(key: &[u8]) -> Option<(Sequence, u32)> {
+pub fn parked(sequence: Sequence, index: u32) -> [u8; 13] {
+    join(join::<1, 8, 9>([PARKED], sequence.0.to_be_bytes()), index.to_be_bytes())
+}
+
+/// The sequence and index of a reject's key, or a parked job's.
+#[must_use]
+pub fn place_in_stream(key: &[u8]) -> Option<(Sequence, u32)> {
     let sequence = u64::from_be_bytes(key.get(1..9)?.try_into().ok()?);
     Some((Sequence(sequence), last_u32(key)?))
 }
@@ -131,6 +138,7 @@ mod tests {
         assert_eq!(delta(Sequence(0x0102)), [0x02, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(reject(Sequence(3), 4), [0x03, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(metadata(TreeId(5), b"p42"), [0x04, 0, 0, 0, 5, b'p', b'4', b'2']);
+        assert_eq!(parked(Sequence(3), 4), [0x05, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
         assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);

@@ -14,7 +14,9 @@ use rocksdb::{
 use thiserror::Error;
 
 use crate::state::TreeId;
-use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, RejectRecord, Undecodable};
+use crate::storage::codec::{
+    self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, RejectRecord, Undecodable,
+};
 use crate::storage::keys;
 use crate::types::{Sequence, ShardId};
 
@@ -203,7 +205,7 @@ impl Store {
         let mut iterator = self.db.raw_iterator_cf_opt(self.log(), prefix_options(&[keys::REJECT]));
         iterator.seek_to_last();
         while let (true, Some((key, value))) = (rejects.len() < limit, iterator.item()) {
-            if let Some((sequence, index)) = keys::reject_place(key) {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
                 let reject = codec::decode_reject(sequence, index, value);
                 rejects.push(reject.map_err(|error| self.damaged(error))?);
             }
@@ -211,6 +213,46 @@ impl Store {
         }
         iterator.status()?;
         Ok(rejects)
+    }
+
+    /// Rejects after this place, the oldest first.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn rejects_after(
+        &self,
+        (sequence, index): (Sequence, u32),
+        limit: usize,
+    ) -> Result<Vec<RejectRecord>, StorageError> {
+        let mut rejects = Vec::new();
+        let mut iterator = self.db.raw_iterator_cf_opt(self.log(), prefix_options(&[keys::REJECT]));
+        iterator.seek(keys::reject(sequence, index));
+        while let (true, Some((key, value))) = (rejects.len() < limit, iterator.item()) {
+            if let Some(place) = keys::place_in_stream(key)
+                && place != (sequence, index)
+            {
+                let reject = codec::decode_reject(place.0, place.1, value);
+                rejects.push(reject.map_err(|error| self.damaged(error))?);
+            }
+            iterator.next();
+        }
+        iterator.status()?;
+        Ok(rejects)
+    }
+
+    /// Jobs that wait for a board's definition, the oldest first.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or a record is none.
+    pub fn parked(&self) -> Result<Vec<ParkedRecord>, StorageError> {
+        let mut parked = Vec::new();
+        self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                parked.push(codec::decode_parked(sequence, index, value)?);
+            }
+            Ok(())
+        })?;
+        Ok(parked)
     }
 
     /// Hands every record of the log that begins with `prefix` to `each`, in key order.

@@ -32,6 +32,7 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answ
                 for job in jobs {
                     outcomes.push(match job {
                         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
+                        PlannedJob::Parked => JobOutcome::Parked,
                         PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
                     });
                 }
@@ -46,7 +47,7 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answ
 
 fn changes_of(jobs: &[PlannedJob]) -> Vec<Change> {
     let changes = |job: &PlannedJob| match job {
-        PlannedJob::Rejected(_) => Vec::new(),
+        PlannedJob::Rejected(_) | PlannedJob::Parked => Vec::new(),
         PlannedJob::Applied { step, .. } => step.changes.clone(),
     };
     jobs.iter().flat_map(changes).collect()

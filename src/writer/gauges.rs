@@ -72,14 +72,17 @@ impl Gauges {
         }
     }
 
-    pub fn note_batch(&self, messages: &[Message]) {
+    /// Takes note of a batch; when its messages entered the queue.
+    pub fn note_batch(&self, messages: &[Message]) -> Vec<Timestamp> {
         let jobs: usize = messages.iter().map(jobs_in).sum();
         self.batch_jobs.record(figure(count(jobs)));
+        messages.iter().map(|message| message.timestamp).collect()
     }
 
     pub fn note_turn(
         &self,
         committed: &Committed,
+        arrived: &[Timestamp],
         started: Instant,
         planned: Instant,
         committed_at: Instant,
@@ -93,7 +96,10 @@ impl Gauges {
                 counter.increment(1);
             }
         }
-        self.publish_to_visible.record(age(committed.timestamp));
+        let now = jiff::Timestamp::now().as_microsecond();
+        for timestamp in arrived {
+            self.publish_to_visible.record(age(*timestamp, now));
+        }
     }
 
     pub fn note_state(&mut self, shard: &RwLock<Shard>, health: &Health, store: Option<&Store>) {
@@ -120,9 +126,8 @@ impl Gauges {
     }
 }
 
-/// How long ago a message entered the queue; 0 if the clocks disagree.
-fn age(timestamp: Timestamp) -> Duration {
-    let now = jiff::Timestamp::now().as_microsecond();
+/// How long before `now`, in microseconds since 1970, a message entered the queue; 0 if the clocks disagree.
+fn age(timestamp: Timestamp, now: i64) -> Duration {
     Duration::from_micros(u64::try_from(now - timestamp.as_micros()).unwrap_or(0))
 }
 

@@ -45,6 +45,7 @@ impl fmt::Display for ShardState {
 pub struct Health {
     state: RwLock<ShardState>,
     jobs_rejected: AtomicU64,
+    jobs_parked: AtomicU64,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -55,6 +56,7 @@ impl Default for Health {
         Self {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
             jobs_rejected: AtomicU64::new(0),
+            jobs_parked: AtomicU64::new(0),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
         }
@@ -84,6 +86,16 @@ impl Health {
 
     pub fn set_jobs_rejected(&self, count: u64) {
         self.jobs_rejected.store(count, Ordering::Relaxed);
+    }
+
+    /// Jobs that wait for the definition of a board.
+    #[must_use]
+    pub fn jobs_parked(&self) -> u64 {
+        self.jobs_parked.load(Ordering::Relaxed)
+    }
+
+    pub fn set_jobs_parked(&self, count: u64) {
+        self.jobs_parked.store(count, Ordering::Relaxed);
     }
 
     #[must_use]

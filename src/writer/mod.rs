@@ -9,6 +9,7 @@ mod plan;
 
 mod apply;
 mod outcome;
+mod parking;
 
 mod checkpointer;
 mod gauges;
@@ -22,6 +23,7 @@ pub use checkpointer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
+pub use parking::{ParkedJob, Parking, WantedBoards};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
 pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload};

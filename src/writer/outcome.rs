@@ -13,6 +13,8 @@ pub enum JobOutcome {
     Rejected(Reject),
     /// One per board that the job named, in its order; for a removal from every board, one per board it was on.
     Applied(Vec<BoardOutcome>),
+    /// It is stored and waits for the definition of a board.
+    Parked,
 }
 
 /// What a job did on one board.

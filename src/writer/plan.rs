@@ -16,11 +16,12 @@ use tokio::sync::oneshot;
 use crate::board::{Definition, Policy};
 use crate::job::{Job, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Step, TreeId};
-use crate::storage::codec::{DeltaEncoder, MetadataRecord, RejectRecord};
+use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::outcome::MessageOutcome;
+use crate::writer::parking::{self, ParkedJob, Parking, Place};
 use crate::writer::registry::Registry;
 use crate::writer::source::{BadJob, CommitFailed, Message, Payload};
 
@@ -59,6 +60,7 @@ pub struct PlannedBoard {
 pub enum PlannedJob {
     Rejected(Reject),
     Applied { step: Step, boards: Vec<PlannedBoard> },
+    Parked,
 }
 
 /// What is applied under one hold of the lock.
@@ -82,6 +84,19 @@ pub struct Plan {
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     pub dropped_trees: Vec<TreeId>,
+    /// Jobs that wait from now on, in the form that is stored.
+    pub parked: Vec<ParkedRecord>,
+    /// Those that wait no longer.
+    pub unparked: Vec<Place>,
+    /// What the planner was given, with what this batch changed. Should the batch not be committed, what is on disk
+    /// counts.
+    pub parking: Option<Parking>,
+}
+
+/// What comes of a job.
+enum JobPlan {
+    Taken(Vec<PlannedBoard>),
+    Parked,
 }
 
 /// What a planner is told about its shard.
@@ -125,13 +140,22 @@ struct Batch<'a> {
     /// Counts every step ever begun, applied on its own or not; a change belongs to exactly one.
     step_number: usize,
     rejects: Vec<RejectRecord>,
+    parking: Option<Parking>,
+    parked: Vec<ParkedRecord>,
+    unparked: Vec<Place>,
+    /// Jobs are planned that waited, in their order: they do not wait for those of their member that still do.
+    frees: bool,
     jobs: usize,
 }
 
 impl Planner<'_> {
     /// Plans a batch: at least one message, in sequence.
+    ///
+    /// # Arguments
+    /// `parking`: where jobs for unknown boards wait, if definitions come through the queue; else the registry decides
+    /// them at once.
     #[must_use]
-    pub fn plan(&self, messages: Vec<Message>) -> Plan {
+    pub fn plan(&self, messages: Vec<Message>, parking: Option<Parking>) -> Plan {
         let mut batch = Batch {
             planner: self,
             net: Vec::new(),
@@ -150,9 +174,14 @@ impl Planner<'_> {
             step_jobs: 0,
             step_number: 0,
             rejects: Vec::new(),
+            parking,
+            parked: Vec::new(),
+            unparked: Vec::new(),
+            frees: false,
             jobs: 0,
         };
-        let first = messages.first().map_or(self.shard.applied.sequence, |message| message.sequence);
+        // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
+        let first = self.shard.applied.sequence.next();
         let mut applied = self.shard.applied;
         for message in messages {
             applied =
@@ -175,7 +204,8 @@ impl Batch<'_> {
                     let mut step = batch.take_step();
                     step.applied = applied;
                     planned.push(match outcome {
-                        Ok(boards) => PlannedJob::Applied { step, boards },
+                        Ok(JobPlan::Taken(boards)) => PlannedJob::Applied { step, boards },
+                        Ok(JobPlan::Parked) => PlannedJob::Parked,
                         Err(reject) => PlannedJob::Rejected(reject),
                     });
                 });
@@ -189,9 +219,12 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), applied);
             }
             (Payload::Define { board, incarnation, definition }, answer) => {
-                // A definition that its own drop overtook must not bring the board back.
-                if self.dropped(&board).is_none_or(|dropped| dropped < incarnation) {
+                // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
+                if self.dropped(&board).is_none_or(|dropped| dropped < incarnation)
+                    && self.board(&board).is_none_or(|known| known.incarnation <= incarnation)
+                {
                     self.define(&board, incarnation, definition);
+                    self.unpark(applied);
                 }
                 self.end_command(applied, answer);
             }
@@ -221,6 +254,25 @@ impl Batch<'_> {
         if self.step_jobs >= STEP_JOBS {
             self.close_step();
         }
+    }
+
+    /// Plans the jobs that waited for no other board than are known now.
+    fn unpark(&mut self, applied: Applied) {
+        let Some(mut parking) = self.parking.take() else { return };
+        let free = if parking.is_empty() {
+            Vec::new()
+        } else {
+            parking.take_free(|name| self.board(name).is_some())
+        };
+        self.parking = Some(parking);
+        self.frees = true;
+        for (index, (place, parked)) in free.into_iter().enumerate() {
+            self.unparked.push(place);
+            // What comes of it is this message's doing; its time is that of the message that brought it.
+            let applied = Applied { timestamp: parked.timestamp, ..applied };
+            let _ = self.plan_job(&Ok(parked.job), index, applied);
+        }
+        self.frees = false;
     }
 
     /// Ends the step being filled, if there is anything in it.
@@ -285,10 +337,10 @@ impl Batch<'_> {
         job: &Result<Job, BadJob>,
         index: usize,
         applied: Applied,
-    ) -> Result<Vec<PlannedBoard>, Reject> {
+    ) -> Result<JobPlan, Reject> {
         self.jobs += 1;
         let outcome = match job {
-            Ok(job) => self.try_job(job, applied),
+            Ok(job) => self.try_job(job, index, applied),
             Err(bad) => Err(bad.reject.clone()),
         };
         if let Err(reject) = &outcome {
@@ -308,11 +360,15 @@ impl Batch<'_> {
         outcome
     }
 
-    fn try_job(&mut self, job: &Job, applied: Applied) -> Result<Vec<PlannedBoard>, Reject> {
+    fn try_job(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
         let home = shard_of(&job.member, self.planner.shards);
         if home != self.planner.id {
             let detail = format!("{} belongs to shard {home} of {}", job.member, self.planner.shards);
             return Err(Reject::new(RejectCode::WrongShard, detail));
+        }
+        if self.must_wait(job)? {
+            self.park(job, index, applied);
+            return Ok(JobPlan::Parked);
         }
         let handle = self.find_member(&job.member);
         if let Targets::Boards(boards) = &job.targets
@@ -321,7 +377,7 @@ impl Batch<'_> {
             let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
             self.settle(&mut decided)?;
             let [decided] = decided;
-            return Ok(vec![self.take(job, decided, handle, applied)]);
+            return Ok(JobPlan::Taken(vec![self.take(job, decided, handle, applied)]));
         }
         // All or nothing: every board is asked before any is changed.
         let mut decided = Vec::new();
@@ -338,7 +394,32 @@ impl Batch<'_> {
             }
         }
         self.settle(&mut decided)?;
-        Ok(self.take_all(job, decided, handle, applied))
+        Ok(JobPlan::Taken(self.take_all(job, decided, handle, applied)))
+    }
+
+    /// Whether a job has to wait for the queue to bring a board's definition.
+    fn must_wait(&self, job: &Job) -> Result<bool, Reject> {
+        let Some(parking) = self.parking.as_ref().filter(|_| !self.frees) else { return Ok(false) };
+        let unknown = parking::boards(job).find(|name| self.board(name).is_none());
+        if unknown.is_none() && !parking.holds(&job.member) {
+            return Ok(false);
+        }
+        let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
+        match unknown {
+            Some(name) if !parking.auto_create => refuse(format!("there is no board {name}")),
+            Some(name) if parking.is_full() => {
+                refuse(format!("there is no board {name}, and too many jobs wait for boards to be defined"))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn park(&mut self, job: &Job, index: usize, applied: Applied) {
+        let Some(parking) = &mut self.parking else { return };
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let Applied { sequence, timestamp, .. } = applied;
+        self.parked.push(ParkedRecord { sequence, index, timestamp, job: (self.planner.describe)(job) });
+        parking.park((sequence, index), ParkedJob { timestamp, job: job.clone() });
     }
 
     /// Creates the boards that an accepted job names and nobody has. Should a client have defined one of them
@@ -388,6 +469,9 @@ impl Batch<'_> {
     ) -> Result<Decided, Reject> {
         let known = match self.board(board) {
             Some(known) => Board::Here(known),
+            None if self.parking.is_some() => {
+                return Err(Reject::new(RejectCode::UnknownBoard, format!("there is no board {board}")));
+            }
             None => match self.planner.registry.get(board.as_str()) {
                 Some(known) => {
                     Board::Elsewhere { definition: known.definition, incarnation: known.incarnation }
@@ -635,6 +719,9 @@ impl Batch<'_> {
             rejects: self.rejects,
             metadata: metadata.collect(),
             dropped_trees: self.dropped_trees,
+            parked: self.parked,
+            unparked: self.unparked,
+            parking: self.parking,
         }
     }
 }

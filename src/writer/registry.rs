@@ -89,12 +89,28 @@ impl Registry {
         }
     }
 
-    /// Forgets a board whose drop a crash cut short, at start.
-    pub fn unlearn(&self, name: &BoardName, dropped: Incarnation) {
+    /// Forgets a board that was dropped elsewhere, or whose drop a crash cut short.
+    pub fn forget(&self, name: &BoardName, dropped: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
             boards.by_name.remove(name);
         }
+    }
+
+    /// Takes over what was decided elsewhere.
+    pub fn adopt(&self, name: &BoardName, known: &Known) {
+        let mut boards = self.boards.lock();
+        boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);
+        let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
+        if newer {
+            boards.by_name.insert(name.clone(), Registered { known: known.clone(), being_dropped: false });
+        }
+    }
+
+    /// The latest life of any board that is known of.
+    #[must_use]
+    pub fn last_incarnation(&self) -> Incarnation {
+        Incarnation(self.boards.lock().last_incarnation)
     }
 
     /// Decides a definition.

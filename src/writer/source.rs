@@ -9,6 +9,7 @@ use crate::board::Definition;
 use crate::job::{Job, Reject};
 use crate::state::{Applied, Incarnation};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::writer::health::ShardState;
 use crate::writer::outcome::MessageOutcome;
 
 /// One message of a shard's queue.
@@ -75,15 +76,36 @@ pub enum Fetched {
 pub trait JobSource: Send {
     /// Positions the source right after `applied`. Called once before the first fetch, and after every reopening.
     ///
+    /// # Arguments
+    /// `stream`: which queue the shard was filled from, as [`JobSource::stream`] said then; empty for the embedded one.
+    ///
     /// # Errors
     /// When the queue does not continue what this shard holds; the text says what to do.
-    fn resume(&mut self, applied: Applied) -> Result<(), String>;
+    fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String>;
 
     /// Waits up to `wait` for messages, and takes what is ready within `limits`.
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched;
 
-    /// A job as an operator would want to see it in the list of rejects.
+    /// A job as an operator would want to see it in the list of rejects, and as [`JobSource::read`] reads it.
     fn describe(&self, job: &Job) -> Vec<u8>;
+
+    /// A described job again; `None` if it is none.
+    fn read(&self, described: &[u8]) -> Option<Job>;
+
+    /// How the queue is doing, as long as the storage is well.
+    fn state(&self) -> ShardState {
+        ShardState::Live
+    }
+
+    /// Whether there is nothing more to come, told without fetching.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// The identity of the queue, to be kept with what was applied from it.
+    fn stream(&self) -> String {
+        String::new()
+    }
 
     /// How much a batch of this source may hold.
     fn limits(&self) -> BatchLimits;

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use crate::state::Shard;
+use crate::state::{Applied, Shard};
+use crate::storage::codec::ParkedRecord;
 use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
-use crate::types::{Sequence, ShardId, Timestamp, count};
+use crate::types::{Sequence, ShardId, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
 use crate::writer::health::{Health, ShardState};
+use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
 use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload};
@@ -43,6 +45,8 @@ pub struct Writer<S> {
     /// Opens the shard's directory again.
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
     pub gauges: Gauges,
+    /// Where jobs for unknown boards wait, if definitions come through the queue.
+    pub parking: Option<Parking>,
 }
 
 /// Why a writer's turn did not come to its end.
@@ -54,13 +58,13 @@ impl<S: JobSource> Writer<S> {
     /// Drains the source until it ends, then checkpoints and returns. Runs on a thread of its own.
     pub fn run(mut self) {
         let applied = self.shard.read().applied;
-        if let Err(reason) = self.source.resume(applied) {
+        if let Err(reason) = self.resume(applied) {
             self.halt(reason);
             self.started.send_replace(true);
             return;
         }
         self.applied.send_replace(applied.sequence);
-        self.health.set_state(ShardState::Live);
+        self.health.set_state(self.source.state());
         self.started.send_replace(true);
         loop {
             let messages = match self.source.fetch(self.source.limits(), self.patience()) {
@@ -73,19 +77,72 @@ impl<S: JobSource> Writer<S> {
             {
                 self.reopen_until_well(&interrupted.reason);
             }
+            self.note_source();
             self.tidy_up();
         }
         self.finish();
     }
 
+    /// Takes up the queue where the store ends.
+    fn resume(&mut self, applied: Applied) -> Result<(), String> {
+        let store = match self.store.get() {
+            Ok(store) => store,
+            // The first commit will find that out, and have it opened again.
+            Err(_) if self.parking.is_none() => return self.source.resume(applied, ""),
+            Err(error) => return Err(error.to_string()),
+        };
+        let meta = store.meta().map_err(|error| error.to_string())?;
+        if let Some(parking) = &mut self.parking {
+            let mut parked = Vec::new();
+            for ParkedRecord { sequence, index, timestamp, job } in
+                store.parked().map_err(|error| error.to_string())?
+            {
+                let job = self.source.read(&job).ok_or("a job that waits for its board cannot be read")?;
+                parked.push(((sequence, index), ParkedJob { timestamp, job }));
+            }
+            parking.load(parked);
+            self.health.set_jobs_parked(count(parking.len()));
+        }
+        self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
+    }
+
+    /// The queue may have come or gone.
+    fn note_source(&self) {
+        let state = self.source.state();
+        if self.health.state() != state {
+            match &state {
+                ShardState::Live => tracing::info!(shard = %self.id, "the shard is live"),
+                ShardState::CatchingUp(reason) => {
+                    tracing::info!(shard = %self.id, reason, "the shard is catching up");
+                }
+                ShardState::Halted(reason) => {
+                    tracing::error!(shard = %self.id, reason, "the shard is halted");
+                }
+            }
+            self.health.set_state(state);
+        }
+        if let Some(parking) = &self.parking
+            && !parking.is_empty()
+            && self.health.is_live()
+        {
+            let shard = self.shard.read();
+            parking.tell_wanted(|board| shard.board(board.as_str()).is_some());
+        }
+    }
+
     /// One drained batch, from decoded messages to readers who see it.
     fn turn(&mut self, messages: Vec<Message>) -> Result<(), Interrupted> {
         let started = Instant::now();
-        self.gauges.note_batch(&messages);
-        let plan = self.plan(messages);
+        let arrived = self.gauges.note_batch(&messages);
+        let mut plan = self.plan(messages);
+        self.parking = plan.parking.take();
         let planned = Instant::now();
         let (steps, committed) = self.commit(plan)?;
         let committed_at = Instant::now();
+        if let Some(parking) = &self.parking {
+            // Before readers see the sequence: who waited for it must not find jobs waiting that do not.
+            self.health.set_jobs_parked(count(parking.len()));
+        }
         for step in steps {
             let (sequence, answer) = apply(&self.shard, step);
             // Publish after commit and apply: a reader must never see what a crash could take back, and a writer who
@@ -97,11 +154,12 @@ impl<S: JobSource> Writer<S> {
             }
         }
         self.health.set_last_sequence(committed.sequence.0);
-        self.gauges.note_turn(&committed, started, planned, committed_at);
+        self.gauges.note_turn(&committed, &arrived, started, planned, committed_at);
         Ok(())
     }
 
-    fn plan(&self, messages: Vec<Message>) -> Plan {
+    fn plan(&mut self, messages: Vec<Message>) -> Plan {
+        let parking = self.parking.take();
         let shard = self.shard.read();
         let describe = |job: &_| self.source.describe(job);
         let planner = Planner {
@@ -111,7 +169,7 @@ impl<S: JobSource> Writer<S> {
             registry: &self.registry,
             describe: &describe,
         };
-        planner.plan(messages)
+        planner.plan(messages, parking)
     }
 
     /// Writes the batch. On failure everyone who waits is told, and nothing has been applied.
@@ -119,7 +177,6 @@ impl<S: JobSource> Writer<S> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
             sequence: plan.applied.sequence,
-            timestamp: plan.applied.timestamp,
             jobs: count(plan.jobs),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
@@ -135,6 +192,9 @@ impl<S: JobSource> Writer<S> {
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,
+            parked: plan.parked,
+            unparked: plan.unparked,
+            stream: self.source.stream(),
             jobs_rejected,
         };
         let written = self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
@@ -180,7 +240,7 @@ impl<S: JobSource> Writer<S> {
             }
         }
         tracing::info!(shard = %self.id, "the store is open again");
-        self.health.set_state(ShardState::Live);
+        self.health.set_state(self.source.state());
     }
 
     fn close_store(&self) {
@@ -215,8 +275,7 @@ impl<S: JobSource> Writer<S> {
         store.sync()?;
         store.probe()?;
         self.store.put(Arc::new(store));
-        self.source
-            .resume(applied)
+        self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
         Ok(())
@@ -241,7 +300,7 @@ impl<S: JobSource> Writer<S> {
         } else {
             std::thread::sleep(pause);
         }
-        false
+        self.source.has_ended()
     }
 
     fn halt(&self, reason: String) {
@@ -305,7 +364,6 @@ impl<S: JobSource> Writer<S> {
 /// What a commit was, for figures.
 pub struct Committed {
     pub sequence: Sequence,
-    pub timestamp: Timestamp,
     pub jobs: u64,
     pub rejects: Vec<crate::job::RejectCode>,
 }

@@ -2,6 +2,10 @@
 //!
 //! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
+//! - [`nats_real_data`]: the same by way of NATS, one job a message and many
+//! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
+//! - [`nats_boards`]: one definition per board, whoever comes first
+//! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`layering`]: what a module must not know, read from the source
@@ -14,4 +18,8 @@ mod api;
 mod crash;
 mod full_disk;
 mod layering;
+mod nats_boards;
+mod nats_crash;
+mod nats_protocol;
+mod nats_real_data;
 mod real_data;

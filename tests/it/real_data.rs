@@ -16,7 +16,7 @@ const BATCH: usize = 1_000;
 const CHECKPOINT_ON_THE_WAY: [&str; 2] = ["--checkpoint-changes", "4000"];
 
 /// What the service says about one member of one board: its entry, and those around it.
-type Answers = BTreeMap<(String, String), (Value, Value)>;
+pub type Answers = BTreeMap<(String, String), (Value, Value)>;
 
 #[test]
 fn real_jobs_rank_as_the_model_says_whatever_the_shards_and_after_a_crash() {
@@ -41,7 +41,7 @@ fn real_jobs_rank_as_the_model_says_whatever_the_shards_and_after_a_crash() {
     }
 }
 
-fn expected(jobs: &[RealJob]) -> BTreeMap<String, Vec<Standing>> {
+pub fn expected(jobs: &[RealJob]) -> BTreeMap<String, Vec<Standing>> {
     let mut boards = BTreeMap::new();
     for RealJob { board, member, score, at } in jobs {
         boards.entry(board.clone()).or_insert_with(model::Board::with_defaults).set(member, &[*score], *at);
@@ -63,7 +63,7 @@ fn load(client: &Client, jobs: &[RealJob]) {
 }
 
 /// Compares everything with the model. What was answered, less what may differ between services: how far their shards are.
-fn check(client: &Client, boards: &BTreeMap<String, Vec<Standing>>) -> Answers {
+pub fn check(client: &Client, boards: &BTreeMap<String, Vec<Standing>>) -> Answers {
     let mut answers = Answers::new();
     for (board, standings) in boards {
         let top = ask(client, &format!("/v1/boards/{board}/top?limit=1000"));

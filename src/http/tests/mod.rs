@@ -26,6 +26,7 @@ use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
 use crate::queue::local;
+use crate::queue::publisher::Publisher;
 use crate::state::{Applied, BoardEvent, Change, Entry, Shard, Standing, Step};
 use crate::storage::StoreSlot;
 use crate::tree::Words;
@@ -60,7 +61,7 @@ fn start_with(shards: u16, limits: Limits) -> Fixture {
     let handles = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry))).collect();
     let node = Arc::new(Node { shards: handles });
     let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
-    let api = Arc::new(Api::new(node, registry, render, limits));
+    let api = Arc::new(Api::new(node, registry, render, limits, None));
     Fixture { router: router(Arc::clone(&api)), api }
 }
 
@@ -86,7 +87,15 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
         }
     });
     let (_, started) = watch::channel(true);
-    ShardHandle { id, state, applied, started, health, store: Arc::new(StoreSlot::default()), publisher }
+    ShardHandle {
+        id,
+        state,
+        applied,
+        started,
+        health,
+        store: Arc::new(StoreSlot::default()),
+        publisher: Publisher::Local(publisher),
+    }
 }
 
 /// A `set` of one score that never was there before, or what the score's value stands for.

@@ -55,7 +55,7 @@ fn members(messages: &[Message]) -> Vec<String> {
 fn requests_that_wait_share_a_batch_and_each_has_its_own_answer() {
     let runtime = runtime();
     let (publisher, mut source) = channel(runtime.handle().clone());
-    source.resume(Applied { sequence: Sequence(41), ..Applied::default() }).expect("it always can");
+    source.resume(Applied { sequence: Sequence(41), ..Applied::default() }, "").expect("it always can");
     let mut publishing: Vec<_> =
         ["a", "b", "c"].iter().map(|id| Box::pin(publisher.publish_jobs(vec![job(id)]))).collect();
     for one in &mut publishing {
@@ -147,7 +147,7 @@ fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
     let runtime = runtime();
     let (publisher, mut source) = channel(runtime.handle().clone());
     let ahead = Timestamp::MAX;
-    source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }).expect("it always can");
+    source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }, "").expect("it always can");
     let mut publishing = pin!(publisher.publish_jobs(vec![job("m")]));
     assert!(poll_once(publishing.as_mut()).is_pending());
     let message = batch(&mut source).remove(0);
@@ -156,7 +156,7 @@ fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
     message.answer.expect("somebody waits").send(Err(failed.clone())).expect("they wait still");
     assert_eq!(runtime.block_on(publishing), Err(NotPublished::CommitFailed(failed)));
     // The failed message's sequence is given out again, for none may be missing.
-    source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }).expect("it always can");
+    source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }, "").expect("it always can");
     let mut publishing = pin!(publisher.publish_jobs(vec![job("m")]));
     assert!(poll_once(publishing.as_mut()).is_pending());
     assert_eq!(batch(&mut source).remove(0).sequence, Sequence(8));

@@ -128,6 +128,7 @@ impl Harness {
             dropped_trees: plan.dropped_trees,
             jobs_rejected: self.rejected,
             rejects_kept_from: None,
+            ..Commit::default()
         };
         self.store().commit(&commit, false).expect("the disk takes it");
         self.pending = plan.steps.into();
@@ -190,7 +191,7 @@ impl Harness {
             registry: &self.registry,
             describe: &|job| format!("{job:?}").into_bytes(),
         };
-        Some(planner.plan(messages))
+        Some(planner.plan(messages, None))
     }
 
     fn tell_model(&mut self, say: &Say, sequence: u64) -> Expected {
@@ -341,6 +342,7 @@ fn jobs_payload(jobs: &[Job]) -> Payload {
 fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
     match outcome {
         JobOutcome::Rejected(reject) => Err(reject.code),
+        JobOutcome::Parked => panic!("nothing waits where the registry decides"),
         JobOutcome::Applied(boards) => {
             let place = |place: crate::writer::Place| (place.better, place.tied, place.ahead, place.total);
             Ok(boards.into_iter().map(|board| board.after.map(place)).collect())

@@ -59,7 +59,7 @@ impl VecSource {
 }
 
 impl JobSource for VecSource {
-    fn resume(&mut self, applied: Applied) -> Result<(), String> {
+    fn resume(&mut self, applied: Applied, _: &str) -> Result<(), String> {
         self.next = usize::try_from(applied.sequence.0).expect("small");
         // What was handed out and not committed has been answered; nobody sends it again.
         while let Some(None) = self.sent.get(self.next) {
@@ -93,6 +93,10 @@ impl JobSource for VecSource {
 
     fn describe(&self, job: &Job) -> Vec<u8> {
         format!("{job:?}").into_bytes()
+    }
+
+    fn read(&self, _: &[u8]) -> Option<Job> {
+        None
     }
 
     fn limits(&self) -> BatchLimits {
@@ -172,6 +176,7 @@ impl Running {
             checkpointer: Checkpointer::new(policy, Arc::default(), 0),
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
+            parking: None,
         }
     }
 

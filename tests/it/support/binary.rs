@@ -123,6 +123,15 @@ pub fn run(subcommand: &str, data_dir: &Path) -> Output {
     command.output().expect("the binary can be started")
 }
 
+/// Starts the service where it is expected to refuse; its status, and what it says.
+pub fn run_serve(data_dir: &Path, shards: u16, extra: &[&str]) -> (ExitStatus, String) {
+    let mut command = command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--shards", &shards.to_string(), "--data-dir"]);
+    let output = command.arg(data_dir).args(extra).stdin(Stdio::null()).output();
+    let Output { status, stderr, .. } = output.expect("the binary can be started");
+    (status, String::from_utf8_lossy(&stderr).into_owned())
+}
+
 /// The binary, without what the tester's environment would change about it.
 fn command() -> Command {
     let mut command = Command::new(executable());

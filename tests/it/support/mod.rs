@@ -3,5 +3,6 @@
 pub mod binary;
 pub mod client;
 pub mod model;
+pub mod nats;
 pub mod random;
 pub mod real_jobs;

@@ -1,0 +1,35 @@
+//! `ranktree rejects`.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::cli::Failure;
+use crate::cli::offline::Offline;
+
+/// Lists stored rejects of a stopped service's data, the newest of each shard first, one JSON object a line: shard,
+/// sequence, index, reason, detail and the job. A running service publishes them to `{prefix}.rejects.{shard}`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    offline: Offline,
+    /// Rejects to list of each shard
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    limit: usize,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    args.offline.each_shard(|id, store, _| {
+        for reject in store.rejects(args.limit)? {
+            let job = serde_json::from_slice(&reject.job)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&reject.job).into_owned()));
+            let line = json!({
+                "shard": id.0, "sequence": reject.sequence.0, "index": reject.index,
+                "reason": reject.code.name(), "detail": reject.detail, "job": job,
+            });
+            println!("{line}");
+        }
+        Ok(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,227 @@
+//! Messages of a stream: jobs as they are, and boards' definitions and drops, which a header tells apart.
+
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use serde::{Deserialize, Serialize};
+
+use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
+use crate::queue::wire;
+use crate::state::Incarnation;
+use crate::types::BoardName;
+use crate::writer::{BadJob, Payload};
+
+/// Says what a message is, if it is no jobs.
+pub const COMMAND_HEADER: &str = "Ranktree-Command";
+const DEFINE: &str = "define";
+const DROP: &str = "drop";
+/// A job that is none is kept with this much of its bytes.
+const BAD_JOB_BYTES: usize = 4_096;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandJson {
+    board: String,
+    incarnation: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionJson>,
+}
+
+/// A board's definition as the queue carries it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefinitionJson {
+    keys: Vec<KeyJson>,
+    policy: String,
+    ties: String,
+    utc_offset_minutes: i16,
+    keep: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyJson {
+    name: String,
+    order: String,
+    min: i64,
+    max: i64,
+}
+
+const ORDERS: [(Order, &str); 2] = [(Order::Ascending, "asc"), (Order::Descending, "desc")];
+const POLICIES: [(Policy, &str); 3] = [(Policy::Set, "set"), (Policy::Best, "best"), (Policy::Incr, "incr")];
+const TIES: [(Ties, &str); 3] = [(Ties::First, "first"), (Ties::Last, "last"), (Ties::Member, "member")];
+
+fn name_of<T: PartialEq>(value: &T, names: &[(T, &'static str)]) -> String {
+    let found = names.iter().find(|(known, _)| known == value);
+    found.expect("every value has a name").1.to_owned()
+}
+
+fn named<T: Copy>(name: &str, names: &[(T, &str)]) -> Option<T> {
+    names.iter().find(|(_, known)| *known == name).map(|(value, _)| *value)
+}
+
+impl From<&Definition> for DefinitionJson {
+    fn from(definition: &Definition) -> Self {
+        let key = |key: &Key| KeyJson {
+            name: key.name.clone(),
+            order: name_of(&key.order, &ORDERS),
+            min: key.min,
+            max: key.max,
+        };
+        Self {
+            keys: definition.keys.iter().map(key).collect(),
+            policy: name_of(&definition.policy, &POLICIES),
+            ties: name_of(&definition.ties, &TIES),
+            utc_offset_minutes: definition.utc_offset_minutes,
+            keep: definition.keep,
+        }
+    }
+}
+
+impl DefinitionJson {
+    /// `None` if it is no valid definition.
+    pub fn read(self) -> Option<Definition> {
+        let key = |key: KeyJson| {
+            Some(Key { name: key.name, order: named(&key.order, &ORDERS)?, min: key.min, max: key.max })
+        };
+        let definition = Definition {
+            keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
+            policy: named(&self.policy, &POLICIES)?,
+            ties: named(&self.ties, &TIES)?,
+            utc_offset_minutes: self.utc_offset_minutes,
+            keep: self.keep,
+        };
+        definition.validate().ok()?;
+        Some(definition)
+    }
+}
+
+/// A definition or a drop as a message: header and body.
+pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
+    let (command, board, incarnation, definition) = match payload {
+        Payload::Define { board, incarnation, definition } => {
+            (DEFINE, board, incarnation, Some(DefinitionJson::from(&**definition)))
+        }
+        Payload::Drop { board, incarnation } => (DROP, board, incarnation, None),
+        Payload::Jobs(_) => return None,
+    };
+    let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, definition };
+    Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
+}
+
+/// What a message asks for. What cannot be read is a bad job: it must not stop the shard.
+pub fn decode(headers: Option<&HeaderMap>, bytes: &[u8]) -> Payload {
+    match headers.and_then(|headers| headers.get(COMMAND_HEADER)) {
+        Some(command) => decode_command(command.as_str(), bytes).unwrap_or_else(|| {
+            bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's"))
+        }),
+        None => decode_jobs(bytes),
+    }
+}
+
+fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
+    let json: CommandJson = serde_json::from_slice(bytes).ok()?;
+    let board = BoardName::new(&json.board).ok()?;
+    let incarnation = Incarnation(json.incarnation);
+    match (command, json.definition) {
+        (DEFINE, Some(definition)) => {
+            Some(Payload::Define { board, incarnation, definition: Arc::new(definition.read()?) })
+        }
+        (DROP, None) => Some(Payload::Drop { board, incarnation }),
+        _ => None,
+    }
+}
+
+fn decode_jobs(bytes: &[u8]) -> Payload {
+    let decoded = match wire::decode(bytes) {
+        Ok(decoded) => decoded,
+        Err(reject) => return bad(bytes, reject),
+    };
+    if decoded.iter().all(Result::is_ok) {
+        return Payload::Jobs(
+            decoded.into_iter().map(|job| job.map_err(|reject| bad_job(bytes, reject))).collect(),
+        );
+    }
+    // Rare: only now is it worth knowing where each job begins and ends.
+    let parts: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
+    let jobs = decoded.into_iter().take(MAX_JOBS_PER_MESSAGE).enumerate().map(|(index, job)| {
+        job.map_err(|reject| bad_job(parts.get(index).map_or(bytes, |part| part.get().as_bytes()), reject))
+    });
+    Payload::Jobs(jobs.collect())
+}
+
+fn bad(bytes: &[u8], reject: Reject) -> Payload {
+    Payload::Jobs(vec![Err(bad_job(bytes, reject))])
+}
+
+fn bad_job(bytes: &[u8], reject: Reject) -> BadJob {
+    BadJob { bytes: bytes.get(..BAD_JOB_BYTES).unwrap_or(bytes).to_vec(), member: None, reject }
+}
+
+/// A hash of a message's bytes by which it is recognised. On people's disks: it never changes.
+pub fn hash(bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(0x5bd1_e995, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let hash = mix(mix(hash, u64::from_le_bytes(last)), length);
+    (hash ^ (hash >> 32)).wrapping_mul(FACTOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_never_changes() {
+        assert_eq!(hash(b""), HASHES[0]);
+        assert_eq!(hash(b"{\"board\":\"arena\"}"), HASHES[1]);
+        assert_ne!(hash(b"12345678"), hash(b"123456780"));
+        assert_ne!(hash(b"1234567\0"), hash(b"1234567"));
+    }
+
+    const HASHES: [u64; 2] = [1_674_110_307_837_385_759, 8_372_114_980_810_953_509];
+
+    #[test]
+    fn commands_read_back_as_they_were() {
+        let board = BoardName::new("a.b").expect("a good name");
+        let incarnation = Incarnation(7);
+        let definition = Arc::new(Definition { policy: Policy::Best, ..Definition::default() });
+        let define =
+            Payload::Define { board: board.clone(), incarnation, definition: Arc::clone(&definition) };
+        let (command, bytes) = encode(&define).expect("a command");
+        let Some(Payload::Define { board: b, incarnation: i, definition: d }) =
+            decode_command(command, &bytes)
+        else {
+            panic!("{}", String::from_utf8_lossy(&bytes));
+        };
+        assert_eq!((&b, i, d), (&board, incarnation, definition));
+        let (command, bytes) =
+            encode(&Payload::Drop { board: board.clone(), incarnation }).expect("a command");
+        let Some(Payload::Drop { board: b, incarnation: i }) = decode_command(command, &bytes) else {
+            panic!("{}", String::from_utf8_lossy(&bytes));
+        };
+        assert_eq!((b, i), (board, incarnation));
+        let mut headers = HeaderMap::new();
+        headers.insert(COMMAND_HEADER, "define");
+        for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
+            let Payload::Jobs(jobs) = decode(Some(&headers), poison) else { panic!("{poison:?}") };
+            assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
+        }
+    }
+
+    #[test]
+    fn a_bad_job_of_an_array_is_told_by_its_own_bytes() {
+        let bytes = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":0.5}]"#;
+        let Payload::Jobs(jobs) = decode(None, bytes) else { panic!("jobs") };
+        let bad = jobs[1].as_ref().expect_err("a fraction");
+        assert_eq!(bad.bytes, br#"{"board":"a","member":"m","score":0.5}"#);
+        assert!(jobs[0].is_ok());
+    }
+}

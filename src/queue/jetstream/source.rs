@@ -1,0 +1,226 @@
+//! The writer's end of a stream. Fetch and decode run ahead of it, on a thread of the shard's own, so that the batch
+//! after next is decoded while one commits.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::job::Job;
+use crate::queue::describe::{describe, read_described};
+use crate::queue::jetstream::connection::Connection;
+use crate::queue::jetstream::fetcher::Fetcher;
+use crate::queue::jetstream::names::Names;
+use crate::queue::jetstream::streams::Prepared;
+use crate::queue::jetstream::waiters::Waiters;
+use crate::state::Applied;
+use crate::types::ShardId;
+use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Payload, ShardState};
+
+/// A batch: enough to share what a commit costs, few enough that nobody waits long for its end.
+pub const LIMITS: BatchLimits = BatchLimits { jobs: 1_000, bytes: 4 << 20 };
+/// Chunks decoded ahead of the writer.
+const CHUNKS_AHEAD: usize = 4;
+
+/// What a shard's source, fetcher and publisher share.
+pub struct Shared {
+    pub shard: ShardId,
+    pub names: Names,
+    pub url: String,
+    pub health: Arc<Health>,
+    pub waiters: Arc<Waiters>,
+    pub prepared: watch::Receiver<Prepared>,
+    /// The operator accepts, once, that the stream does not continue what was applied.
+    pub accept_gap: AtomicBool,
+    state: Mutex<ShardState>,
+    stream: Mutex<String>,
+    connection: OnceCell<Connection>,
+}
+
+impl Shared {
+    pub fn new(
+        shard: ShardId,
+        names: Names,
+        url: String,
+        health: Arc<Health>,
+        waiters: Arc<Waiters>,
+        prepared: watch::Receiver<Prepared>,
+        accept_gap: bool,
+    ) -> Self {
+        let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
+        let (stream, connection) = (Mutex::default(), OnceCell::new());
+        let accept_gap = AtomicBool::new(accept_gap);
+        Self { shard, names, url, health, waiters, prepared, accept_gap, state, stream, connection }
+    }
+
+    pub fn set_state(&self, state: ShardState) {
+        *self.state.lock() = state;
+    }
+
+    pub fn set_stream(&self, identity: &str) {
+        identity.clone_into(&mut self.stream.lock());
+    }
+
+    pub fn stream(&self) -> String {
+        self.stream.lock().clone()
+    }
+
+    /// The connection that messages come by, opened on the runtime that asks first: the fetch thread's.
+    ///
+    /// # Errors
+    /// When the URL is none.
+    pub async fn connection(&self) -> Result<&Connection, String> {
+        self.connection.get_or_try_init(|| Connection::open(&self.url, "consume")).await
+    }
+}
+
+/// A stream, read by its shard's writer.
+pub struct StreamSource {
+    shared: Arc<Shared>,
+    /// Of the fetch thread.
+    runtime: tokio::runtime::Handle,
+    /// Ends the fetch thread when it goes away.
+    _stop: oneshot::Sender<()>,
+    fetcher: Option<AbortHandle>,
+    chunks: mpsc::Receiver<Vec<Message>>,
+    ready: VecDeque<Message>,
+    closing: watch::Receiver<bool>,
+}
+
+impl StreamSource {
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(shared: Arc<Shared>, closing: watch::Receiver<bool>) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name(format!("fetch-{}", shared.shard));
+        thread.spawn(move || {
+            // Ends with an error when the other end goes away, which is the sign.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?;
+        // Nothing comes before the source is told where to begin.
+        let (_, chunks) = mpsc::channel(1);
+        Ok(Self {
+            shared,
+            runtime: handle,
+            _stop: stop,
+            fetcher: None,
+            chunks,
+            ready: VecDeque::new(),
+            closing,
+        })
+    }
+
+    /// Waits for the next chunk; `false` if none came in time.
+    fn wait_for_chunk(&mut self, wait: Duration) -> bool {
+        let mut end = self.closing.clone();
+        let (chunks, closing) = (&mut self.chunks, &mut self.closing);
+        // Inside the block: a timer wants the runtime that it is made on.
+        let next = self.runtime.block_on(async {
+            let next = async {
+                tokio::select! {
+                    chunk = chunks.recv() => {
+                        if chunk.is_none() {
+                            // Halted: there is nothing to wait for but the end.
+                            let _ = end.wait_for(|closing| *closing).await;
+                        }
+                        chunk
+                    }
+                    _ = closing.wait_for(|closing| *closing) => None,
+                }
+            };
+            timeout(wait, next).await
+        });
+        match next {
+            Ok(Some(chunk)) => {
+                self.ready.extend(chunk);
+                true
+            }
+            Ok(None) | Err(_) => false,
+        }
+    }
+}
+
+impl JobSource for StreamSource {
+    fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String> {
+        if let Some(fetcher) = self.fetcher.take() {
+            fetcher.abort();
+        }
+        self.ready.clear();
+        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        self.chunks = chunks;
+        let fetcher = Fetcher::new(Arc::clone(&self.shared), applied, stream.to_owned(), sender);
+        self.fetcher = Some(self.runtime.spawn(fetcher.run()).abort_handle());
+        Ok(())
+    }
+
+    fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched {
+        if *self.closing.borrow() {
+            return Fetched::Ended;
+        }
+        if self.ready.is_empty() && !self.wait_for_chunk(wait) {
+            return if *self.closing.borrow() { Fetched::Ended } else { Fetched::Nothing };
+        }
+        let (mut jobs, mut bytes) = (0, 0);
+        let mut batch = Vec::new();
+        loop {
+            let Some(message) = self.ready.front() else {
+                match self.chunks.try_recv() {
+                    Ok(chunk) => self.ready.extend(chunk),
+                    Err(_) => break,
+                }
+                continue;
+            };
+            jobs += jobs_in(&message.payload);
+            bytes += message.bytes;
+            if !batch.is_empty() && (jobs > limits.jobs || bytes > limits.bytes) {
+                break;
+            }
+            batch.extend(self.ready.pop_front());
+        }
+        if batch.is_empty() { Fetched::Nothing } else { Fetched::Batch(batch) }
+    }
+
+    fn describe(&self, job: &Job) -> Vec<u8> {
+        describe(job)
+    }
+
+    fn read(&self, described: &[u8]) -> Option<Job> {
+        read_described(described)
+    }
+
+    fn has_ended(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    fn state(&self) -> ShardState {
+        self.shared.state.lock().clone()
+    }
+
+    fn stream(&self) -> String {
+        self.shared.stream()
+    }
+
+    fn limits(&self) -> BatchLimits {
+        LIMITS
+    }
+
+    /// The stream holds a copy: what a power failure takes back is applied again.
+    fn needs_sync(&self) -> bool {
+        false
+    }
+}
+
+pub fn jobs_in(payload: &Payload) -> usize {
+    match payload {
+        Payload::Jobs(jobs) => jobs.len(),
+        Payload::Define { .. } | Payload::Drop { .. } => 1,
+    }
+}

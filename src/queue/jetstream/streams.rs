@@ -1,0 +1,269 @@
+//! Everything on the NATS server that a node needs: made if it is missing, refused if it is something else.
+//!
+//! Knows: in which order things are set up, and that NATS may not be there yet. Connections for publishing, consuming
+//! (one per shard, on the thread that fetches) and managing are separate: a queue of one does not hold up the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::queue::jetstream::connection::Connection;
+use crate::queue::jetstream::layout::{disagreements, jobs_config};
+use crate::queue::jetstream::names::Names;
+use crate::queue::jetstream::publisher::StreamPublisher;
+use crate::queue::jetstream::source::{Shared, StreamSource};
+use crate::queue::jetstream::waiters::Waiters;
+use crate::types::{Sequence, ShardId};
+use crate::writer::Health;
+
+/// Between attempts while NATS cannot be reached.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// What the stream of rejects keeps, the newest: it is for looking at.
+const REJECTS_BYTES: i64 = 256 << 20;
+/// The boards' stream keeps one message per board there ever was, of at most a few kilobytes.
+const BOARDS_BYTES: i64 = 512 << 20;
+
+/// What an operator decides about NATS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// One or more servers, separated by commas.
+    pub url: String,
+    pub prefix: String,
+    /// The limit of a stream of jobs that is created.
+    pub stream_bytes: i64,
+    /// Replicas of streams that are created.
+    pub replicas: usize,
+    /// Shards whose stream may, once, not continue what was applied.
+    pub accept_gap: Vec<u16>,
+    /// Messages kept in the stream although they are safe here; `None` keeps all.
+    pub purge_keeps: Option<u64>,
+}
+
+/// Why streams cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SetupError {
+    #[error("{0}")]
+    Url(String),
+    #[error("{0}")]
+    Refused(String),
+    #[error("a thread for fetching cannot be started: {0}")]
+    Thread(String),
+}
+
+/// Whether the streams are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prepared {
+    Waiting(String),
+    Ready,
+    Refused(String),
+}
+
+/// A shard as it is when the service starts.
+pub struct ShardStart {
+    pub shard: ShardId,
+    pub applied: Sequence,
+    pub health: Arc<Health>,
+}
+
+/// A node's NATS.
+pub struct JetStream {
+    pub(super) settings: Settings,
+    pub(super) names: Names,
+    shards: u16,
+    pub(super) managing: Connection,
+    publishing: Connection,
+    prepared: watch::Sender<Prepared>,
+    /// Tells this process's messages from all others.
+    process: String,
+}
+
+impl JetStream {
+    /// Begins to connect; does not wait for it.
+    ///
+    /// # Errors
+    /// When the URL is none.
+    pub async fn open(settings: Settings, shards: u16) -> Result<Self, SetupError> {
+        let managing = Connection::open(&settings.url, "manage").await.map_err(SetupError::Url)?;
+        let publishing = Connection::open(&settings.url, "publish").await.map_err(SetupError::Url)?;
+        let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
+        let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
+        let names = Names::new(&settings.prefix);
+        Ok(Self { settings, names, shards, managing, publishing, prepared, process })
+    }
+
+    /// Both ends of a shard's queue.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn shard(
+        &self,
+        start: &ShardStart,
+    ) -> Result<(StreamPublisher, StreamSource, Arc<Shared>), SetupError> {
+        let waiters = Arc::new(Waiters::new(format!("{}-{}", self.process, start.shard)));
+        let (closing, closed) = watch::channel(false);
+        let publisher = StreamPublisher {
+            connection: self.publishing.clone(),
+            subject: self.names.jobs_subject(start.shard),
+            stream: self.names.jobs_stream(start.shard),
+            waiters: Arc::clone(&waiters),
+            closing,
+        };
+        let shared = Arc::new(Shared::new(
+            start.shard,
+            self.names.clone(),
+            self.settings.url.clone(),
+            Arc::clone(&start.health),
+            waiters,
+            self.prepared.subscribe(),
+            self.settings.accept_gap.contains(&start.shard.0),
+        ));
+        let source = StreamSource::start(Arc::clone(&shared), closed)
+            .map_err(|error| SetupError::Thread(error.to_string()))?;
+        Ok((publisher, source, shared))
+    }
+
+    /// Makes sure that the streams are there and right, for as long as it takes to reach NATS.
+    ///
+    /// # Arguments
+    /// `incarnation`: the last one of a board that this node knows of.
+    ///
+    /// # Errors
+    /// When a stream is something else, in words.
+    pub async fn prepare(&self, starts: &[(ShardId, Sequence)], incarnation: u64) -> Result<(), SetupError> {
+        loop {
+            match self.try_prepare(starts, incarnation).await {
+                Ok(()) => {
+                    self.prepared.send_replace(Prepared::Ready);
+                    return Ok(());
+                }
+                Err(Trouble::Refused(reason)) => {
+                    self.prepared.send_replace(Prepared::Refused(reason.clone()));
+                    return Err(SetupError::Refused(reason));
+                }
+                Err(Trouble::Unreachable(reason)) => {
+                    tracing::warn!(reason, "the streams cannot be set up yet; trying on");
+                    self.prepared.send_replace(Prepared::Waiting(reason));
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn try_prepare(&self, starts: &[(ShardId, Sequence)], incarnation: u64) -> Result<(), Trouble> {
+        for (shard, applied) in starts {
+            let wanted = jobs_config(
+                &self.names,
+                *shard,
+                self.shards,
+                self.settings.stream_bytes,
+                self.settings.replicas,
+            );
+            let found = match self.find(&wanted.name).await? {
+                Some(found) => found,
+                // A shard that has applied something had a stream. An empty one in its place would only hide that.
+                None if applied.0 > 0 && !self.settings.accept_gap.contains(&shard.0) => continue,
+                None => {
+                    let first_sequence = (applied.0 > 0).then_some(applied.0 + 1);
+                    self.create(Config { first_sequence, ..wanted }).await?
+                }
+            };
+            let wrong = disagreements(&found.config, &self.names, *shard, self.shards);
+            if !wrong.is_empty() {
+                let name = &found.config.name;
+                return Err(Trouble::Refused(format!(
+                    "the stream {name} exists and cannot be used for shard {shard} of {}: {}; use another --prefix, or \
+                     put it right",
+                    self.shards,
+                    wrong.join("; ")
+                )));
+            }
+        }
+        let boards = self.names.boards_stream();
+        if self.find(&boards).await?.is_none() {
+            self.create(Config {
+                name: boards,
+                subjects: vec![self.names.all_boards()],
+                description: Some("ranktree: what each board is; the first definition wins".to_owned()),
+                storage: StorageType::File,
+                discard: DiscardPolicy::New,
+                max_bytes: BOARDS_BYTES,
+                max_messages_per_subject: 1,
+                num_replicas: self.settings.replicas,
+                deny_delete: true,
+                deny_purge: true,
+                allow_direct: true,
+                // A board's life is numbered by this stream; later ones have greater numbers, whatever became of it.
+                first_sequence: (incarnation > 0).then_some(incarnation + 1),
+                ..Config::default()
+            })
+            .await?;
+        }
+        let rejects = self.names.rejects_stream();
+        if self.find(&rejects).await?.is_none() {
+            self.create(Config {
+                name: rejects,
+                subjects: vec![self.names.rejects_subject("*")],
+                description: Some("ranktree: jobs that were refused, the newest".to_owned()),
+                storage: StorageType::File,
+                discard: DiscardPolicy::Old,
+                max_bytes: REJECTS_BYTES,
+                num_replicas: self.settings.replicas,
+                allow_direct: true,
+                ..Config::default()
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn find(&self, name: &str) -> Result<Option<Info>, Trouble> {
+        match self.managing.context.get_stream(name).await {
+            Ok(stream) => Ok(Some(stream.cached_info().clone())),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    Ok(None)
+                }
+                _ => Err(Trouble::Unreachable(format!("the stream {name} cannot be asked for: {error}"))),
+            },
+        }
+    }
+
+    async fn create(&self, config: Config) -> Result<Info, Trouble> {
+        let name = config.name.clone();
+        match self.managing.context.create_stream(config).await {
+            Ok(stream) => {
+                tracing::info!(stream = name, "stream created");
+                Ok(stream.cached_info().clone())
+            }
+            Err(error) => match error.kind() {
+                // Another node was first; what it made is looked at next time.
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+                {
+                    Err(Trouble::Unreachable(format!(
+                        "the stream {name} was created by another node just now"
+                    )))
+                }
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() != ErrorCode::INSUFFICIENT_RESOURCES && error.code() == 503 =>
+                {
+                    Err(Trouble::Unreachable(format!("the stream {name} cannot be created: {error}")))
+                }
+                CreateStreamErrorKind::JetStream(error) => {
+                    Err(Trouble::Refused(format!("the stream {name} cannot be created: {error}")))
+                }
+                _ => Err(Trouble::Unreachable(format!("the stream {name} cannot be created: {error}"))),
+            },
+        }
+    }
+}
+
+enum Trouble {
+    Refused(String),
+    Unreachable(String),
+}

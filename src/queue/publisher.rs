@@ -1,0 +1,81 @@
+//! Where writes go: straight to the shard's writer, or into its stream.
+
+use crate::job::Job;
+use crate::queue::jetstream::StreamPublisher;
+use crate::queue::local::LocalPublisher;
+use crate::types::Sequence;
+use crate::writer::{CommitFailed, MessageOutcome, Payload};
+
+/// Why a request was not taken, or not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotPublished {
+    #[error("too many writes are waiting for this shard; try again in a moment")]
+    Overloaded,
+    #[error("this shard takes no writes now: {0}")]
+    Unavailable(String),
+    #[error("this shard takes no writes now: {0}")]
+    Full(String),
+    #[error("{0}")]
+    TooLarge(String),
+    /// It may have been taken, and may not.
+    #[error("{0}; a versioned job may safely be sent again")]
+    Unknown(String),
+    #[error(transparent)]
+    CommitFailed(#[from] CommitFailed),
+}
+
+/// A shard's publishing end; clone it freely.
+#[derive(Clone)]
+pub enum Publisher {
+    Local(LocalPublisher),
+    Stream(Box<StreamPublisher>),
+}
+
+impl Publisher {
+    /// Whether a message is stored before it is applied, so that a write need not wait for that.
+    #[must_use]
+    pub fn stores(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
+    /// Publishes jobs of this shard as one message, and waits until it is applied.
+    ///
+    /// # Errors
+    /// See [`NotPublished`].
+    pub async fn publish_jobs(&self, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
+        match self {
+            Self::Local(publisher) => publisher.publish_jobs(jobs).await,
+            Self::Stream(publisher) => publisher.publish_jobs(&jobs).await,
+        }
+    }
+
+    /// Publishes jobs of this shard as one message, and waits until it is safe.
+    ///
+    /// # Errors
+    /// See [`NotPublished`].
+    pub async fn store_jobs(&self, jobs: Vec<Job>) -> Result<Sequence, NotPublished> {
+        match self {
+            Self::Local(publisher) => publisher.publish_jobs(jobs).await.map(|outcome| outcome.sequence),
+            Self::Stream(publisher) => publisher.store_jobs(&jobs).await,
+        }
+    }
+
+    /// Publishes a board's definition or drop, and waits until it is safe.
+    ///
+    /// # Errors
+    /// See [`NotPublished`].
+    pub async fn store_command(&self, payload: Payload, bytes: usize) -> Result<Sequence, NotPublished> {
+        match self {
+            Self::Local(publisher) => publisher.publish(payload, bytes).await.map(|outcome| outcome.sequence),
+            Self::Stream(publisher) => publisher.store_command(&payload).await,
+        }
+    }
+
+    /// Ends the queue for this node: its writer finishes what it has begun, and ends.
+    pub async fn close(&self) {
+        match self {
+            Self::Local(publisher) => publisher.close().await,
+            Self::Stream(publisher) => publisher.close(),
+        }
+    }
+}

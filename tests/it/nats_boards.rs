@@ -1,0 +1,131 @@
+//! One definition per board: whoever comes first, on however many shards and nodes, while jobs create the same board.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::binary::Binary;
+use crate::support::client::{Client, count_of};
+use crate::support::nats::{Nats, wait_applied, wait_until};
+
+const SHARDS: u16 = 3;
+const ROUNDS: usize = 12;
+const MEMBERS: usize = 60;
+
+fn parked(client: &Client) -> usize {
+    let (_, answer) = client.get("/v1/status");
+    answer["shards"].as_array().expect("a list").iter().map(|shard| count_of(&shard["parked"])).sum()
+}
+
+/// Two nodes, each with all shards, as replicas. Clients define the same board differently through either, while jobs
+/// name it on every shard.
+#[test]
+fn of_definitions_and_jobs_at_the_same_moment_one_definition_wins_everywhere() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let arguments = ["--nats", &url, "--nats-stream-mib", "16"];
+    let mut nodes = ["one", "two"].map(|name| Binary::start(&folder.path().join(name), SHARDS, &arguments));
+    let mut last = Vec::new();
+    for round in 0..ROUNDS {
+        let board = format!("b{round}");
+        let path = format!("/v1/boards/{board}");
+        let jobs: Vec<Value> = (0..MEMBERS)
+            .flat_map(|n| {
+                [5, 3].map(|score| json!({ "board": board, "member": format!("m{n}"), "score": score }))
+            })
+            .collect();
+        let mut statuses = Vec::new();
+        thread::scope(|scope| {
+            let define = |node: &Binary, policy: &'static str| {
+                let (client, path) = (node.client(), path.clone());
+                scope.spawn(move || (policy, client.put(&path, &json!({ "policy": policy }))))
+            };
+            let [one, two] = &nodes;
+            let defining =
+                [define(one, "best"), define(two, "incr"), define(one, "incr"), define(two, "best")];
+            last = nats.publish_jobs(SHARDS, &jobs, 1);
+            statuses = defining.map(|defining| defining.join().expect("no panic")).to_vec();
+        });
+        for node in &nodes {
+            wait_applied(&node.client(), &last);
+            wait_until("nothing waits for its board", || parked(&node.client()) == 0);
+        }
+        let [one, two] = &nodes;
+        let policy = one.client().get(&path).1["policy"].as_str().expect("a policy").to_owned();
+        assert_eq!(two.client().get(&path).1["policy"], policy.as_str());
+        for (wanted, (status, answer)) in &statuses {
+            let agreed = matches!(status, 200 | 201);
+            assert_eq!(agreed, *wanted == policy, "{wanted}, and it is {policy}: {status} {answer}");
+            assert!(agreed || *status == 409, "{status} {answer}");
+        }
+        let expected = match policy.as_str() {
+            "best" => 5,
+            "incr" => 8,
+            _ => 3,
+        };
+        for node in &nodes {
+            let (_, top) = node.client().get(&format!("{path}/top?limit=1000"));
+            assert_eq!(count_of(&top["total"]), MEMBERS);
+            let entries = top["entries"].as_array().expect("a list");
+            assert!(entries.iter().all(|entry| entry["score"] == expected), "{policy}: {top}");
+        }
+    }
+    for node in &mut nodes {
+        node.kill9();
+        node.restart();
+    }
+    let boards = nodes.each_ref().map(|node| {
+        wait_applied(&node.client(), &last);
+        node.client().get("/v1/boards?limit=1000").1["boards"].clone()
+    });
+    assert_eq!(boards[0], boards[1]);
+    assert_eq!(boards[0].as_array().map(Vec::len), Some(ROUNDS));
+    for mut node in nodes {
+        assert!(node.terminate().success());
+        node.verify();
+    }
+}
+
+#[test]
+fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &url]);
+    for policy in ["best", "incr", "set"] {
+        let client = service.client();
+        let (status, answer) = client.put("/v1/boards/a.b", &json!({ "policy": policy }));
+        assert_eq!(status, 201, "{answer}");
+        let jobs: Vec<_> =
+            (0..20).map(|n| json!({ "board": "a.b", "member": format!("m{n}"), "score": n })).collect();
+        wait_applied(&client, &nats.publish_jobs(SHARDS, &jobs, 3));
+        assert_eq!(count_of(&client.get("/v1/boards/a.b/top").1["total"]), 20);
+        let (status, answer) =
+            client.send(ureq::http::Method::DELETE, "/v1/boards/a.b", None).expect("it answers");
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(client.get("/v1/boards/a.b").0, 404);
+        service.kill9();
+        service.restart();
+        assert_eq!(service.client().get("/v1/boards/a.b").0, 404);
+        let (status, _) =
+            service.client().send(ureq::http::Method::DELETE, "/v1/boards/a.b", None).expect("it answers");
+        assert_eq!(status, 404);
+        service.kill9();
+        service.restart();
+    }
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn without_auto_create_a_job_for_an_unknown_board_is_rejected() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--no-auto-create"]);
+    let client = service.client();
+    let last = nats.publish("ranktree.jobs.0", r#"{"board":"arena","member":"a","score":1}"#);
+    wait_applied(&client, &[last]);
+    let (_, status) = client.get("/v1/status");
+    assert_eq!((count_of(&status["shards"][0]["rejects"]), parked(&client)), (1, 0));
+    assert_eq!(client.get("/v1/boards/arena").0, 404);
+    assert!(service.terminate().success());
+}

@@ -1,0 +1,398 @@
+//! What the service does with messages that are no jobs, and when a stream is not what it was.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
+use serde_json::{Value, json};
+
+use crate::support::binary::{Binary, run_serve};
+use crate::support::client::{Client, count_of, entry_path};
+use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
+
+const STREAM: &str = "RANKTREE_JOBS_0";
+const SUBJECT: &str = "ranktree.jobs.0";
+
+fn start(nats: &Nats, data: &Path, shards: u16, extra: &[&str]) -> Binary {
+    let url = nats.url();
+    let mut arguments = vec!["--nats", &url, "--nats-stream-mib", "16"];
+    arguments.extend(extra);
+    Binary::start(data, shards, &arguments)
+}
+
+fn job(member: &str, score: i64) -> String {
+    json!({ "board": "arena", "member": member, "score": score }).to_string()
+}
+
+fn score(client: &Client, member: &str) -> Option<i64> {
+    let (status, answer) = client.get(&entry_path("arena", member));
+    (status == 200).then(|| answer["score"].as_i64().expect("an integer"))
+}
+
+/// Publishes a score and waits for it.
+fn publish(nats: &Nats, client: &Client, member: &str, points: i64) -> u64 {
+    let sequence = nats.publish(SUBJECT, job(member, points));
+    wait_applied(client, &[sequence]);
+    sequence
+}
+
+fn define_arena(client: &Client) {
+    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
+    assert!(status == 200 || status == 201, "{answer}");
+}
+
+#[test]
+fn poison_between_good_messages_is_rejected_and_told_once() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 2, &[]);
+    let client = service.client();
+    define_arena(&client);
+    // `alice` belongs to shard 1 of 2, `p42` too; `b` to shard 1 or 0 as the hash says.
+    let home = |member: &str| {
+        let member = ranktree::types::MemberId::new(member).expect("a good id");
+        ranktree::types::shard_of(&member, 2).index()
+    };
+    let members: Vec<String> = (0..20).map(|n| format!("m{n}")).filter(|m| home(m) == 0).collect();
+    let stranger = (0..20).map(|n| format!("m{n}")).find(|m| home(m) == 1).expect("one of twenty");
+    let mut good = 0;
+    let poison: Vec<(Vec<u8>, &str)> = vec![
+        (b"".to_vec(), "malformed"),
+        (b"\xff\xfe\x00".to_vec(), "malformed"),
+        (b"{\"board\":\"arena\"".to_vec(), "malformed"),
+        (vec![b'['; 100_000], "malformed"),
+        (b"[]".to_vec(), "malformed"),
+        (job(&stranger, 5).into_bytes(), "wrong_shard"),
+        (format!(r#"{{"board":"arena","member":"{}","score":1.5}}"#, members[0]).into_bytes(), "bad_score"),
+        (format!(r#"{{"board":"arena","member":"{}","score":[1,2]}}"#, members[0]).into_bytes(), "bad_score"),
+        (Value::from(vec![json!({}); 1_001]).to_string().into_bytes(), "too_large"),
+    ];
+    for (bytes, _) in &poison {
+        nats.publish(SUBJECT, bytes);
+        nats.publish(SUBJECT, job(&members[good % members.len()], i64::try_from(good).expect("small")));
+        good += 1;
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert("Ranktree-Command", "define");
+    nats.try_publish_with(SUBJECT, b"{}", headers).expect("it is stored");
+    // One bad job of three does not take the others with it.
+    let mixed =
+        format!("[{},{{\"member\":\"{}\"}},{}]", job(&members[0], 100), members[0], job(&members[1], 200));
+    let last = nats.publish(SUBJECT, &mixed);
+    wait_applied(&client, &[last]);
+    assert_eq!((score(&client, &members[0]), score(&client, &members[1])), (Some(100), Some(200)));
+    let rejects = poison.len() + 2;
+    assert_eq!(count_of(&shard_status(&client, 0)["rejects"]), rejects);
+    assert_eq!(shard_status(&client, 0)["state"], "live");
+    let told = || nats.info("RANKTREE_REJECTS").state.messages;
+    let rejects = u64::try_from(rejects).expect("small");
+    wait_until("the rejects are published", || told() == rejects);
+    for (number, (_, reason)) in (1..).zip(&poison) {
+        let reject = nats.message("RANKTREE_REJECTS", number);
+        assert_eq!(reject["reason"], *reason, "{reject}");
+    }
+    let mixed = nats.message("RANKTREE_REJECTS", rejects);
+    assert_eq!((mixed["index"].clone(), mixed["sequence"].clone()), (json!(1), json!(last)));
+    assert_eq!(mixed["job"], json!({ "member": members[0] }));
+    // Neither a crash nor a replay tells them again.
+    service.kill9();
+    service.restart();
+    let client = service.client();
+    let sequence = nats.publish(SUBJECT, "nonsense");
+    wait_applied(&client, &[sequence]);
+    wait_until("the new reject is published", || told() > rejects);
+    assert_eq!(told(), rejects + 1);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn streams_are_made_as_designed_and_others_refused_in_words() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 2, &[]);
+    let config = nats.info("RANKTREE_JOBS_1").config;
+    assert_eq!(config.subjects, ["ranktree.jobs.1"]);
+    assert_eq!((config.discard, config.max_bytes, config.deny_delete), (DiscardPolicy::New, 16 << 20, true));
+    assert_eq!(config.metadata["ranktree-shards"], "2");
+    assert!(service.terminate().success());
+    // Another number of shards is another layout.
+    let url = nats.url();
+    let other = folder.path().join("other");
+    let (status, words) = run_serve(&other, 3, &["--nats", &url]);
+    assert!(!status.success() && words.contains("RANKTREE_JOBS_0"), "{words}");
+    assert!(words.contains("ranktree-shards"), "{words}");
+    nats.create(Config {
+        name: "GAME_JOBS_0".to_owned(),
+        subjects: vec!["game.jobs.*".to_owned()],
+        ..Config::default()
+    });
+    let other = folder.path().join("third");
+    let (status, words) = run_serve(&other, 1, &["--nats", &url, "--prefix", "game"]);
+    assert!(!status.success() && words.contains("GAME_JOBS_0") && words.contains("subjects"), "{words}");
+}
+
+#[test]
+fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    let client = service.client();
+    define_arena(&client);
+    publish(&nats, &client, "a", 1);
+    let before = publish(&nats, &client, "b", 2);
+    let config = nats.info(STREAM).config;
+    nats.delete(STREAM);
+    nats.create(config);
+    let reason = wait_state(&client, 0, "halted");
+    assert!(reason.contains("--accept-gap 0"), "{reason}");
+    // Reads go on, and say so; writes are refused.
+    let (status, answer) = client.get(&entry_path("arena", "b"));
+    assert_eq!((status, answer["stale"].clone()), (200, json!(true)), "{answer}");
+    assert_eq!(client.get("/readyz").0, 503);
+    assert_eq!(client.put(&entry_path("arena", "c"), &json!({ "score": 3 })).0, 503);
+    // Also after a restart, and whatever was stored meanwhile under the same sequences.
+    for number in 0..10 {
+        nats.publish(SUBJECT, job("b", 100 + number));
+    }
+    service.kill9();
+    service.restart();
+    let reason = wait_state(&service.client(), 0, "halted");
+    assert!(reason.contains("deleted and made again"), "{reason}");
+    assert_eq!(score(&service.client(), "b"), Some(2));
+    assert!(service.terminate().success());
+
+    let mut service = start(&nats, &folder.path().join("data"), 1, &["--accept-gap", "0"]);
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    let sequence = publish(&nats, &client, "c", 3);
+    assert!(sequence > before);
+    assert_eq!(score(&client, "c"), Some(3));
+    assert!(service.terminate().success());
+    service.verify();
+    // Accepted once is accepted.
+    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    wait_state(&service.client(), 0, "live");
+    assert_eq!(score(&service.client(), "c"), Some(3));
+    assert!(service.terminate().success());
+}
+
+#[test]
+fn a_stream_that_lost_its_end_halts_its_shard() {
+    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    let client = service.client();
+    define_arena(&client);
+    for number in 0..20 {
+        publish(&nats, &client, &format!("m{number}"), number);
+    }
+    let before = applied(&client, 0);
+    nats.kill9();
+    let reason = wait_state(&client, 0, "catching_up");
+    assert!(!reason.is_empty(), "it says why");
+    cut_last_block(&nats.blocks_of(STREAM));
+    nats.restart();
+    let reason = wait_state(&client, 0, "halted");
+    assert!(reason.contains("lost the end"), "{reason}");
+    let last = nats.info(STREAM).state.last_sequence;
+    assert!(last < before, "the server noticed: {last} of {before}");
+    // Refilled with other messages, it has the sequences and not the messages.
+    for number in 0..50 {
+        nats.publish(SUBJECT, job(&format!("n{number}"), number));
+    }
+    service.kill9();
+    service.restart();
+    let client = service.client();
+    let reason = wait_state(&client, 0, "halted");
+    assert!(reason.contains("not the one that was applied"), "{reason}");
+    assert_eq!(applied(&client, 0), before);
+    assert_eq!((score(&client, "m19"), score(&client, "n0")), (Some(19), None));
+    assert!(service.terminate().success());
+    let mut service = start(&nats, &folder.path().join("data"), 1, &["--accept-gap", "0"]);
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    publish(&nats, &client, "later", 7);
+    assert_eq!(score(&client, "later"), Some(7));
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Takes the end of the last block file away, and the server's own notes of where the stream ends.
+fn cut_last_block(folder: &Path) {
+    let files =
+        fs::read_dir(folder).expect("the stream has files").map(|entry| entry.expect("readable").path());
+    let (mut blocks, others): (Vec<_>, Vec<_>) =
+        files.partition(|path| path.extension().is_some_and(|extension| extension == "blk"));
+    blocks.sort();
+    let last = OpenOptions::new().write(true).open(blocks.last().expect("one block")).expect("it opens");
+    let length = last.metadata().expect("it is there").len();
+    last.set_len(length - length / 3).expect("it can be cut");
+    for other in others {
+        let _ = fs::remove_file(other);
+    }
+}
+
+#[test]
+fn purging_what_was_applied_is_fine_and_purging_more_is_not() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let data = folder.path().join("data");
+    let mut service = start(&nats, &data, 1, &["--nats-no-purge"]);
+    let client = service.client();
+    define_arena(&client);
+    let mut last = 0;
+    for number in 0..10 {
+        last = publish(&nats, &client, "a", number);
+    }
+    nats.purge(STREAM, last + 1);
+    service.kill9();
+    service.restart();
+    wait_state(&service.client(), 0, "live");
+    let last = publish(&nats, &service.client(), "a", 10);
+    service.kill9();
+    for number in 0..5 {
+        nats.publish(SUBJECT, job("a", 100 + number));
+    }
+    nats.purge(STREAM, last + 4);
+    service.restart();
+    let client = service.client();
+    let reason = wait_state(&client, 0, "halted");
+    assert!(reason.contains(&format!("{} to {}", last + 1, last + 3)), "{reason}");
+    assert_eq!(score(&client, "a"), Some(10));
+    assert!(service.terminate().success());
+    let mut service = start(&nats, &data, 1, &["--nats-no-purge", "--accept-gap", "0"]);
+    let client = service.client();
+    wait_applied(&client, &[last + 5]);
+    assert_eq!(score(&client, "a"), Some(104));
+    assert!(service.terminate().success());
+    service.verify();
+    // The gap is behind it now, for the disk too.
+    let mut service = start(&nats, &data, 1, &["--nats-no-purge"]);
+    wait_state(&service.client(), 0, "live");
+    assert_eq!(score(&service.client(), "a"), Some(104));
+    assert!(service.terminate().success());
+}
+
+#[test]
+fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
+    let mut service = start(&nats, &folder.path().join("data"), 1, &arguments);
+    let client = service.client();
+    define_arena(&client);
+    let mut last = 0;
+    for number in 0..100 {
+        last = nats.publish(SUBJECT, job("a", number));
+    }
+    wait_applied(&client, &[last]);
+    wait_until("the stream is purged", || nats.info(STREAM).state.first_sequence == last);
+    assert_eq!(nats.info(STREAM).state.messages, 1);
+    service.kill9();
+    service.restart();
+    wait_state(&service.client(), 0, "live");
+    publish(&nats, &service.client(), "a", 500);
+    assert_eq!(score(&service.client(), "a"), Some(500));
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn an_older_copy_of_the_data_catches_up() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let mut service = start(&nats, &data, 1, &[]);
+    define_arena(&service.client());
+    publish(&nats, &service.client(), "a", 1);
+    assert!(service.terminate().success());
+    copy_folder(&data, &copy);
+    service.restart();
+    for number in 0..50 {
+        publish(&nats, &service.client(), &format!("m{number}"), number);
+    }
+    let (_, top) = service.client().get("/v1/boards/arena/top?limit=100");
+    service.kill9();
+    let mut service = start(&nats, &copy, 1, &[]);
+    wait_state(&service.client(), 0, "live");
+    let (_, replayed) = service.client().get("/v1/boards/arena/top?limit=100");
+    assert_eq!(replayed["entries"], top["entries"]);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("it can be made");
+    for entry in fs::read_dir(from).expect("it is there") {
+        let entry = entry.expect("readable");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("known").is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("it can be copied");
+        }
+    }
+}
+
+#[test]
+fn a_full_stream_refuses_publishers_and_loses_nothing() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 1, &["--nats-no-purge"]);
+    let client = service.client();
+    define_arena(&client);
+    let config = nats.info(STREAM).config;
+    nats.update(&Config { max_bytes: 20_000, ..config.clone() });
+    let (mut stored, mut refused) = (0, None);
+    for number in 0..1_000 {
+        match nats.try_publish(SUBJECT, job("a", number).as_bytes()) {
+            Ok(sequence) => stored = sequence,
+            Err(error) => {
+                refused = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    let refused = refused.expect("a thousand jobs do not fit");
+    assert!(refused.contains("maximum bytes"), "{refused}");
+    let (status, answer) = client.put(&entry_path("arena", "b"), &json!({ "score": 1 }));
+    assert_eq!((status, answer["code"].clone()), (503, json!("queue_full")), "{answer}");
+    wait_applied(&client, &[stored]);
+    assert_eq!(score(&client, "b"), None);
+    nats.update(&config);
+    let (status, answer) =
+        client.put(&format!("{}?wait=applied", entry_path("arena", "b")), &json!({ "score": 1 }));
+    assert_eq!((status, answer["entry"]["score"].clone()), (200, json!(1)), "{answer}");
+    assert!(service.terminate().success());
+}
+
+#[test]
+fn http_writes_are_published_and_their_tokens_are_stream_sequences() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 3, &[]);
+    let client = service.client();
+    define_arena(&client);
+    let (status, answer) = client.put(&entry_path("arena", "alice"), &json!({ "score": 7 }));
+    assert_eq!(status, 202, "{answer}");
+    let token = answer["token"].as_str().expect("a token");
+    let (shard, sequence) = token.split_once(':').expect("a shard and a sequence");
+    let stream = format!("RANKTREE_JOBS_{shard}");
+    assert_eq!(nats.info(&stream).state.last_sequence.to_string(), sequence);
+    let (status, answer) = client.get(&format!("{}?after={token}", entry_path("arena", "alice")));
+    assert_eq!((status, answer["score"].clone()), (200, json!(7)), "{answer}");
+    let jobs: Vec<_> = (0..500)
+        .map(|n| json!({ "board": "arena", "member": format!("m{n}"), "score": n, "meta": { "n": n } }))
+        .collect();
+    let (status, answer) = client.post("/v1/jobs?wait=applied", &Value::from(jobs.clone()));
+    assert_eq!(status, 200, "{answer}");
+    let results = answer["results"].as_array().expect("one per job");
+    assert_eq!(results.len(), 500);
+    assert!(results.iter().enumerate().all(|(n, result)| result["entry"]["score"] == n), "{answer}");
+    assert_eq!(results[9]["entry"]["meta"], json!({ "n": 9 }));
+    let (status, answer) = client.post("/v1/jobs", &Value::from(jobs));
+    assert_eq!((status, answer.get("results")), (202, None), "{answer}");
+    // What can be judged at once refuses all of it.
+    let (status, answer) =
+        client.post("/v1/jobs", &json!([{ "board": "arena", "member": "x", "score": 1 }, {}]));
+    assert_eq!((status, answer["errors"][0]["index"].clone()), (422, json!(1)), "{answer}");
+    // What takes the state to judge is told to who waits.
+    let path = format!("{}?wait=applied", entry_path("arena", "alice"));
+    let (status, answer) = client.put(&path, &json!({ "score": [1, 2] }));
+    assert_eq!((status, answer["code"].clone()), (409, json!("bad_score")), "{answer}");
+    assert!(service.terminate().success());
+    service.verify();
+}

@@ -1,0 +1,42 @@
+//! The real jobs by way of NATS, one a message and many: every rank, position and neighbour is the model's.
+
+use crate::real_data::{Answers, check, expected};
+use crate::support::binary::Binary;
+use crate::support::nats::{Nats, wait_applied};
+use crate::support::real_jobs::{self, RealJob};
+
+#[test]
+fn real_jobs_through_nats_rank_as_the_model_says_whatever_the_shards() {
+    let jobs = real_jobs::load();
+    let boards = expected(&jobs);
+    let jobs: Vec<_> = jobs.iter().map(RealJob::to_json).collect();
+    let mut first: Option<Answers> = None;
+    for (shards, per_message) in [(1, 1), (3, 100), (10, 7)] {
+        let nats = Nats::start();
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let url = nats.url();
+        let arguments =
+            ["--nats", &url, "--checkpoint-changes", "4000", "--nats-keep", "0", "--nats-stream-mib", "64"];
+        let mut service = Binary::start(&folder.path().join("data"), shards, &arguments);
+        let last = nats.publish_jobs(shards, &jobs, per_message);
+        wait_applied(&service.client(), &last);
+        // Boards that jobs create come a moment later than the jobs.
+        crate::support::nats::wait_until("nothing waits for a board", || {
+            service.client().get("/v1/status").1["shards"]
+                .as_array()
+                .is_some_and(|shards| shards.iter().all(|shard| shard["parked"] == 0))
+        });
+        let answers = check(&service.client(), &boards);
+        service.kill9();
+        service.restart();
+        wait_applied(&service.client(), &last);
+        check(&service.client(), &boards);
+        assert!(service.terminate().success());
+        service.verify();
+        let first = first.get_or_insert_with(|| answers.clone());
+        assert!(answers.keys().eq(first.keys()));
+        for (place, answer) in &answers {
+            assert_eq!(Some(answer), first.get(place), "{place:?}");
+        }
+    }
+}
