@@ -36,7 +36,7 @@ build: libclang ## Builds bin/ranktree
 		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
 
 .PHONY: test
-test: lint ## Checks the format and the lints, and runs all tests
+test: lint nats ## Checks the format and the lints, and runs all tests, against a real nats-server too
 	cargo test $(CARGO_FLAGS)
 
 .PHONY: lint

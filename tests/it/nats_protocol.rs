@@ -55,7 +55,6 @@ fn poison_between_good_messages_is_rejected_and_told_once() {
     };
     let members: Vec<String> = (0..20).map(|n| format!("m{n}")).filter(|m| home(m) == 0).collect();
     let stranger = (0..20).map(|n| format!("m{n}")).find(|m| home(m) == 1).expect("one of twenty");
-    let mut good = 0;
     let poison: Vec<(Vec<u8>, &str)> = vec![
         (b"".to_vec(), "malformed"),
         (b"\xff\xfe\x00".to_vec(), "malformed"),
@@ -67,10 +66,9 @@ fn poison_between_good_messages_is_rejected_and_told_once() {
         (format!(r#"{{"board":"arena","member":"{}","score":[1,2]}}"#, members[0]).into_bytes(), "bad_score"),
         (Value::from(vec![json!({}); 1_001]).to_string().into_bytes(), "too_large"),
     ];
-    for (bytes, _) in &poison {
+    for (good, (bytes, _)) in poison.iter().enumerate() {
         nats.publish(SUBJECT, bytes);
         nats.publish(SUBJECT, job(&members[good % members.len()], i64::try_from(good).expect("small")));
-        good += 1;
     }
     let mut headers = HeaderMap::new();
     headers.insert("Ranktree-Command", "define");
