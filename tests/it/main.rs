@@ -7,6 +7,7 @@
 //! - [`nats_boards`]: one definition per board, whoever comes first
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
+//! - [`two_processes`]: a data directory belongs to one of them
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`layering`]: what a module must not know, read from the source
 
@@ -23,3 +24,4 @@ mod nats_crash;
 mod nats_protocol;
 mod nats_real_data;
 mod real_data;
+mod two_processes;
