@@ -31,7 +31,7 @@ use support::engine::Engine;
 use support::workload::{Access, Scores, Workload, id};
 use support::{micros, number, percentile, resident_bytes, scratch, short};
 
-/// A Redis 7 sorted set, per member with a 12-byte id (shared/DESIGN.md of the project, measured).
+/// A Redis 7 sorted set, per member with a 12-byte id, measured while the project was designed.
 const REDIS_BYTES_PER_MEMBER: f64 = 110.0;
 const BATCH: usize = 1_000;
 /// 4,000 reads a second: rare enough that one that waits does not make the next one wait in line behind it.
