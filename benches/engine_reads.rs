@@ -78,6 +78,7 @@ fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&A
     let mut random = SmallRng::seed_from_u64(7);
     let mut samples: Samples =
         vec![("rank", Vec::new()), ("position", Vec::new()), ("page_of_100", Vec::new())];
+    let (waited, preempted) = (switches("voluntary"), switches("nonvoluntary"));
     let started = Instant::now();
     for read in 0.. {
         let due = READ_EVERY * read;
@@ -112,10 +113,23 @@ fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&A
             samples.push(started.elapsed().saturating_sub(due));
         }
     }
+    let (waits, preemptions) = (switches("voluntary"), switches("nonvoluntary"));
+    println!(
+        "  the reader waited for the lock {} times and lost its core {} times",
+        waits - waited,
+        preemptions - preempted
+    );
     for (_, samples) in &mut samples {
         samples.sort_unstable();
     }
     samples
+}
+
+/// How often this thread gave its core up (the reader only does for the lock), or had it taken away.
+fn switches(kind: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix(&format!("{kind}_ctxt_switches:")));
+    line.and_then(|number| number.trim().parse().ok()).expect("Linux tells it")
 }
 
 /// Reads while the writer works four fifths of the time. Jobs are made up between windows of about a second, during
