@@ -4,8 +4,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use ranktree::cli::{Cli, run};
+use ranktree::cli::run;
 use tracing_subscriber::EnvFilter;
 
 /// Requests are allocated by the threads of HTTP and freed by the writers, which glibc's allocator, an arena a thread, is
@@ -24,7 +23,7 @@ fn main() -> ExitCode {
         // too: a log on a full disk would end the writers.
         .log_internal_errors(false)
         .init();
-    match run(Cli::parse()) {
+    match run() {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("ranktree: {failure}");

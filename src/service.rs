@@ -419,14 +419,13 @@ async fn publish(shard: &ShardHandle, payload: Payload) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ServeArgs;
 
     #[test]
     fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let config = |shards| {
-            let data_dir = Some(folder.path().to_owned());
-            ServeConfig::resolve(ServeArgs { data_dir, shards: Some(shards), ..ServeArgs::default() })
+        let data_dir = folder.path().to_str().expect("it is UTF-8");
+        let config = |shards: u16| {
+            ServeConfig::of(&["--data-dir", data_dir, "--shards", &shards.to_string()])
                 .expect("good settings")
         };
         assert_eq!(open_shards(&config(3)).expect("a new directory").len(), 3);

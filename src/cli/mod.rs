@@ -12,10 +12,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::config::{self, LoadError, ServeArgs};
+
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
 #[derive(Debug, Parser)]
 #[command(name = "ranktree", version, about, max_term_width = 100)]
-pub struct Cli {
+struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -23,7 +25,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the service: takes jobs, answers ranks over HTTP
-    Serve(crate::config::ServeArgs),
+    Serve(ServeArgs),
     /// Recompute every tree of a stopped service's data and compare
     Verify(verify::Args),
     /// Make every tree of a stopped service's data again from its members
@@ -37,11 +39,16 @@ enum Command {
 /// What a subcommand fails with; printed with its causes.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Runs a command line.
+/// Runs the process's command line.
 ///
 /// # Errors
 /// Whatever the subcommand fails with.
-pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
+pub fn run() -> Result<ExitCode, Failure> {
+    let (cli, _settings): (Cli, _) = match config::load() {
+        // It prints itself, help to standard output, and ends with the status that it should.
+        Err(LoadError::Usage(usage)) => usage.exit(),
+        loaded => loaded?,
+    };
     match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Verify(args) => verify::run(&args),

@@ -2,7 +2,7 @@
 
 use crate::cli::Failure;
 use crate::cli::progress::Progress;
-use crate::config::DataArgs;
+use crate::config::{DataArgs, FileArgs};
 use crate::storage::{StorageResources, Store, missing_shard, shard_directory, shards_in};
 use crate::types::ShardId;
 
@@ -11,6 +11,9 @@ const CACHE_BYTES: usize = 64 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Offline {
+    /// Read where the arguments are.
+    #[command(flatten)]
+    _file: FileArgs,
     #[command(flatten)]
     data: DataArgs,
 }
@@ -24,20 +27,20 @@ impl Offline {
         &self,
         mut work: impl FnMut(ShardId, &Store, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let data_dir = self.data.data_dir()?;
-        let shards = shards_in(&data_dir)?;
+        let data_dir = &self.data.data_dir;
+        let shards = shards_in(data_dir)?;
         if shards == 0 {
             let folder = data_dir.display();
             return Err(format!("{folder} holds no shards; give the service's --data-dir").into());
         }
         // Opening it would make an empty one, of which nobody could tell that it lost its members.
-        if let Some(missing) = missing_shard(&data_dir, shards) {
-            let folder = shard_directory(&data_dir, missing);
+        if let Some(missing) = missing_shard(data_dir, shards) {
+            let folder = shard_directory(data_dir, missing);
             return Err(format!("{} is missing; bring it back before anything else", folder.display()).into());
         }
         let resources = StorageResources::new(CACHE_BYTES, 1);
         for id in (0..shards).map(ShardId) {
-            let store = Store::open(&shard_directory(&data_dir, id), id, shards, &resources)?;
+            let store = Store::open(&shard_directory(data_dir, id), id, shards, &resources)?;
             let progress = Progress::new(format!("shard {id}"));
             work(id, &store, &progress)?;
             progress.finish();

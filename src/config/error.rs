@@ -1,0 +1,28 @@
+//! Why settings cannot be used; the text says which, and what to do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::types::MAX_SHARDS;
+
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("the configuration file {} is not right: {error}", path.display())]
+    Malformed { path: PathBuf, error: Box<toml::de::Error> },
+    #[error("line {line} of the configuration file {}: {key}: {problem}", path.display())]
+    Value { path: PathBuf, line: usize, key: String, problem: String },
+    #[error("line {line} of the configuration file {}: there is no setting {key}{advice}", path.display())]
+    UnknownKey { path: PathBuf, line: usize, key: String, advice: String },
+    #[error("--prefix is 1 to 32 of the letters A-Z and a-z, digits, _ and -, not {0:?}")]
+    Prefix(String),
+    #[error("--shards is 1 to {MAX_SHARDS}, not {0}")]
+    Shards(u16),
+    #[error(
+        "{0} can be reached from other machines, and this version has no access tokens; listen on a loopback address such as 127.0.0.1:8080, or pass --insecure"
+    )]
+    Exposed(SocketAddr),
+}

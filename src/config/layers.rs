@@ -1,0 +1,227 @@
+//! Flags over environment over file over defaults.
+//!
+//! clap knows flags, environment and defaults. The file takes the place of defaults: once its name is known, what it says
+//! becomes the default of the argument of that name, and the command line is read once more. So a value from the file is
+//! parsed and checked by the very argument that a flag would be, and there is one list of settings.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches};
+use thiserror::Error;
+
+use crate::config::file::{File, Words};
+use crate::config::{ConfigError, ServeArgs};
+
+/// The argument that names the file.
+const FILE: &str = "config";
+
+/// Why there is nothing to run.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// Wrong arguments, or help was asked for; clap's error prints itself.
+    #[error(transparent)]
+    Usage(#[from] clap::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Where a setting's value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Flag(String),
+    Environment(String),
+    File { path: PathBuf, line: usize },
+    Default,
+}
+
+/// One setting: how it is named, and what it came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its key in the file.
+    pub key: String,
+    pub help: String,
+    /// Is not shown to anybody.
+    pub secret: bool,
+    /// Empty for a setting that has no value.
+    pub values: Vec<String>,
+    /// May have several values.
+    pub several: bool,
+    pub origin: Origin,
+}
+
+/// All settings of the subcommand that was asked for.
+#[derive(Debug)]
+pub struct Settings {
+    pub all: Vec<Setting>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+}
+
+/// Reads the process's command line, the environment, and the file that they name.
+///
+/// # Errors
+/// When one of these is not right.
+pub fn load<C: CommandFactory + FromArgMatches>() -> Result<(C, Settings), LoadError> {
+    load_from(std::env::args_os())
+}
+
+/// The same with other arguments, of which the first is the program.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_from<C>(arguments: impl IntoIterator<Item = OsString>) -> Result<(C, Settings), LoadError>
+where
+    C: CommandFactory + FromArgMatches,
+{
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut command = C::command();
+    let mut matches = command.try_get_matches_from_mut(&arguments)?;
+    let file = file_named(&matches).map(File::read).transpose()?;
+    let path = path_of(&matches);
+    if let Some(file) = &file {
+        file.check_keys(&keys(&command, &path))?;
+        command = with_defaults(C::command(), &path, file)?;
+        // The arguments were right before: what is wrong now is the file's.
+        matches = command
+            .try_get_matches_from_mut(&arguments)
+            .map_err(|error| blame(file, &command, &path, &error))?;
+    }
+    let all = settings(&command, &matches, file.as_ref());
+    let parsed = C::from_arg_matches(&matches)?;
+    Ok((parsed, Settings { all, file: file.map(|file| file.path) }))
+}
+
+/// Whether an argument is a setting: something that can be set for all runs.
+fn is_setting(arg: &Arg) -> bool {
+    arg.get_env().is_some() && arg.get_id() != FILE
+}
+
+/// The names of the subcommands that were asked for, outermost first.
+fn path_of(mut matches: &ArgMatches) -> Vec<String> {
+    let mut path = Vec::new();
+    while let Some((name, inner)) = matches.subcommand() {
+        path.push(name.to_owned());
+        matches = inner;
+    }
+    path
+}
+
+fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    matches
+}
+
+fn subcommand<'a>(mut command: &'a Command, path: &[String]) -> &'a Command {
+    for name in path {
+        command = command.find_subcommand(name).expect("clap found the subcommand before");
+    }
+    command
+}
+
+fn file_named(matches: &ArgMatches) -> Option<&Path> {
+    innermost(matches).try_get_one::<PathBuf>(FILE).ok().flatten().map(PathBuf::as_path)
+}
+
+/// Every key that a file may have: one file serves all subcommands.
+fn keys(command: &Command, path: &[String]) -> Vec<String> {
+    let service = ServeArgs::augment_args(Command::new("serve"));
+    let mut keys: Vec<_> = service
+        .get_arguments()
+        .chain(subcommand(command, path).get_arguments())
+        .filter(|arg| is_setting(arg))
+        .map(|arg| arg.get_id().to_string())
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn with_defaults(command: Command, path: &[String], file: &File) -> Result<Command, ConfigError> {
+    if let Some((name, rest)) = path.split_first() {
+        let mut result = Ok(());
+        let command = command.mut_subcommand(name, |inner| match with_defaults(inner, rest, file) {
+            Ok(inner) => inner,
+            Err(error) => {
+                result = Err(error);
+                Command::new(name.clone())
+            }
+        });
+        return result.map(|()| command);
+    }
+    let ids: Vec<_> =
+        command.get_arguments().filter(|arg| is_setting(arg)).map(|arg| arg.get_id().to_string()).collect();
+    let mut command = command;
+    for id in ids {
+        let Some(value) = file.values.get(&id) else { continue };
+        let words = match &value.words {
+            Words::One(word) => std::slice::from_ref(word),
+            Words::Several(words) => words.as_slice(),
+        };
+        let mut several = false;
+        command = command.mut_arg(&id, |arg| {
+            several = takes_several(&arg);
+            arg.default_values(words.to_vec())
+        });
+        if matches!(value.words, Words::Several(_)) && !several {
+            return Err(file.wrong_value(&id, "one value is expected, not an array".to_owned()));
+        }
+    }
+    Ok(command)
+}
+
+fn takes_several(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Append)
+}
+
+/// Puts clap's words about an argument's default into words about the file.
+fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -> ConfigError {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let flag = text(ContextKind::InvalidArg).unwrap_or_default();
+    let flag = flag.split_whitespace().next().unwrap_or_default().trim_start_matches("--");
+    let flag = flag.split(['=', '[']).next().unwrap_or_default();
+    let mut arguments = subcommand(command, path).get_arguments();
+    let id = arguments.find(|arg| arg.get_long() == Some(flag)).map(|arg| arg.get_id().to_string());
+    let value = text(ContextKind::InvalidValue).map(|value| format!("{value:?} is no good"));
+    let reason = std::error::Error::source(error).map(ToString::to_string);
+    let problem = match (value, reason) {
+        (Some(value), Some(reason)) => format!("{value}: {reason}"),
+        (Some(only), None) | (None, Some(only)) => only,
+        (None, None) => error.to_string(),
+    };
+    file.wrong_value(&id.unwrap_or_default(), problem)
+}
+
+fn settings(command: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
+    let path = path_of(matches);
+    let matches = innermost(matches);
+    let arguments = subcommand(command, &path).get_arguments().filter(|arg| is_setting(arg));
+    arguments.map(|arg| setting(arg, matches, file)).collect()
+}
+
+fn setting(arg: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
+    let key = arg.get_id().to_string();
+    let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
+    let values = matches.get_raw(&key).into_iter().flatten().map(lossy).collect();
+    let in_file = file.and_then(|file| Some((file, file.values.get(&key)?)));
+    let origin = match (matches.value_source(&key), in_file) {
+        (Some(ValueSource::CommandLine), _) => {
+            Origin::Flag(format!("--{}", arg.get_long().unwrap_or_default()))
+        }
+        (Some(ValueSource::EnvVariable), _) => {
+            Origin::Environment(arg.get_env().map(lossy).unwrap_or_default())
+        }
+        (_, Some((file, value))) => Origin::File { path: file.path.clone(), line: value.line },
+        _ => Origin::Default,
+    };
+    let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let secret = arg.is_hide_env_values_set();
+    Setting { key, help, secret, values, several: takes_several(arg), origin }
+}

@@ -1,0 +1,52 @@
+//! What an operator decides: flags over environment over file over defaults.
+//!
+//! The only module that reads the environment, through clap. Must not know what the settings do.
+//!
+//! # Adding a setting
+//! A setting is one field of one group ([`HttpArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`], [`BoardArgs`]):
+//!
+//! ```ignore
+//! /// Most that a shard's stream may hold, in MiB, for streams that are created
+//! #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", default_value_t = 1_024)]
+//! pub nats_stream_mib: u32,
+//! ```
+//!
+//! That makes the flag `--nats-stream-mib`, the variable `RANKTREE_NATS_STREAM_MIB`, the key `nats_stream_mib` of the
+//! configuration file, its help, its default and its checks, and lists it in `ranktree config print`. What else there is
+//! to say, clap's own attributes say:
+//!
+//! - a setting without a default is an `Option`; of several values, a `Vec` with `value_delimiter = ','` (an array in the file);
+//! - a switch takes what [`switch`] gives: `default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+//!   require_equals = true, default_missing_value = "true", value_parser = switch(), hide_possible_values = true`, so that the environment or a flag
+//!   can say no to a file's yes;
+//! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed; a file can hold
+//!   it, and an argument shows it to everybody on the machine, so prefer a setting that names a file;
+//! - what has no `env` is no setting but a word for this one run, such as `--accept-gap`: no file has it.
+//!
+//! A whole new group is flattened into [`ServeArgs`], which is what says which keys a file may have; subcommands flatten
+//! the groups they need, and [`FileArgs`]. The same file serves them all: keys of groups that a subcommand does not use
+//! are left alone.
+
+mod board;
+mod data;
+mod error;
+mod file;
+mod http;
+mod layers;
+mod nats;
+mod serve;
+mod storage;
+
+pub use board::BoardArgs;
+pub use data::{DataArgs, FileArgs};
+pub use error::ConfigError;
+pub use http::HttpArgs;
+pub use layers::{LoadError, Origin, Setting, Settings, load, load_from};
+pub use nats::NatsArgs;
+pub use serve::{ServeArgs, ServeConfig};
+pub use storage::StorageArgs;
+
+/// What a switch may be told: true or false, yes or no, on or off, 1 or 0.
+fn switch() -> clap::builder::BoolishValueParser {
+    clap::builder::BoolishValueParser::new()
+}

@@ -1,0 +1,53 @@
+//! Settings of NATS: which server, what the names begin with, and the streams that are created.
+
+use clap::{ArgAction, Args};
+
+use crate::config::{ConfigError, switch};
+use crate::queue::jetstream;
+
+#[derive(Debug, Clone, Args)]
+pub struct NatsArgs {
+    /// NATS server, or several separated by commas: jobs come from its JetStream streams, and writes go there. Without
+    /// it, the service is its own queue
+    #[arg(long, env = "RANKTREE_NATS", value_name = "URL", hide_env_values = true)]
+    pub nats: Option<String>,
+    /// What the names of subjects and streams begin with
+    #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
+    pub prefix: String,
+    /// Most that a shard's stream may hold, in MiB, for streams that are created
+    #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", default_value_t = 1_024)]
+    pub nats_stream_mib: u32,
+    /// Replicas of streams that are created
+    #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
+    pub nats_replicas: u8,
+    /// Messages kept in a stream after a checkpoint holds them, so that an older copy of the data can catch up
+    #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
+    pub nats_keep: u64,
+    /// Never purge the streams: somebody else does
+    #[arg(long, env = "RANKTREE_NATS_NO_PURGE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
+        hide_possible_values = true)]
+    pub nats_no_purge: bool,
+}
+
+impl NatsArgs {
+    /// What the queue needs to know; `None` without NATS.
+    ///
+    /// # Errors
+    /// When the prefix is none, with NATS or without.
+    pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<jetstream::Settings>, ConfigError> {
+        let Self { nats, prefix, nats_stream_mib, nats_replicas, nats_keep, nats_no_purge } = self;
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=32).contains(&prefix.len()) || !prefix.bytes().all(letter) {
+            return Err(ConfigError::Prefix(prefix));
+        }
+        Ok(nats.map(|url| jetstream::Settings {
+            url,
+            prefix,
+            stream_bytes: i64::from(nats_stream_mib) << 20,
+            replicas: usize::from(nats_replicas),
+            accept_gap,
+            purge_keeps: (!nats_no_purge).then_some(nats_keep),
+        }))
+    }
+}

@@ -1,0 +1,188 @@
+//! The service's settings, all of them: as they are given, and decided and checked.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::config::{BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, NatsArgs, StorageArgs};
+use crate::queue::jetstream;
+use crate::types::MAX_SHARDS;
+
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    #[command(flatten)]
+    pub http: HttpArgs,
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Shards to spread members over, 1 to 64; fixed once the data directory exists
+    #[arg(long, env = "RANKTREE_SHARDS", value_name = "N", default_value_t = 1)]
+    pub shards: u16,
+    #[command(flatten)]
+    pub boards: BoardArgs,
+    #[command(flatten)]
+    pub nats: NatsArgs,
+    /// Go on, this once, although this shard's stream does not continue what was applied; may be given several times
+    #[arg(long, value_name = "SHARD")]
+    pub accept_gap: Vec<u16>,
+    #[command(flatten)]
+    pub storage: StorageArgs,
+}
+
+/// A service's settings, decided and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeConfig {
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    /// 1 to 64.
+    pub shards: u16,
+    pub auto_create: bool,
+    /// Where jobs come from; `None` for the embedded queue.
+    pub nats: Option<jetstream::Settings>,
+    pub cache_bytes: usize,
+    pub checkpoint_interval: Duration,
+    pub checkpoint_changes: u64,
+}
+
+impl ServeConfig {
+    /// Checks what one setting alone does not say.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
+        let ServeArgs { file: _, http, data, shards, boards, nats, accept_gap, storage } = args;
+        if !(1..=MAX_SHARDS).contains(&shards) {
+            return Err(ConfigError::Shards(shards));
+        }
+        Ok(Self {
+            listen: http.resolve()?,
+            data_dir: data.data_dir,
+            shards,
+            auto_create: !boards.no_auto_create,
+            nats: nats.resolve(accept_gap)?,
+            cache_bytes: storage.cache_mib << 20,
+            checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),
+            checkpoint_changes: storage.checkpoint_changes,
+        })
+    }
+
+    /// As a command line of `serve` with these arguments decides it.
+    ///
+    /// # Errors
+    /// When one is not right.
+    #[cfg(test)]
+    pub fn of(arguments: &[&str]) -> Result<Self, Box<dyn std::error::Error>> {
+        use clap::Parser;
+
+        #[derive(Debug, Parser)]
+        struct Serve {
+            #[command(flatten)]
+            args: ServeArgs,
+        }
+        let arguments = ["serve"].iter().chain(arguments).map(std::ffi::OsString::from);
+        let (serve, _) = crate::config::load_from::<Serve>(arguments)?;
+        Ok(Self::resolve(serve.args)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), text).expect("it can be written");
+        file
+    }
+
+    fn with_file(text: &str, arguments: &[&str]) -> Result<ServeConfig, String> {
+        let file = write(text);
+        let path = file.path().to_str().expect("it is UTF-8");
+        ServeConfig::of(&[&["--config", path], arguments].concat())
+            .map_err(|error| error.to_string().replace(path, "FILE"))
+    }
+
+    #[test]
+    fn flags_beat_the_file_and_the_file_beats_the_defaults() {
+        let config = with_file("shards = 4\ndata_dir = \"/srv/ranks\"\n", &["--shards", "2"]);
+        let config = config.expect("good settings");
+        assert_eq!((config.shards, config.data_dir.as_path()), (2, Path::new("/srv/ranks")));
+        assert_eq!(config.cache_bytes, 256 << 20);
+        assert_eq!(with_file("checkpoint_changes = 1_000", &[]).expect("good").checkpoint_changes, 1_000);
+    }
+
+    #[test]
+    fn what_a_flag_says_no_to_is_off_whatever_the_file_says() {
+        for (given, auto_create) in
+            [(None, false), (Some("--no-auto-create=false"), true), (Some("--no-auto-create"), false)]
+        {
+            let config = with_file("no_auto_create = true", given.as_slice()).expect("good settings");
+            assert_eq!(config.auto_create, auto_create);
+        }
+        assert!(ServeConfig::of(&[]).expect("good settings").auto_create);
+    }
+
+    #[test]
+    fn an_exposed_address_needs_a_word_of_consent() {
+        let error = ServeConfig::of(&["--listen", "0.0.0.0:0"]).expect_err("others reach it").to_string();
+        assert!(error.contains("pass --insecure"), "{error}");
+        assert!(ServeConfig::of(&["--listen", "0.0.0.0:0", "--insecure"]).is_ok());
+        assert!(with_file("insecure = true", &["--listen", "0.0.0.0:0"]).is_ok());
+        let error = ServeConfig::of(&["--shards", "65"]).expect_err("too many").to_string();
+        assert_eq!(error, "--shards is 1 to 64, not 65");
+        assert!(ServeConfig::of(&["--prefix", "a.b"]).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_with_its_line() {
+        for (text, expect) in [
+            (
+                "shards = 2\n\nshard = 4\n",
+                "line 3 of the configuration file FILE: there is no setting shard; did you mean shards?",
+            ),
+            (
+                "data-dir = \"/srv\"",
+                "line 1 of the configuration file FILE: there is no setting data-dir; did you mean data_dir?",
+            ),
+            (
+                "zzz = 1",
+                "line 1 of the configuration file FILE: there is no setting zzz; `ranktree config print` lists them all",
+            ),
+            (
+                "\nshards = \"many\"",
+                "line 2 of the configuration file FILE: shards: \"many\" is no good: invalid digit found in string",
+            ),
+            (
+                "shards = 70000",
+                "line 1 of the configuration file FILE: shards: \"70000\" is no good: 70000 is not in 0..=65535",
+            ),
+            (
+                "shards = [1]",
+                "line 1 of the configuration file FILE: shards: one value is expected, not an array",
+            ),
+            (
+                "[http]\nlisten = \"127.0.0.1:1\"",
+                "line 1 of the configuration file FILE: http: a text, a number, true or false is expected; the file has no sections",
+            ),
+            (
+                "listen = 8080",
+                "line 1 of the configuration file FILE: listen: \"8080\" is no good: an IP address and a port are expected, for example 127.0.0.1:8080 or [::1]:8080",
+            ),
+        ] {
+            assert_eq!(with_file(text, &[]).expect_err(text), expect);
+        }
+        let malformed = with_file("shards = \n", &[]).expect_err("no TOML");
+        assert!(
+            malformed.starts_with("the configuration file FILE is not right: TOML parse error at line 1"),
+            "{malformed}"
+        );
+        let missing =
+            ServeConfig::of(&["--config", "/no/such/file"]).expect_err("it is not there").to_string();
+        assert!(missing.starts_with("cannot read the configuration file /no/such/file: "), "{missing}");
+    }
+}

@@ -1,0 +1,17 @@
+//! Settings of the disk.
+
+use clap::Args;
+
+#[derive(Debug, Clone, Args)]
+pub struct StorageArgs {
+    /// Memory for blocks read from disk (metadata), over all shards, in MiB
+    #[arg(long, env = "RANKTREE_CACHE_MIB", value_name = "MIB", default_value_t = 256)]
+    pub cache_mib: usize,
+    /// Longest time between checkpoints of a shard that changes, in seconds
+    #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS", default_value_t = 300)]
+    pub checkpoint_seconds: u64,
+    /// Changes since the last checkpoint after which a shard is checkpointed; as many as members for shards that hold
+    /// more members than that
+    #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N", default_value_t = 1_000_000)]
+    pub checkpoint_changes: u64,
+}
