@@ -9,8 +9,23 @@ pub const READ_SECONDS: &str = "ranktree_read_seconds";
 /// Histogram, shards, by route: how many shards a read asked.
 pub const READ_SHARDS: &str = "ranktree_read_shards";
 
+/// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`.
+pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";
+/// Counter, requests that were turned away because too many were in work.
+pub const HTTP_REQUESTS_SHED_TOTAL: &str = "ranktree_http_requests_shed_total";
+
 /// Tells the recorder what the metrics of reads and requests mean. Call it once, after the recorder is installed.
 pub fn describe_http() {
+    metrics::describe_counter!(
+        HTTP_RESPONSES_TOTAL,
+        metrics::Unit::Count,
+        "Answers, by route and class of status; requests that were shed are among 5xx"
+    );
+    metrics::describe_counter!(
+        HTTP_REQUESTS_SHED_TOTAL,
+        metrics::Unit::Count,
+        "Requests turned away with 503 because too many were in work"
+    );
     metrics::describe_histogram!(
         HTTP_REQUEST_SECONDS,
         metrics::Unit::Seconds,
@@ -50,15 +65,59 @@ pub const TREE_BYTES: &str = "ranktree_tree_bytes";
 pub const SHARD_STATE: &str = "ranktree_shard_state";
 /// Gauge, always 1, by version.
 pub const BUILD_INFO: &str = "ranktree_build_info";
+/// Gauge, boards, by shard.
+pub const BOARDS: &str = "ranktree_boards";
+/// Gauge, jobs, by shard: those that wait for the definition of their board.
+pub const JOBS_PARKED: &str = "ranktree_jobs_parked";
+/// Counter, by shard.
+pub const COMMIT_FAILURES_TOTAL: &str = "ranktree_commit_failures_total";
+/// Histogram, seconds, by shard.
+pub const CHECKPOINT_SECONDS: &str = "ranktree_checkpoint_seconds";
+/// Gauges of the last completed checkpoint, by shard.
+pub const CHECKPOINT_BYTES: &str = "ranktree_checkpoint_bytes";
+pub const CHECKPOINT_PAGES: &str = "ranktree_checkpoint_pages";
+pub const CHECKPOINT_SEQUENCE: &str = "ranktree_checkpoint_sequence";
+pub const CHECKPOINT_TIMESTAMP_SECONDS: &str = "ranktree_checkpoint_timestamp_seconds";
+/// Gauge, changes, by shard: those that no checkpoint holds.
+pub const CHECKPOINT_PENDING_CHANGES: &str = "ranktree_checkpoint_pending_changes";
+/// Counter, by shard.
+pub const CHECKPOINT_FAILURES_TOTAL: &str = "ranktree_checkpoint_failures_total";
+/// Gauges, bytes, of the file system that holds the data directory.
+pub const DATA_DIR_FREE_BYTES: &str = "ranktree_data_dir_free_bytes";
+pub const DATA_DIR_SIZE_BYTES: &str = "ranktree_data_dir_size_bytes";
+/// Gauges of the shard's stream, by shard; with NATS only.
+pub const STREAM_MESSAGES: &str = "ranktree_stream_messages";
+pub const STREAM_BYTES: &str = "ranktree_stream_bytes";
+pub const STREAM_BYTES_MAX: &str = "ranktree_stream_bytes_max";
+/// Counter, messages, by shard; with NATS only.
+pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_total";
+/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
+pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
+pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
+/// Counter, by what the connection is for; with NATS only.
+pub const NATS_DISCONNECTS_TOTAL: &str = "ranktree_nats_disconnects_total";
 /// Gauges of RocksDB, by shard.
 pub const ROCKSDB_MEMTABLE_BYTES: &str = "ranktree_rocksdb_memtable_bytes";
 pub const ROCKSDB_SST_BYTES: &str = "ranktree_rocksdb_sst_bytes";
 pub const ROCKSDB_PENDING_COMPACTION_BYTES: &str = "ranktree_rocksdb_pending_compaction_bytes";
 pub const ROCKSDB_RUNNING_COMPACTIONS: &str = "ranktree_rocksdb_running_compactions";
+pub const ROCKSDB_RUNNING_FLUSHES: &str = "ranktree_rocksdb_running_flushes";
+pub const ROCKSDB_LEVEL0_FILES: &str = "ranktree_rocksdb_level0_files";
+pub const ROCKSDB_TABLE_READERS_BYTES: &str = "ranktree_rocksdb_table_readers_bytes";
+pub const ROCKSDB_BACKGROUND_ERRORS: &str = "ranktree_rocksdb_background_errors";
+pub const ROCKSDB_WRITES_STOPPED: &str = "ranktree_rocksdb_writes_stopped";
+/// Gauges, bytes, of the one block cache that all shards share.
+pub const ROCKSDB_BLOCK_CACHE_BYTES: &str = "ranktree_rocksdb_block_cache_bytes";
+pub const ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES: &str = "ranktree_rocksdb_block_cache_capacity_bytes";
 
 /// From 25 µs to 10 s, in steps of 1, 2.5 and 5 by ten.
-pub const SECONDS_BUCKETS: [f64; 17] =
-    [25e-6, 50e-6, 1e-4, 25e-5, 5e-4, 1e-3, 25e-4, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+pub const SECONDS_BUCKETS: [f64; 18] = [
+    25e-6, 50e-6, 1e-4, 25e-5, 5e-4, 1e-3, 25e-4, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0,
+];
+/// A checkpoint of ten million members takes some four seconds of one core, and of a billion minutes.
+pub const CHECKPOINT_SECONDS_BUCKETS: [f64; 14] =
+    [1e-3, 25e-4, 5e-3, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 900.0];
 /// Jobs in a batch, shards in a read.
 pub const COUNT_BUCKETS: [f64; 13] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0];
@@ -83,8 +142,104 @@ pub fn describe_writers() {
     describe_gauge!(TREE_BYTES, Unit::Bytes, "Memory held by trees and the member index");
     describe_gauge!(SHARD_STATE, Unit::Count, "0 halted, 1 catching up, 2 live");
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
+    describe_gauge!(BOARDS, Unit::Count, "Boards");
+    describe_gauge!(JOBS_PARKED, Unit::Count, "Jobs that wait for the definition of their board");
+    describe_counter!(
+        COMMIT_FAILURES_TOTAL,
+        Unit::Count,
+        "Commits that failed, after each of which the store is reopened"
+    );
+    describe_histogram!(CHECKPOINT_SECONDS, Unit::Seconds, "Time to write a checkpoint, beside the writer");
+    describe_gauge!(
+        CHECKPOINT_BYTES,
+        Unit::Bytes,
+        "Size of the last checkpoint: what changed since the one before"
+    );
+    describe_gauge!(CHECKPOINT_PAGES, Unit::Count, "Pages in the last checkpoint");
+    describe_gauge!(CHECKPOINT_SEQUENCE, Unit::Count, "Sequence that the last checkpoint holds");
+    describe_gauge!(
+        CHECKPOINT_TIMESTAMP_SECONDS,
+        Unit::Seconds,
+        "Unix time at which the last checkpoint was completed, or the shard was loaded if none was since"
+    );
+    describe_gauge!(
+        CHECKPOINT_PENDING_CHANGES,
+        Unit::Count,
+        "Changes that are in no checkpoint yet: a start replays them"
+    );
+    describe_counter!(CHECKPOINT_FAILURES_TOTAL, Unit::Count, "Checkpoints that failed; each is tried again");
+    describe_rocksdb();
+}
+
+fn describe_rocksdb() {
+    use metrics::{Unit, describe_gauge};
+    describe_gauge!(ROCKSDB_RUNNING_FLUSHES, Unit::Count, "Flushes of memtables under way");
+    describe_gauge!(ROCKSDB_LEVEL0_FILES, Unit::Count, "Files on RocksDB's level 0; many slow writes down");
+    describe_gauge!(
+        ROCKSDB_TABLE_READERS_BYTES,
+        Unit::Bytes,
+        "Memory held by the indexes and filters of open files"
+    );
+    describe_gauge!(
+        ROCKSDB_BACKGROUND_ERRORS,
+        Unit::Count,
+        "Errors of flushes and compactions since the store was opened"
+    );
+    describe_gauge!(ROCKSDB_WRITES_STOPPED, Unit::Count, "1 while RocksDB lets no write through");
+    describe_gauge!(
+        ROCKSDB_BLOCK_CACHE_BYTES,
+        Unit::Bytes,
+        "Memory held by the block cache that all shards share"
+    );
+    describe_gauge!(ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES, Unit::Bytes, "What the block cache may hold");
     describe_gauge!(ROCKSDB_MEMTABLE_BYTES, Unit::Bytes, "Memory held by RocksDB's memtables");
     describe_gauge!(ROCKSDB_SST_BYTES, Unit::Bytes, "Disk held by RocksDB's live files");
     describe_gauge!(ROCKSDB_PENDING_COMPACTION_BYTES, Unit::Bytes, "What RocksDB has still to compact");
     describe_gauge!(ROCKSDB_RUNNING_COMPACTIONS, Unit::Count, "Compactions under way");
+}
+
+/// Tells the recorder what the metrics of NATS and its streams mean. Call it once, after the recorder is installed.
+pub fn describe_streams() {
+    use metrics::{Unit, describe_counter, describe_gauge};
+    describe_gauge!(STREAM_MESSAGES, Unit::Count, "Messages in the shard's stream, applied ones included");
+    describe_gauge!(STREAM_BYTES, Unit::Bytes, "Bytes in the shard's stream");
+    describe_gauge!(
+        STREAM_BYTES_MAX,
+        Unit::Bytes,
+        "Bytes that the stream may hold; beyond, publishing is refused"
+    );
+    describe_counter!(
+        STREAM_PURGED_MESSAGES_TOTAL,
+        Unit::Count,
+        "Messages that this node purged because a checkpoint holds them"
+    );
+    describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
+    describe_gauge!(
+        NATS_CONNECTIONS_WANTED,
+        Unit::Count,
+        "Connections to NATS that there should be, by purpose"
+    );
+    describe_counter!(NATS_DISCONNECTS_TOTAL, Unit::Count, "Connections to NATS that were lost, by purpose");
+}
+
+/// Tells the recorder what the metrics of the disk mean. Call it once, after the recorder is installed.
+pub fn describe_disk() {
+    use metrics::{Unit, describe_gauge};
+    describe_gauge!(
+        DATA_DIR_FREE_BYTES,
+        Unit::Bytes,
+        "Bytes free, to this process, on the file system of the data directory"
+    );
+    describe_gauge!(DATA_DIR_SIZE_BYTES, Unit::Bytes, "Size of the file system of the data directory");
+}
+
+/// A count as metrics have it.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "metrics are floating-point; 2^53 is enough to look at"
+)]
+#[must_use]
+pub fn figure(count: u64) -> f64 {
+    count as f64
 }

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::cli::Failure;
 use crate::config::{ServeArgs, ServeConfig};
 use crate::metrics as names;
 use crate::service;
+use crate::storage::DiskSpace;
 
 /// How often the exporter folds samples into its histograms; between scrapes they would pile up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -31,14 +33,7 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
     let listener =
         TcpListener::bind(config.listen).await.map_err(|error| cannot_listen(config.listen, &error))?;
     let address = listener.local_addr()?;
-    let upkeep = metrics.clone();
-    tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(UPKEEP_EVERY);
-        loop {
-            ticks.tick().await;
-            upkeep.run_upkeep();
-        }
-    });
+    tokio::spawn(keep_up(metrics.clone(), config.data_dir.clone()));
     // By default it ends the process. Taken, it leaves a failed write, which is handled as a full disk is.
     let _file_too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -67,6 +62,30 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
     Ok(())
 }
 
+/// What the metrics need now and then, whether or not anybody scrapes them.
+async fn keep_up(metrics: PrometheusHandle, data_dir: PathBuf) {
+    let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (metrics, data_dir) = (metrics.clone(), data_dir.clone());
+        // A file system of the network may let it wait: not on a thread that serves requests.
+        let done = tokio::task::spawn_blocking(move || {
+            metrics.run_upkeep();
+            match DiskSpace::of(&data_dir) {
+                Ok(space) => {
+                    metrics::gauge!(names::DATA_DIR_FREE_BYTES).set(names::figure(space.free_bytes));
+                    metrics::gauge!(names::DATA_DIR_SIZE_BYTES).set(names::figure(space.size_bytes));
+                }
+                Err(error) => tracing::debug!(%error, "the data directory's disk space is not known"),
+            }
+        });
+        if done.await.is_err() {
+            tracing::error!("the upkeep of metrics panicked; it goes on");
+        }
+    }
+}
+
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
     let advice = match error.kind() {
         ErrorKind::AddrInUse => "; stop what listens there, or give another --listen",
@@ -86,12 +105,18 @@ async fn wait(terminate: &mut tokio::signal::unix::Signal, interrupt: &mut tokio
 
 fn install_metrics() -> Result<PrometheusHandle, Failure> {
     let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(
+            Matcher::Full(names::CHECKPOINT_SECONDS.to_owned()),
+            &names::CHECKPOINT_SECONDS_BUCKETS,
+        )?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &names::SECONDS_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_jobs".to_owned()), &names::COUNT_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_shards".to_owned()), &names::COUNT_BUCKETS)?
         .install_recorder()?;
     names::describe_http();
     names::describe_writers();
+    names::describe_streams();
+    names::describe_disk();
     metrics::gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(handle)
 }

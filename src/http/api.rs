@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
 use crate::queue::jetstream::Boards;
 use crate::writer::Registry;
@@ -52,6 +53,8 @@ impl Api {
         limits: Limits,
         boards_stream: Option<Arc<Boards>>,
     ) -> Self {
+        // There from the start, so that its rate can be asked for.
+        metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
         Self {
             node,
             registry,
@@ -69,7 +72,11 @@ impl Api {
         let others = self.in_flight.fetch_add(1, Ordering::Relaxed);
         // The guard gives back what was taken, also when it was one too many.
         let admitted = Admitted(Arc::clone(self));
-        (others < self.limits.requests_in_flight).then_some(admitted)
+        if others < self.limits.requests_in_flight {
+            return Some(admitted);
+        }
+        metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(1);
+        None
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use hyper::body::{Body as _, Frame};
-use metrics::Histogram;
+use metrics::{Counter, Histogram};
 
 use crate::http::api::{Api, BodyBytes};
 use crate::http::error::Problem;
 use crate::http::params::Params;
-use crate::metrics::{HTTP_REQUEST_SECONDS, READ_SECONDS, READ_SHARDS};
+use crate::metrics::{HTTP_REQUEST_SECONDS, HTTP_RESPONSES_TOTAL, READ_SECONDS, READ_SHARDS};
 use crate::query::{
     Answer, BoardView, HoldsEntries, fill_metadata, missing_metadata, read, read_with_metadata,
 };
@@ -37,6 +38,8 @@ pub const INLINE_DISK_READS: usize = 4;
 #[derive(Clone)]
 pub struct RouteMetrics {
     pub request_seconds: Histogram,
+    /// By class of status, from 2xx.
+    responses: [Counter; 4],
     read_seconds: Histogram,
     read_shards: Histogram,
 }
@@ -45,8 +48,18 @@ impl RouteMetrics {
     pub fn new(route: &'static str) -> Self {
         Self {
             request_seconds: metrics::histogram!(HTTP_REQUEST_SECONDS, "route" => route),
+            responses: ["2xx", "3xx", "4xx", "5xx"]
+                .map(|class| metrics::counter!(HTTP_RESPONSES_TOTAL, "route" => route, "class" => class)),
             read_seconds: metrics::histogram!(READ_SECONDS, "route" => route),
             read_shards: metrics::histogram!(READ_SHARDS, "route" => route),
+        }
+    }
+
+    /// Counts an answer.
+    pub fn note_response(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).checked_sub(2);
+        if let Some(counter) = class.and_then(|class| self.responses.get(class)) {
+            counter.increment(1);
         }
     }
 }

@@ -86,15 +86,17 @@ where
     let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
         let started = Instant::now();
         let Some(_admitted) = api.admit() else {
-            return refuse(request, Problem::overloaded()).await.into_response();
+            let response = refuse(request, Problem::overloaded()).await.into_response();
+            metrics.note_response(response.status());
+            return response;
         };
-        let request_seconds = metrics.request_seconds.clone();
-        let answer = match Call::new(api, request, metrics).await {
+        let answer = match Call::new(api, request, metrics.clone()).await {
             Ok(call) => handler(call).await,
             Err(problem) => Err(problem),
         };
         let response = answer.map_or_else(Problem::into_response, Reply::into_response);
-        request_seconds.record(started.elapsed());
+        metrics.request_seconds.record(started.elapsed());
+        metrics.note_response(response.status());
         response
     };
     on(method, answer)

@@ -5,6 +5,7 @@
 pub mod codec;
 mod keys;
 
+mod disk;
 mod layout;
 mod store;
 
@@ -18,6 +19,7 @@ mod verify;
 
 pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::{Commit, REJECTS_KEPT};
+pub use disk::DiskSpace;
 pub use layout::{missing_shard, shard_directory, shards_in};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
 pub use store::{StorageError, StorageResources, Store, StoreSlot, StoreSnapshot};

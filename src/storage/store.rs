@@ -360,6 +360,12 @@ impl Store {
         of(self.log()) + of(self.checkpoint())
     }
 
+    /// One of RocksDB's integer properties that is the database's, or of what the column families share.
+    #[must_use]
+    pub fn database_property(&self, name: &str) -> u64 {
+        self.db.property_int_value_cf(self.log(), name).ok().flatten().unwrap_or(0)
+    }
+
     #[expect(
         clippy::needless_pass_by_value,
         reason = "errors are handed over; that this copies their text is its business"

@@ -59,6 +59,7 @@ pub struct Checkpointer {
     policy: CheckpointPolicy,
     gate: CheckpointGate,
     changes: u64,
+    failures: u64,
     last: Instant,
     running: Option<Running>,
 }
@@ -68,7 +69,7 @@ impl Checkpointer {
     /// `changes`: how many the log holds already after the last checkpoint.
     #[must_use]
     pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
-        Self { policy, gate, changes, last: Instant::now(), running: None }
+        Self { policy, gate, changes, failures: 0, last: Instant::now(), running: None }
     }
 
     /// Counts committed changes.
@@ -81,6 +82,18 @@ impl Checkpointer {
         let enough = self.policy.changes_min.max(members * self.policy.changes_percent / 100);
         let old = self.last.elapsed() >= self.policy.interval;
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
+    }
+
+    /// Changes committed since the last checkpoint began.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Checkpoints that failed since the start.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.failures
     }
 
     /// Whether anything was committed since the last checkpoint began.
@@ -157,6 +170,7 @@ impl Checkpointer {
 
     fn give_up(&mut self, checkpoint: &Checkpoint, shard: &RwLock<Shard>) {
         checkpoint.abandon(&mut shard.write());
+        self.failures += 1;
         // Due again at the next interval, not at once: the disk may be full.
         self.changes += 1;
     }

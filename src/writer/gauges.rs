@@ -8,16 +8,79 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use parking_lot::RwLock;
 
 use crate::job::RejectCode;
-use crate::metrics as names;
+use crate::metrics::{self as names, figure};
 use crate::state::Shard;
-use crate::storage::Store;
+use crate::storage::{CheckpointFigures, Store};
 use crate::types::{ShardId, Timestamp, count};
+use crate::writer::checkpointer::Checkpointer;
 use crate::writer::health::{Health, ShardState};
 use crate::writer::source::Message;
 use crate::writer::turn::{Committed, jobs_in};
 
 /// State figures are looked at this often; between, they may be that old.
 const STATE_EVERY: Duration = Duration::from_millis(500);
+
+/// How a figure of RocksDB is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Property {
+    /// Of each column family, to be added up.
+    Families(&'static str),
+    /// Of the database, or of what the families share.
+    Database(&'static str),
+}
+
+const ROCKSDB: [(Property, &str); 9] = [
+    (Property::Families("rocksdb.cur-size-all-mem-tables"), names::ROCKSDB_MEMTABLE_BYTES),
+    (Property::Families("rocksdb.live-sst-files-size"), names::ROCKSDB_SST_BYTES),
+    (
+        Property::Families("rocksdb.estimate-pending-compaction-bytes"),
+        names::ROCKSDB_PENDING_COMPACTION_BYTES,
+    ),
+    (Property::Families("rocksdb.num-files-at-level0"), names::ROCKSDB_LEVEL0_FILES),
+    (Property::Families("rocksdb.estimate-table-readers-mem"), names::ROCKSDB_TABLE_READERS_BYTES),
+    (Property::Database("rocksdb.num-running-compactions"), names::ROCKSDB_RUNNING_COMPACTIONS),
+    (Property::Database("rocksdb.num-running-flushes"), names::ROCKSDB_RUNNING_FLUSHES),
+    (Property::Database("rocksdb.background-errors"), names::ROCKSDB_BACKGROUND_ERRORS),
+    (Property::Database("rocksdb.is-write-stopped"), names::ROCKSDB_WRITES_STOPPED),
+];
+/// The cache is one for all shards, so that these carry no shard.
+const BLOCK_CACHE: [(Property, &str); 2] = [
+    (Property::Database("rocksdb.block-cache-usage"), names::ROCKSDB_BLOCK_CACHE_BYTES),
+    (Property::Database("rocksdb.block-cache-capacity"), names::ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES),
+];
+
+/// What is told of a shard's checkpoints.
+struct CheckpointGauges {
+    seconds: Histogram,
+    bytes: Gauge,
+    pages: Gauge,
+    sequence: Gauge,
+    timestamp: Gauge,
+    pending_changes: Gauge,
+    failures: Counter,
+}
+
+impl CheckpointGauges {
+    fn new(shard: &str) -> Self {
+        let of = |name: &'static str| gauge!(name, "shard" => shard.to_owned());
+        let gauges = Self {
+            seconds: histogram!(names::CHECKPOINT_SECONDS, "shard" => shard.to_owned()),
+            bytes: of(names::CHECKPOINT_BYTES),
+            pages: of(names::CHECKPOINT_PAGES),
+            sequence: of(names::CHECKPOINT_SEQUENCE),
+            timestamp: of(names::CHECKPOINT_TIMESTAMP_SECONDS),
+            pending_changes: of(names::CHECKPOINT_PENDING_CHANGES),
+            failures: counter!(names::CHECKPOINT_FAILURES_TOTAL, "shard" => shard.to_owned()),
+        };
+        gauges.note_time();
+        gauges
+    }
+
+    fn note_time(&self) {
+        let seconds = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+        self.timestamp.set(figure(seconds));
+    }
+}
 
 /// A shard's metrics, looked up once.
 pub struct Gauges {
@@ -33,7 +96,11 @@ pub struct Gauges {
     members: Gauge,
     tree_bytes: Gauge,
     state: Gauge,
-    rocksdb: Vec<(&'static str, Gauge)>,
+    boards: Gauge,
+    parked: Gauge,
+    commit_failures: Counter,
+    checkpoints: CheckpointGauges,
+    rocksdb: Vec<(Property, Gauge)>,
     state_noted: Option<Instant>,
 }
 
@@ -45,12 +112,10 @@ impl Gauges {
             let labels = [("shard", shard.clone()), ("reason", code.name().to_owned())];
             (code, counter!(names::JOBS_REJECTED_TOTAL, &labels))
         };
-        let rocksdb = [
-            ("rocksdb.cur-size-all-mem-tables", names::ROCKSDB_MEMTABLE_BYTES),
-            ("rocksdb.live-sst-files-size", names::ROCKSDB_SST_BYTES),
-            ("rocksdb.estimate-pending-compaction-bytes", names::ROCKSDB_PENDING_COMPACTION_BYTES),
-            ("rocksdb.num-running-compactions", names::ROCKSDB_RUNNING_COMPACTIONS),
-        ];
+        let rocksdb = ROCKSDB
+            .map(|(property, name)| (property, gauge!(name, "shard" => shard.clone())))
+            .into_iter()
+            .chain(BLOCK_CACHE.map(|(property, name)| (property, gauge!(name))));
         Self {
             applied_total: counter!(names::JOBS_APPLIED_TOTAL, "shard" => shard.clone()),
             rejected_total: RejectCode::ALL.into_iter().map(rejected).collect(),
@@ -64,10 +129,11 @@ impl Gauges {
             members: gauge!(names::MEMBERS, "shard" => shard.clone()),
             tree_bytes: gauge!(names::TREE_BYTES, "shard" => shard.clone()),
             state: gauge!(names::SHARD_STATE, "shard" => shard.clone()),
-            rocksdb: rocksdb
-                .into_iter()
-                .map(|(property, name)| (property, gauge!(name, "shard" => shard.clone())))
-                .collect(),
+            boards: gauge!(names::BOARDS, "shard" => shard.clone()),
+            parked: gauge!(names::JOBS_PARKED, "shard" => shard.clone()),
+            commit_failures: counter!(names::COMMIT_FAILURES_TOTAL, "shard" => shard.clone()),
+            checkpoints: CheckpointGauges::new(&shard),
+            rocksdb: rocksdb.collect(),
             state_noted: None,
         }
     }
@@ -102,14 +168,33 @@ impl Gauges {
         }
     }
 
-    pub fn note_state(&mut self, shard: &RwLock<Shard>, health: &Health, store: Option<&Store>) {
+    pub fn note_failed_commit(&self) {
+        self.commit_failures.increment(1);
+    }
+
+    pub fn note_checkpoint(&self, figures: &CheckpointFigures) {
+        self.checkpoints.seconds.record(figures.took);
+        self.checkpoints.bytes.set(figure(figures.bytes));
+        self.checkpoints.pages.set(figure(figures.pages));
+        self.checkpoints.note_time();
+    }
+
+    /// Takes note of how the shard is, now and then. Without a store, what RocksDB said last stands.
+    pub fn note_state(
+        &mut self,
+        shard: &RwLock<Shard>,
+        health: &Health,
+        store: Option<&Store>,
+        checkpointer: &Checkpointer,
+    ) {
         if self.state_noted.is_some_and(|noted| noted.elapsed() < STATE_EVERY) {
             return;
         }
         self.state_noted = Some(Instant::now());
-        let (applied, members, bytes) = {
+        let (applied, members, boards, bytes) = {
             let shard = shard.read();
-            (shard.applied.sequence.0, shard.members.len(), shard.tree_bytes() + shard.members.bytes())
+            let bytes = shard.tree_bytes() + shard.members.bytes();
+            (shard.applied.sequence.0, shard.members.len(), shard.boards().count(), bytes)
         };
         self.applied_sequence.set(figure(applied));
         self.lag.set(figure(health.last_sequence().saturating_sub(applied)));
@@ -120,8 +205,17 @@ impl Gauges {
             ShardState::CatchingUp(_) => 1.0,
             ShardState::Live => 2.0,
         });
+        self.boards.set(figure(count(boards)));
+        self.parked.set(figure(health.jobs_parked()));
+        self.checkpoints.sequence.set(figure(health.checkpoint_sequence()));
+        self.checkpoints.pending_changes.set(figure(checkpointer.changes()));
+        self.checkpoints.failures.absolute(checkpointer.failures());
+        let Some(store) = store else { return };
         for (property, gauge) in &self.rocksdb {
-            gauge.set(figure(store.map_or(0, |store| store.property(property))));
+            gauge.set(figure(match property {
+                Property::Families(name) => store.property(name),
+                Property::Database(name) => store.database_property(name),
+            }));
         }
     }
 }
@@ -129,13 +223,4 @@ impl Gauges {
 /// How long before `now`, in microseconds since 1970, a message entered the queue; 0 if the clocks disagree.
 fn age(timestamp: Timestamp, now: i64) -> Duration {
     Duration::from_micros(u64::try_from(now - timestamp.as_micros()).unwrap_or(0))
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::as_conversions,
-    reason = "metrics are floating-point; 2^53 is enough to look at"
-)]
-fn figure(count: u64) -> f64 {
-    count as f64
 }

@@ -60,6 +60,7 @@ impl<S: JobSource> Writer<S> {
         let applied = self.shard.read().applied;
         if let Err(reason) = self.resume(applied) {
             self.halt(reason);
+            self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
             self.started.send_replace(true);
             return;
         }
@@ -221,10 +222,12 @@ impl<S: JobSource> Writer<S> {
     fn reopen_until_well(&mut self, reason: &str) {
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
+        self.gauges.note_failed_commit();
         self.checkpointer.wait(&self.shard);
         let mut pause = REOPEN_FIRST;
         loop {
             self.close_store();
+            self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
             match self.try_reopen() {
                 Ok(()) => break,
                 Err(error) => {
@@ -326,7 +329,7 @@ impl<S: JobSource> Writer<S> {
             self.checkpointer.start(store, &self.shard);
         }
         let store = self.store.get().ok();
-        self.gauges.note_state(&self.shard, &self.health, store.as_deref());
+        self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 
     fn patience(&self) -> Duration {
@@ -335,6 +338,7 @@ impl<S: JobSource> Writer<S> {
 
     fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
         self.health.set_checkpoint_sequence(sequence.0);
+        self.gauges.note_checkpoint(&figures);
         tracing::info!(
             shard = %self.id,
             %sequence,

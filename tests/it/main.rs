@@ -9,6 +9,7 @@
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`two_processes`]: a data directory belongs to one of them
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
+//! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
@@ -19,6 +20,7 @@ mod api;
 mod crash;
 mod full_disk;
 mod layering;
+mod metrics;
 mod nats_boards;
 mod nats_crash;
 mod nats_protocol;

@@ -1,12 +1,15 @@
 //! Connections to NATS: they reconnect for ever, with pauses, and say so.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+
+use crate::metrics as names;
 
 /// Pauses between attempts double from the first to the second.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -36,14 +39,27 @@ impl Connection {
             servers.collect::<Result<_, _>>().map_err(|error| format!("{url} is no NATS URL: {error}"))?;
         let (count, connected) = watch::channel(0);
         let said = Arc::new(Mutex::new(None::<Instant>));
+        let label = || [("connection", purpose)];
+        metrics::gauge!(names::NATS_CONNECTIONS_WANTED, &label()).increment(1.0);
+        let up_count = metrics::gauge!(names::NATS_CONNECTIONS, &label());
+        up_count.increment(0.0);
+        let disconnects = metrics::counter!(names::NATS_DISCONNECTS_TOTAL, &label());
+        let is_up = AtomicBool::new(false);
         let events = move |event| {
             match event {
                 Event::Connected => {
                     *said.lock() = None;
+                    if !is_up.swap(true, Ordering::Relaxed) {
+                        up_count.increment(1.0);
+                    }
                     count.send_modify(|count| *count += 1);
                     tracing::info!(purpose, "connected to NATS");
                 }
                 Event::Disconnected => {
+                    if is_up.swap(false, Ordering::Relaxed) {
+                        up_count.decrement(1.0);
+                        disconnects.increment(1);
+                    }
                     tracing::warn!(purpose, "the connection to NATS is lost; reconnecting");
                 }
                 Event::ClientError(error) => {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::metrics::{self as names, figure};
 use crate::queue::jetstream::fetcher::identity;
 use crate::queue::jetstream::source::Shared;
 use crate::queue::jetstream::streams::JetStream;
@@ -43,6 +44,12 @@ impl JetStream {
         let name = self.names.jobs_stream(shared.shard);
         let stream = self.managing.context.get_stream(name).await.map_err(|error| error.to_string())?;
         let info = stream.cached_info();
+        let label = || [("shard", shared.shard.to_string())];
+        metrics::gauge!(names::STREAM_MESSAGES, &label()).set(figure(info.state.messages));
+        metrics::gauge!(names::STREAM_BYTES, &label()).set(figure(info.state.bytes));
+        let bytes_max = u64::try_from(info.config.max_bytes).unwrap_or(0);
+        metrics::gauge!(names::STREAM_BYTES_MAX, &label()).set(figure(bytes_max));
+        let purged_total = metrics::counter!(names::STREAM_PURGED_MESSAGES_TOTAL, &label());
         // Only of the stream that the shard is filled from, and not while it is at odds with it.
         if identity(info) != shared.stream() || !health.is_live() {
             return Ok(());
@@ -52,6 +59,7 @@ impl JetStream {
         let up_to = health.checkpoint_sequence().saturating_sub(keeps);
         if up_to > info.state.first_sequence {
             let purged = stream.purge().sequence(up_to).await.map_err(|error| error.to_string())?;
+            purged_total.increment(purged.purged);
             tracing::debug!(shard = %shared.shard, messages = purged.purged, "purged what a checkpoint holds");
         }
         Ok(())
