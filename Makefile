@@ -45,7 +45,7 @@ lint: libclang ## Checks the format and the lints
 	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
 
 .PHONY: bench
-bench: libclang ## Runs the benchmarks; make bench ARGS="--bench tree" runs one
+bench: libclang nats ## Runs the benchmarks; make bench ARGS="--bench tree" runs one
 	cargo bench --locked $(ARGS)
 
 .PHONY: nats

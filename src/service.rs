@@ -117,9 +117,18 @@ pub async fn run(
         None
     };
     let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, Limits::default(), boards));
-    all_live(&node).await;
-    ready();
-    serve(listener, api, shutdown).await?;
+    all_started(&node).await;
+    // Served from here on: a shard that has much to catch up on answers probes and stale reads meanwhile, and ends when
+    // it is told to.
+    let serving = serve(listener, api, shutdown);
+    tokio::pin!(serving);
+    tokio::select! {
+        served = &mut serving => served?,
+        () = all_live(&node) => {
+            ready();
+            serving.await?;
+        }
+    }
     for shard in &node.shards {
         shard.publisher.close().await;
     }
@@ -133,12 +142,16 @@ pub async fn run(
 }
 
 /// Waits until every writer has taken up its work, or has said that it cannot.
-async fn all_live(node: &Node) {
+async fn all_started(node: &Node) {
     for shard in &node.shards {
         let mut started = shard.started.clone();
         // A writer that ended before it started has said why in its log; it is not ready, and readiness tells.
         let _ = started.wait_for(|started| *started).await;
     }
+}
+
+/// Waits until every shard has caught up or halted, within reason.
+async fn all_live(node: &Node) {
     let deadline = tokio::time::Instant::now() + CATCH_UP_WITHIN;
     for shard in &node.shards {
         while matches!(shard.health.state(), ShardState::CatchingUp(_)) {

@@ -10,6 +10,12 @@
 )]
 
 pub mod engine;
+pub mod http;
+pub mod machine;
+pub mod nats;
+pub mod postgres;
+pub mod resp;
+pub mod service;
 pub mod workload;
 
 use std::path::PathBuf;

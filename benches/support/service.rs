@@ -1,0 +1,77 @@
+//! The real binary as a child.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::http::Http;
+use super::nats::free_port;
+
+/// Far above what any start needs.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+pub struct Service {
+    process: Child,
+    pub port: u16,
+}
+
+impl Service {
+    /// Starts it with a data directory, fed by NATS, and waits until it answers; it may still be catching up.
+    pub fn start(data: &Path, nats: &str, shards: u16) -> Self {
+        let port = free_port();
+        let log = File::create(data.with_extension("log")).expect("the scratch folder can be written");
+        let process = Command::new(env!("CARGO_BIN_EXE_ranktree"))
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--nats", nats])
+            .args(["--shards", &shards.to_string(), "--data-dir"])
+            .arg(data)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the binary runs");
+        let service = Self { process, port };
+        let started = Instant::now();
+        while Http::connect(port).is_none() {
+            assert!(
+                started.elapsed() < START_WITHIN,
+                "ranktree does not start; see its log in the scratch folder"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        service
+    }
+
+    pub fn http(&self) -> Http {
+        Http::connect(self.port).expect("it listens")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The applied sequences of all shards.
+pub fn applied(http: &mut Http) -> Vec<u64> {
+    let (_, status) = http.get("/v1/status");
+    let status: serde_json::Value = serde_json::from_str(status).expect("it is JSON");
+    let shards = status.get("shards").and_then(serde_json::Value::as_array).expect("there are shards");
+    let applied = shards.iter().map(|shard| {
+        let stale = shard.get("state").and_then(serde_json::Value::as_str) == Some("halted");
+        assert!(!stale, "a shard is halted: {shard}");
+        shard.get("applied_sequence").and_then(serde_json::Value::as_u64).expect("it is a number")
+    });
+    applied.collect()
+}
+
+pub fn define_board(http: &mut Http) {
+    let (status, answer) = http.request("PUT", "/v1/boards/arena", "{}");
+    assert!(status == 200 || status == 201, "{status} {answer}");
+}
