@@ -89,8 +89,13 @@ $(TOOLS)/.prometheus: Makefile
 	@touch $@
 
 .PHONY: deploy-check
-deploy-check: nats ## Checks the configuration of NATS
+deploy-check: nats ## Checks the configuration of NATS, and docker-compose.yml where Docker's compose is there
 	$(VENV)/bin/nats-server -t -c deploy/nats/nats-server.conf
+	@if docker compose version >/dev/null 2>&1; then \
+		docker compose --profile demo config --quiet && echo "docker-compose.yml is well"; \
+	else \
+		echo "docker compose is not here: docker-compose.yml is not checked by it"; \
+	fi
 
 # RocksDB's bindings are generated at build time with libclang and the headers that belong to it.
 .PHONY: libclang

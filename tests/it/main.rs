@@ -11,6 +11,7 @@
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
+//! - [`deployment`]: the container files name what exists, pinned and confined
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
@@ -20,6 +21,7 @@ mod support;
 mod api;
 mod crash;
 mod dashboards;
+mod deployment;
 mod full_disk;
 mod layering;
 mod metrics;
