@@ -5,6 +5,7 @@
 //! - [`nats_real_data`]: the same by way of NATS, one job a message and many
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_boards`]: one definition per board, whoever comes first
+//! - [`nats_control`]: who may publish jobs can do no more than publish jobs, whatever headers they write
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`two_processes`]: a data directory belongs to one of them
@@ -26,6 +27,7 @@ mod full_disk;
 mod layering;
 mod metrics;
 mod nats_boards;
+mod nats_control;
 mod nats_crash;
 mod nats_protocol;
 mod nats_real_data;

@@ -109,7 +109,7 @@ fn streams_are_made_as_designed_and_others_refused_in_words() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let mut service = start(&nats, &folder.path().join("data"), 2, &[]);
     let config = nats.info("RANKTREE_JOBS_1").config;
-    assert_eq!(config.subjects, ["ranktree.jobs.1"]);
+    assert_eq!(config.subjects, ["ranktree.jobs.1", "ranktree.control.1"]);
     assert_eq!((config.discard, config.max_bytes, config.deny_delete), (DiscardPolicy::New, 16 << 20, true));
     assert_eq!(config.metadata["ranktree-shards"], "2");
     assert!(service.terminate().success());

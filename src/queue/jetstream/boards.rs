@@ -210,24 +210,60 @@ impl Boards {
         let body = serde_json::to_vec(record).expect("it has no maps with odd keys");
         let message = PublishMessage::build().expected_last_subject_sequence(after).payload(body.into());
         let sent = self.managing.context.send_publish(self.names.board_subject(name), message).await;
-        match sent.map_err(|error| BoardRefused::Unavailable(error.to_string()))?.await {
+        match sent.map_err(|error| self.unavailable(&error))?.await {
             Ok(stored) => Ok(Some(stored.sequence)),
             Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
-            Err(error) => Err(BoardRefused::Unavailable(error.to_string())),
+            Err(error) => Err(self.unavailable(&error)),
         }
     }
 
+    fn unavailable(&self, error: &dyn std::fmt::Display) -> BoardRefused {
+        BoardRefused::Unavailable(self.managing.explain(error))
+    }
+
     async fn last(&self, name: &BoardName) -> Result<Option<Decided>, BoardRefused> {
-        let unavailable = |error: &dyn std::fmt::Display| BoardRefused::Unavailable(error.to_string());
+        let unavailable = |error: &dyn std::fmt::Display| self.unavailable(error);
         let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
         let stream = stream.map_err(|error| unavailable(&error))?;
         match stream.get_last_raw_message_by_subject(&self.names.board_subject(name)).await {
+            Ok(message) if is_foreign(&message.payload) => Ok(Some(self.known(name, message.sequence))),
             Ok(message) => read(message.sequence, &message.payload)
                 .map(Some)
                 .ok_or_else(|| unavailable(&format!("what it says of {name} cannot be read"))),
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),
             Err(error) => Err(unavailable(&error)),
         }
+    }
+
+    /// What a board is as far as this node knows, in place of a message that says nothing of it.
+    fn known(&self, name: &BoardName, sequence: u64) -> Decided {
+        match self.registry.get(name.as_str()) {
+            Some(Known { incarnation, definition }) => {
+                Decided { sequence, incarnation, definition: Some(definition) }
+            }
+            None => {
+                let dropped = self.dropped.lock().get(name).copied();
+                Decided { sequence, incarnation: dropped.unwrap_or(Incarnation(sequence)), definition: None }
+            }
+        }
+    }
+
+    /// Says again what a board is where a foreign message has taken its place.
+    async fn put_right(&self, subject: &str, sequence: u64) -> Result<(), String> {
+        tracing::warn!(
+            subject,
+            sequence,
+            "a message of the boards' stream is not from a node; who may publish there?"
+        );
+        let Some(name) = self.names.board_of(subject) else { return Ok(()) };
+        let Decided { incarnation, definition, .. } = self.known(&name, sequence);
+        if definition.is_none() && !self.dropped.lock().contains_key(&name) {
+            return Ok(());
+        }
+        let definition = definition.map(|definition| (&*definition).into());
+        let record = Record { incarnation: Some(incarnation.0), definition };
+        self.store(&name, &record, sequence).await.map_err(|error| error.to_string())?;
+        Ok(())
     }
 
     fn note(&self, name: &BoardName, incarnation: Incarnation, definition: Arc<Definition>) -> Known {
@@ -307,6 +343,7 @@ impl Boards {
     pub async fn follow(&self) {
         loop {
             if let Err(error) = self.follow_once().await {
+                let error = self.managing.explain(&error);
                 tracing::warn!(error, "the boards' stream cannot be followed; trying on");
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -338,6 +375,13 @@ impl Boards {
             let info = message.info().map_err(|error| error.to_string())?;
             let (sequence, pending) = (info.stream_sequence, info.pending);
             let name = self.names.board_of(&message.subject);
+            if is_foreign(&message.payload) {
+                self.put_right(&message.subject, sequence).await?;
+                if pending == 0 {
+                    self.note_loaded().await?;
+                }
+                continue;
+            }
             match name.zip(read(sequence, &message.payload)) {
                 Some((name, decided)) => self.learn(&name, decided).await,
                 None => {
@@ -442,6 +486,14 @@ fn has(shard: &Shard, name: &BoardName, known: &Known) -> bool {
         board.incarnation > known.incarnation
             || (board.incarnation == known.incarnation && board.definition == known.definition)
     })
+}
+
+/// Whether no node wrote this: every record says a life or a definition. A server answers a publisher wherever that one
+/// asks to be answered, without asking whether he might publish there: an acknowledgement is what a stranger can bring
+/// here, and must not pass for a drop.
+fn is_foreign(body: &[u8]) -> bool {
+    let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    json.get("incarnation").or(json.get("definition")).is_none()
 }
 
 fn read(sequence: u64, body: &[u8]) -> Option<Decided> {

@@ -1,4 +1,7 @@
-//! Messages of a stream: jobs as they are, and boards' definitions and drops, which a header tells apart.
+//! Messages of a shard's stream: jobs on the one subject, boards' definitions and drops on the other.
+//!
+//! Who may publish jobs may not say what a board is: only the subject tells the two apart, because the server lets nobody
+//! publish to a subject that is not theirs, and anybody write any header.
 
 use std::sync::Arc;
 
@@ -12,7 +15,7 @@ use crate::state::Incarnation;
 use crate::types::BoardName;
 use crate::writer::{BadJob, Payload};
 
-/// Says what a message is, if it is no jobs.
+/// Says what a command is. Means nothing on a message of jobs.
 pub const COMMAND_HEADER: &str = "Ranktree-Command";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
@@ -110,14 +113,12 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
     Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
 }
 
-/// What a message asks for. What cannot be read is a bad job: it must not stop the shard.
-pub fn decode(headers: Option<&HeaderMap>, bytes: &[u8]) -> Payload {
-    match headers.and_then(|headers| headers.get(COMMAND_HEADER)) {
-        Some(command) => decode_command(command.as_str(), bytes).unwrap_or_else(|| {
-            bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's"))
-        }),
-        None => decode_jobs(bytes),
-    }
+/// What a message of the control subject asks for. What cannot be read is a bad job: it must not stop the shard.
+pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Payload {
+    let command = headers.and_then(|headers| headers.get(COMMAND_HEADER));
+    command
+        .and_then(|command| decode_command(command.as_str(), bytes))
+        .unwrap_or_else(|| bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's")))
 }
 
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
@@ -133,7 +134,8 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     }
 }
 
-fn decode_jobs(bytes: &[u8]) -> Payload {
+/// What a message of the jobs subject asks for. What cannot be read is a bad job: it must not stop the shard.
+pub fn decode_jobs(bytes: &[u8]) -> Payload {
     let decoded = match wire::decode(bytes) {
         Ok(decoded) => decoded,
         Err(reject) => return bad(bytes, reject),
@@ -211,15 +213,21 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
-            let Payload::Jobs(jobs) = decode(Some(&headers), poison) else { panic!("{poison:?}") };
+            let Payload::Jobs(jobs) = decode_control(Some(&headers), poison) else { panic!("{poison:?}") };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
+        }
+        // A command without its header, and a command among the jobs, are commands no more.
+        for payload in [decode_control(None, &bytes), decode_jobs(&bytes)] {
+            let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
+            let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
+            assert_eq!(bad.reject.code, RejectCode::Malformed);
         }
     }
 
     #[test]
     fn a_bad_job_of_an_array_is_told_by_its_own_bytes() {
         let bytes = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":0.5}]"#;
-        let Payload::Jobs(jobs) = decode(None, bytes) else { panic!("jobs") };
+        let Payload::Jobs(jobs) = decode_jobs(bytes) else { panic!("jobs") };
         let bad = jobs[1].as_ref().expect_err("a fraction");
         assert_eq!(bad.bytes, br#"{"board":"a","member":"m","score":0.5}"#);
         assert!(jobs[0].is_ok());

@@ -1,15 +1,19 @@
 //! Connections to NATS: they reconnect for ever, with pauses, and say so.
+//!
+//! Knows: why the last attempt failed, and what the server complained of lately, in words for an operator.
 
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use async_nats::{Client, Event, Server};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::metrics as names;
+use crate::queue::jetstream::access::Access;
 
 /// Pauses between attempts double from the first to the second.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -18,6 +22,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Failures to reconnect are logged at most this often.
 const SAY_EVERY: Duration = Duration::from_secs(30);
+/// A request that the server denied has no answer, and times out after [`REQUEST_TIMEOUT`]; what the server said
+/// meanwhile is why.
+const COMPLAINT_HOLDS: Duration = Duration::from_secs(10);
 
 /// A connection that keeps itself up.
 #[derive(Clone)]
@@ -26,32 +33,45 @@ pub struct Connection {
     pub context: Context,
     /// Counts how often it was connected.
     pub connected: watch::Receiver<u64>,
+    trouble: Arc<Mutex<Trouble>>,
+}
+
+/// What is wrong with a connection, as far as is known.
+#[derive(Default)]
+struct Trouble {
+    /// Why the last attempt to connect failed.
+    failure: Option<String>,
+    failure_said: Option<Instant>,
+    /// What the server complained of last: mostly, that something is not permitted.
+    complaint: Option<(Instant, String)>,
 }
 
 impl Connection {
     /// Starts to connect, and goes on for as long as it takes.
     ///
+    /// # Arguments
+    /// `inbox`: what the subjects begin with that answers come by; nobody else should be permitted to read them.
+    ///
     /// # Errors
-    /// When the URL is none.
-    pub async fn open(url: &str, purpose: &'static str) -> Result<Self, String> {
-        let servers = url.split(',').map(str::trim).map(str::parse::<ServerAddr>);
-        let servers: Vec<ServerAddr> =
-            servers.collect::<Result<_, _>>().map_err(|error| format!("{url} is no NATS URL: {error}"))?;
+    /// When there is no connection to be had at all.
+    pub async fn open(access: &Access, inbox: &str, purpose: &'static str) -> Result<Self, String> {
         let (count, connected) = watch::channel(0);
-        let said = Arc::new(Mutex::new(None::<Instant>));
         let label = || [("connection", purpose)];
         metrics::gauge!(names::NATS_CONNECTIONS_WANTED, &label()).increment(1.0);
         let up_count = metrics::gauge!(names::NATS_CONNECTIONS, &label());
         up_count.increment(0.0);
         let disconnects = metrics::counter!(names::NATS_DISCONNECTS_TOTAL, &label());
         let is_up = AtomicBool::new(false);
+        let trouble = Arc::new(Mutex::new(Trouble::default()));
+        let noting = Arc::clone(&trouble);
         let events = move |event| {
+            let mut trouble = noting.lock();
             match event {
                 Event::Connected => {
-                    *said.lock() = None;
                     if !is_up.swap(true, Ordering::Relaxed) {
                         up_count.increment(1.0);
                     }
+                    *trouble = Trouble::default();
                     count.send_modify(|count| *count += 1);
                     tracing::info!(purpose, "connected to NATS");
                 }
@@ -62,39 +82,110 @@ impl Connection {
                     }
                     tracing::warn!(purpose, "the connection to NATS is lost; reconnecting");
                 }
-                Event::ClientError(error) => {
-                    let mut said = said.lock();
-                    if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
-                        *said = Some(Instant::now());
-                        tracing::warn!(purpose, %error, "NATS cannot be reached; trying on");
+                // Said with its cause below.
+                Event::ClientError(_) => {}
+                Event::ServerError(error) => {
+                    let error = error.to_string();
+                    let is_new = trouble.complaint.as_ref().is_none_or(|(_, said)| *said != error);
+                    if is_new {
+                        tracing::warn!(purpose, error, "NATS complains");
                     }
+                    trouble.complaint = Some((Instant::now(), error));
                 }
                 event => tracing::warn!(purpose, "NATS: {event}"),
             }
             std::future::ready(())
         };
-        let client = ConnectOptions::new()
+        // It is asked before each attempt where to connect to, and told how the last ones ended: nothing else tells.
+        let noting = Arc::clone(&trouble);
+        let attempting = move |servers: Vec<Server>, _| {
+            noting.lock().note_failures(purpose, &servers);
+            std::future::ready(None)
+        };
+        let client = access
+            .options()
             .name(format!("ranktree {purpose}"))
+            .custom_inbox_prefix(inbox)
             .retry_on_initial_connect()
             .max_reconnects(None)
             .reconnect_delay_callback(pause)
+            .reconnect_to_server_callback(attempting)
             .request_timeout(Some(REQUEST_TIMEOUT))
             .event_callback(events)
-            .connect(servers)
+            .connect(access.servers.addresses())
             .await
-            .map_err(|error| format!("no connection to {url}: {error}"))?;
+            .map_err(|error| format!("no connection to {}: {error}", access.servers))?;
         let context = jetstream::context::ContextBuilder::new()
             .timeout(REQUEST_TIMEOUT)
             .ack_timeout(REQUEST_TIMEOUT)
             .max_ack_inflight(100_000)
             .build(client.clone());
-        Ok(Self { client, context, connected })
+        Ok(Self { client, context, connected, trouble })
     }
 
     /// Whether it is up at the moment.
     pub fn is_up(&self) -> bool {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
+
+    /// Why there is no connection.
+    pub fn why_down(&self) -> String {
+        match &self.trouble.lock().failure {
+            Some(failure) => format!("NATS cannot be reached: {failure}"),
+            None => "connecting to NATS".to_owned(),
+        }
+    }
+
+    /// An error of a request, with what is known of its cause.
+    pub fn explain(&self, error: &dyn Display) -> String {
+        if !self.is_up() {
+            return self.why_down();
+        }
+        match &self.trouble.lock().complaint {
+            Some((when, complaint)) if when.elapsed() < COMPLAINT_HOLDS => {
+                format!("{error}; NATS complains: {complaint}")
+            }
+            Some(_) | None => error.to_string(),
+        }
+    }
+}
+
+impl Trouble {
+    fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {
+        let mut all = String::new();
+        for server in servers {
+            let Some(error) = &server.last_error else { continue };
+            let comma = if all.is_empty() { "" } else { "; " };
+            let (host, port) = (server.addr.host(), server.addr.port());
+            write!(all, "{comma}{host}:{port}: {}", in_words(error)).expect("a text can be written to");
+        }
+        if all.is_empty() {
+            return;
+        }
+        let said_lately = self.failure_said.is_some_and(|said| said.elapsed() < SAY_EVERY);
+        if !said_lately || self.failure.as_ref() != Some(&all) {
+            tracing::warn!(purpose, error = all, "NATS cannot be reached; trying on");
+            self.failure_said = Some(Instant::now());
+        }
+        self.failure = Some(all);
+    }
+}
+
+/// What a failure means, where its own words do not say what to do.
+fn in_words(error: &str) -> String {
+    let has = |words: &str| error.to_ascii_lowercase().contains(words);
+    let advice = if has("authorization violation") {
+        "the server does not accept these credentials; files of credentials are read again at each attempt"
+    } else if has("unknownissuer") {
+        "the server's certificate is from an authority that is not trusted here; give its certificate as --nats-ca"
+    } else if has("certificaterequired") || has("certificate required") {
+        "the server wants a client certificate; give --nats-cert and --nats-key"
+    } else if has("notvalidforname") {
+        "the server's certificate is for another name than the one in --nats"
+    } else {
+        return error.to_owned();
+    };
+    format!("{advice} ({error})")
 }
 
 fn pause(attempt: usize) -> Duration {

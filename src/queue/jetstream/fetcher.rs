@@ -40,6 +40,8 @@ const CONSUMER_INACTIVE: Duration = Duration::from_secs(60);
 /// Pauses between sessions double from the first to the second.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How often the reason is looked at why there is no connection.
+const DOWN_LOOK: Duration = Duration::from_millis(500);
 /// A server that is just starting, or has just become the leader, may not know the end of the stream yet: what it says
 /// must be said so often, a pause apart, to be believed.
 const SUSPICIONS: u32 = 5;
@@ -64,6 +66,8 @@ pub struct Fetcher {
     /// The identity of the stream that the tip is from; empty if it is not known.
     stream: String,
     chunks: mpsc::Sender<Vec<Message>>,
+    /// What comes by it is from a node.
+    control_subject: String,
     /// The stream is at odds with the tip, and the operator has accepted that: the tip's message is not asked for.
     accepted: bool,
     /// Sessions in a row that met the same gap.
@@ -80,7 +84,8 @@ impl Fetcher {
         chunks: mpsc::Sender<Vec<Message>>,
     ) -> Self {
         let pause = PAUSE_FIRST;
-        Self { shared, tip, stream, chunks, accepted: false, gaps: 0, suspicions: 0, pause }
+        let control_subject = shared.names.control_subject(shared.shard);
+        Self { shared, tip, stream, chunks, control_subject, accepted: false, gaps: 0, suspicions: 0, pause }
     }
 
     /// Hands on messages until the shard halts or nobody listens.
@@ -122,11 +127,15 @@ impl Fetcher {
 
     async fn wait_until_prepared(&mut self) -> Result<(), String> {
         let mut prepared = self.shared.prepared.clone();
-        let found = prepared.wait_for(|prepared| !matches!(prepared, Prepared::Waiting(_))).await;
-        match found.as_deref() {
-            Ok(Prepared::Refused(reason)) => Err(reason.clone()),
-            Ok(Prepared::Ready | Prepared::Waiting(_)) => Ok(()),
-            Err(_) => Err("the service is ending".to_owned()),
+        loop {
+            match &*prepared.borrow_and_update() {
+                Prepared::Waiting(reason) => self.shared.set_state(ShardState::CatchingUp(reason.clone())),
+                Prepared::Refused(reason) => return Err(reason.clone()),
+                Prepared::Ready => return Ok(()),
+            }
+            if prepared.changed().await.is_err() {
+                return Err("the service is ending".to_owned());
+            }
         }
     }
 
@@ -135,6 +144,14 @@ impl Fetcher {
         let shared = Arc::clone(&self.shared);
         let connection = shared.connection().await.map_err(End::Halt)?;
         let mut connected = connection.connected.clone();
+        while !connection.is_up() {
+            self.shared.set_state(ShardState::CatchingUp(connection.why_down()));
+            tokio::select! {
+                _ = connected.changed() => {}
+                () = tokio::time::sleep(DOWN_LOOK) => {}
+                () = self.chunks.closed() => return Err(End::Closed),
+            }
+        }
         connected.borrow_and_update();
         let info = self.stream_info(connection).await?;
         self.shared.health.set_last_sequence(info.state.last_sequence);
@@ -147,7 +164,9 @@ impl Fetcher {
         let purged = info.state.first_sequence > self.tip.sequence.0;
         let mut overlaps = self.tip.sequence.0 > 0 && !self.accepted && !purged;
         let start = if overlaps { self.tip.sequence.0 } else { self.tip.sequence.0 + 1 };
-        let retry = |error: &dyn std::fmt::Display| End::Retry(format!("the stream cannot be read: {error}"));
+        let retry = |error: &dyn std::fmt::Display| {
+            End::Retry(connection.explain(&format!("the stream cannot be read: {error}")))
+        };
         let consumer = connection
             .context
             .create_consumer_on_stream(consumer(start), shared.names.jobs_stream(shared.shard));
@@ -210,7 +229,7 @@ impl Fetcher {
                         self.shared.shard
                     ))
                 }
-                _ => End::Retry(format!("the stream {name} cannot be asked: {error}")),
+                _ => End::Retry(connection.explain(&format!("the stream {name} cannot be asked: {error}"))),
             }),
         }
     }
@@ -340,7 +359,11 @@ impl Fetcher {
             sequence: self.tip.sequence,
             timestamp,
             hash,
-            payload: command::decode(headers, &message.payload),
+            payload: if message.subject.as_str() == self.control_subject {
+                command::decode_control(headers, &message.payload)
+            } else {
+                command::decode_jobs(&message.payload)
+            },
             bytes: message.length,
             answer,
         }))

@@ -33,6 +33,7 @@ impl JetStream {
             }
             for kept in shards {
                 if let Err(error) = self.look_after(&kept.shared).await {
+                    let error = self.managing.explain(&error);
                     tracing::warn!(shard = %kept.shared.shard, error, "its stream could not be looked after");
                 }
             }

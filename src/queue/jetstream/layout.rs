@@ -1,15 +1,16 @@
 //! How a stream of jobs has to be configured, and what is wrong with one that is not.
 //!
 //! Knows: which settings keep every message until it is purged, and which say whose stream it is. An operator may make
-//! the streams beforehand, with other limits and replicas; anything that could lose or reorder a job is refused.
+//! the streams beforehand, with other limits and replicas; anything that could lose or reorder a job is refused, and
+//! anything that would let a publisher of jobs do more than publish jobs.
 
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 
 use crate::queue::jetstream::names::Names;
 use crate::types::ShardId;
 
 /// Raised when subjects, payloads or the choice of the shard change.
-const LAYOUT: &str = "1";
+const LAYOUT: &str = "2";
 const HASH: &str = "fnv1a-32";
 const LAYOUT_KEY: &str = "ranktree-layout";
 const SHARD_KEY: &str = "ranktree-shard";
@@ -20,7 +21,8 @@ const HASH_KEY: &str = "ranktree-hash";
 pub fn jobs_config(names: &Names, shard: ShardId, shards: u16, bytes_max: i64, replicas: usize) -> Config {
     Config {
         name: names.jobs_stream(shard),
-        subjects: vec![names.jobs_subject(shard)],
+        // In one stream, so that what a board is has its place among the jobs, and the sequences have no holes.
+        subjects: vec![names.jobs_subject(shard), names.control_subject(shard)],
         description: Some(format!("ranktree: jobs of shard {shard} of {shards}")),
         retention: RetentionPolicy::Limits,
         storage: StorageType::File,
@@ -55,13 +57,18 @@ pub fn disagreements(found: &Config, names: &Names, shard: ShardId, shards: u16)
     for (key, wanted) in facts(shard, shards) {
         let is = found.metadata.get(key);
         let said = is.map_or("nothing", String::as_str);
-        check(is == Some(&wanted), format!("its metadata say {said} for {key}, not {wanted}"));
+        let what = if key == LAYOUT_KEY {
+            format!("its metadata say {said} for {key}, not {wanted}: another version of ranktree made it")
+        } else {
+            format!("its metadata say {said} for {key}, not {wanted}")
+        };
+        check(is == Some(&wanted), what);
     }
-    let subject = names.jobs_subject(shard);
-    check(
-        found.subjects == [subject.clone()],
-        format!("its subjects are {:?}, not [{subject:?}]", found.subjects),
-    );
+    let mut subjects = [names.jobs_subject(shard), names.control_subject(shard)];
+    let mut found_subjects = found.subjects.clone();
+    subjects.sort();
+    found_subjects.sort();
+    check(found_subjects == subjects, format!("its subjects are {found_subjects:?}, not {subjects:?}"));
     check(found.retention == RetentionPolicy::Limits, "its retention is not limits".to_owned());
     check(found.storage == StorageType::File, "its storage is not file".to_owned());
     check(found.discard == DiscardPolicy::New, "it discards old messages when full, not new ones".to_owned());
@@ -71,6 +78,19 @@ pub fn disagreements(found: &Config, names: &Names, shard: ShardId, shards: u16)
     check(found.deny_delete, "single messages may be deleted from it (deny_delete is off)".to_owned());
     check(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)".to_owned());
     check(!found.allow_message_ttl, "a publisher may let messages expire (allow_msg_ttl is on)".to_owned());
+    // A scheduled message names the subject that it will be stored under: jobs could become commands.
+    check(
+        !found.allow_message_schedules,
+        "a publisher may schedule messages to other subjects (allow_msg_schedules is on)".to_owned(),
+    );
+    check(
+        !found.allow_message_counter,
+        "its messages are counters (allow_msg_counter is on), not jobs".to_owned(),
+    );
+    check(
+        found.persist_mode.is_none_or(|mode| mode == PersistenceMode::Default),
+        "it acknowledges before it has written (persist_mode is async)".to_owned(),
+    );
     check(!found.sealed, "it is sealed".to_owned());
     check(!found.no_ack, "it does not acknowledge what it stores (no_ack is on)".to_owned());
     let foreign = found.mirror.is_some() || found.sources.as_ref().is_some_and(|sources| !sources.is_empty());
@@ -89,6 +109,8 @@ mod tests {
         let good = || jobs_config(&names, ShardId(1), 3, 1 << 30, 1);
         let wrong = |config: &Config| disagreements(config, &names, ShardId(1), 3);
         assert!(wrong(&good()).is_empty());
+        let other_way_round = good().subjects.into_iter().rev().collect();
+        assert!(wrong(&Config { subjects: other_way_round, ..good() }).is_empty());
         assert!(wrong(&Config { num_replicas: 3, max_bytes: 5, ..good() }).is_empty());
         assert_eq!(disagreements(&good(), &names, ShardId(1), 4).len(), 1);
         assert_eq!(disagreements(&good(), &names, ShardId(0), 3).len(), 2);
@@ -100,7 +122,12 @@ mod tests {
             Config { max_age: std::time::Duration::from_secs(1), ..good() },
             Config { deny_delete: false, ..good() },
             Config { subjects: vec!["ranktree.jobs.*".to_owned()], ..good() },
+            Config { subjects: vec!["ranktree.jobs.1".to_owned()], ..good() },
             Config { allow_rollup: true, ..good() },
+            Config { allow_message_ttl: true, ..good() },
+            Config { allow_message_schedules: true, ..good() },
+            Config { allow_message_counter: true, ..good() },
+            Config { persist_mode: Some(PersistenceMode::Async), ..good() },
         ] {
             assert_eq!(wrong(&bad).len(), 1, "{bad:?}");
         }

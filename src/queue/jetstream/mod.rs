@@ -2,21 +2,27 @@
 //!
 //! Knows: streams, connections, and how to tell that a stream is not what it was. Must not know: what a job does.
 
+mod access;
 mod boards;
 mod command;
 mod connection;
+mod credentials;
 mod fetcher;
 mod keeper;
 mod layout;
 mod names;
 mod publisher;
 mod rejects;
+mod servers;
 mod source;
 mod streams;
 mod waiters;
 
+pub use access::{Access, AccessError};
 pub use boards::{BoardRefused, Boards, BoardsOfShard};
+pub use credentials::{Credentials, CredentialsError, Login, Secret, SecretFrom, Tls};
 pub use keeper::Kept;
 pub use publisher::StreamPublisher;
+pub use servers::{Servers, ServersError};
 pub use source::{Shared, StreamSource};
 pub use streams::{JetStream, Settings, SetupError, ShardStart};

@@ -26,6 +26,17 @@ impl Names {
         format!("{}.jobs.{shard}", self.prefix)
     }
 
+    /// Where a shard is told of boards, by nodes and nobody else.
+    pub fn control_subject(&self, shard: ShardId) -> String {
+        format!("{}.control.{shard}", self.prefix)
+    }
+
+    /// What the subjects begin with that answers to a node come by: apart from those of all others, who may then be
+    /// denied to read them.
+    pub fn inbox(&self) -> String {
+        format!("_INBOX.{}", self.prefix)
+    }
+
     pub fn rejects_stream(&self) -> String {
         self.stream("REJECTS")
     }
@@ -63,6 +74,7 @@ mod tests {
         let names = Names::new("ranktree");
         assert_eq!(names.jobs_stream(ShardId(3)), "RANKTREE_JOBS_3");
         assert_eq!(names.jobs_subject(ShardId(3)), "ranktree.jobs.3");
+        assert_eq!(names.control_subject(ShardId(3)), "ranktree.control.3");
         assert_eq!(names.rejects_subject(ShardId(0)), "ranktree.rejects.0");
         for board in ["arena", "a.b", "a..", "A:b-c_d"] {
             let name = BoardName::new(board).expect("a good name");

@@ -20,7 +20,9 @@ use crate::writer::{MessageOutcome, Payload};
 #[derive(Clone)]
 pub struct StreamPublisher {
     pub(super) connection: Connection,
-    pub(super) subject: String,
+    pub(super) jobs_subject: String,
+    /// What only nodes may publish to.
+    pub(super) control_subject: String,
     pub(super) stream: String,
     pub(super) waiters: Arc<Waiters>,
     pub(super) closing: watch::Sender<bool>,
@@ -32,7 +34,7 @@ impl StreamPublisher {
     /// # Errors
     /// When it was not stored, or nobody knows whether it was.
     pub async fn store_jobs(&self, jobs: &[Job]) -> Result<Sequence, NotPublished> {
-        self.store(self.message(jobs_json(jobs), None)).await
+        self.store(&self.jobs_subject, self.message(jobs_json(jobs), None)).await
     }
 
     /// Publishes jobs of this shard as one message, and waits until this node has applied it.
@@ -45,7 +47,8 @@ impl StreamPublisher {
         let waiting = Waiting { waiters: &self.waiters, number: self.waiters.next() };
         // Before it is published: the source may meet the message before the server's answer comes.
         self.waiters.wait(waiting.number, answer);
-        self.store(self.message(body, Some(&self.waiters.id(waiting.number)))).await?;
+        let message = self.message(body, Some(&self.waiters.id(waiting.number)));
+        self.store(&self.jobs_subject, message).await?;
         let lost =
             |_| NotPublished::Unknown("it is stored, and this node ended before it was applied".to_owned());
         Ok(answered.await.map_err(lost)??)
@@ -63,7 +66,7 @@ impl StreamPublisher {
             .header(command::COMMAND_HEADER, name)
             .expected_stream(&self.stream)
             .payload(body.into());
-        self.store(message).await
+        self.store(&self.control_subject, message).await
     }
 
     /// Ends the queue's reading end on this node; what is stored stays.
@@ -80,13 +83,19 @@ impl StreamPublisher {
         }
     }
 
-    async fn store(&self, message: PublishMessage) -> Result<Sequence, NotPublished> {
+    async fn store(&self, subject: &str, message: PublishMessage) -> Result<Sequence, NotPublished> {
         if !self.connection.is_up() {
             // The client would keep it and send it at some later time, when nobody waits for it any more.
             return Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()));
         }
-        let sent = self.connection.context.send_publish(self.subject.clone(), message).await;
+        let sent = self.connection.context.send_publish(subject.to_owned(), message).await;
         let stored = sent.map_err(refused)?.await.map_err(refused)?;
+        if stored.duplicate {
+            // Ids are this process's own and begin with 22 random letters: somebody has read them and was first.
+            return Err(NotPublished::Unavailable(
+                "another publisher has used the id of this message, and the server dropped it".to_owned(),
+            ));
+        }
         Ok(Sequence(stored.sequence))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +20,9 @@ use crate::types::{Sequence, ShardId};
 const EVERY: Duration = Duration::from_millis(250);
 /// Rejects read at a time.
 const AT_A_TIME: usize = 200;
+
+/// How far back the last reject is looked for behind messages that are none.
+const LOOK_BACK: u64 = 1_000;
 
 /// A reject as subscribers see it.
 #[derive(Serialize, Deserialize)]
@@ -58,6 +61,7 @@ impl JetStream {
                 continue;
             }
             if let Err(error) = self.publish_new_rejects(kept, &mut published, count).await {
+                let error = self.managing.explain(&error);
                 tracing::warn!(%shard, error, "rejects could not be published; trying on");
                 published = None;
             }
@@ -127,10 +131,22 @@ impl JetStream {
         let subject = self.names.rejects_subject(shard);
         match stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => {
-                let json: RejectJson = serde_json::from_slice(&message.payload)
-                    .map_err(|error| format!("the last message on {subject} is no reject: {error}"))?;
-                let place = (Sequence(json.sequence), json.index);
-                Ok(Published { place, sequence: message.sequence, count: 0 })
+                let sequence = message.sequence;
+                let mut place = place_of(&message.payload);
+                // Anyone who may have an answer sent there can put a message between.
+                for earlier in (sequence.saturating_sub(LOOK_BACK).max(1)..sequence).rev() {
+                    if place.is_some() {
+                        break;
+                    }
+                    place = match stream.get_raw_message(earlier).await {
+                        Ok(message) if message.subject.as_str() == subject => place_of(&message.payload),
+                        Ok(_) => None,
+                        Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => None,
+                        Err(error) => return Err(error.to_string()),
+                    };
+                }
+                let place = place.unwrap_or((Sequence(0), 0));
+                Ok(Published { place, sequence, count: 0 })
             }
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => {
                 Ok(Published { place: (Sequence(0), 0), sequence: 0, count: 0 })
@@ -138,4 +154,10 @@ impl JetStream {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Of which job a published reject is; `None` if it is none.
+fn place_of(body: &[u8]) -> Option<(Sequence, u32)> {
+    let json: RejectJson = serde_json::from_slice(body).ok()?;
+    Some((Sequence(json.sequence), json.index))
 }

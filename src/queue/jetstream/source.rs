@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::job::Job;
 use crate::queue::describe::{describe, read_described};
+use crate::queue::jetstream::access::Access;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::fetcher::Fetcher;
 use crate::queue::jetstream::names::Names;
@@ -31,7 +32,7 @@ const CHUNKS_AHEAD: usize = 4;
 pub struct Shared {
     pub shard: ShardId,
     pub names: Names,
-    pub url: String,
+    pub access: Access,
     pub health: Arc<Health>,
     pub waiters: Arc<Waiters>,
     pub prepared: watch::Receiver<Prepared>,
@@ -46,7 +47,7 @@ impl Shared {
     pub fn new(
         shard: ShardId,
         names: Names,
-        url: String,
+        access: Access,
         health: Arc<Health>,
         waiters: Arc<Waiters>,
         prepared: watch::Receiver<Prepared>,
@@ -55,7 +56,7 @@ impl Shared {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
         let (stream, connection) = (Mutex::default(), OnceCell::new());
         let accept_gap = AtomicBool::new(accept_gap);
-        Self { shard, names, url, health, waiters, prepared, accept_gap, state, stream, connection }
+        Self { shard, names, access, health, waiters, prepared, accept_gap, state, stream, connection }
     }
 
     pub fn set_state(&self, state: ShardState) {
@@ -73,9 +74,10 @@ impl Shared {
     /// The connection that messages come by, opened on the runtime that asks first: the fetch thread's.
     ///
     /// # Errors
-    /// When the URL is none.
+    /// When there is none to be had at all.
     pub async fn connection(&self) -> Result<&Connection, String> {
-        self.connection.get_or_try_init(|| Connection::open(&self.url, "consume")).await
+        let inbox = self.names.inbox();
+        self.connection.get_or_try_init(|| Connection::open(&self.access, &inbox, "consume")).await
     }
 }
 

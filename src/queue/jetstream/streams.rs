@@ -12,6 +12,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
 use thiserror::Error;
 use tokio::sync::watch;
 
+use crate::queue::jetstream::access::Access;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::layout::{disagreements, jobs_config};
 use crate::queue::jetstream::names::Names;
@@ -31,8 +32,7 @@ const BOARDS_BYTES: i64 = 512 << 20;
 /// What an operator decides about NATS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// One or more servers, separated by commas.
-    pub url: String,
+    pub access: Access,
     pub prefix: String,
     /// The limit of a stream of jobs that is created.
     pub stream_bytes: i64,
@@ -48,7 +48,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetupError {
     #[error("{0}")]
-    Url(String),
+    Connection(String),
     #[error("{0}")]
     Refused(String),
     #[error("a thread for fetching cannot be started: {0}")]
@@ -86,13 +86,16 @@ impl JetStream {
     /// Begins to connect; does not wait for it.
     ///
     /// # Errors
-    /// When the URL is none.
+    /// When there are no connections to be had at all.
     pub async fn open(settings: Settings, shards: u16) -> Result<Self, SetupError> {
-        let managing = Connection::open(&settings.url, "manage").await.map_err(SetupError::Url)?;
-        let publishing = Connection::open(&settings.url, "publish").await.map_err(SetupError::Url)?;
+        let names = Names::new(&settings.prefix);
+        let open = |purpose| {
+            let (access, inbox) = (settings.access.clone(), names.inbox());
+            async move { Connection::open(&access, &inbox, purpose).await.map_err(SetupError::Connection) }
+        };
+        let (managing, publishing) = (open("manage").await?, open("publish").await?);
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
-        let names = Names::new(&settings.prefix);
         Ok(Self { settings, names, shards, managing, publishing, prepared, process })
     }
 
@@ -108,7 +111,8 @@ impl JetStream {
         let (closing, closed) = watch::channel(false);
         let publisher = StreamPublisher {
             connection: self.publishing.clone(),
-            subject: self.names.jobs_subject(start.shard),
+            jobs_subject: self.names.jobs_subject(start.shard),
+            control_subject: self.names.control_subject(start.shard),
             stream: self.names.jobs_stream(start.shard),
             waiters: Arc::clone(&waiters),
             closing,
@@ -116,7 +120,7 @@ impl JetStream {
         let shared = Arc::new(Shared::new(
             start.shard,
             self.names.clone(),
-            self.settings.url.clone(),
+            self.settings.access.clone(),
             Arc::clone(&start.health),
             waiters,
             self.prepared.subscribe(),
@@ -136,6 +140,12 @@ impl JetStream {
     /// When a stream is something else, in words.
     pub async fn prepare(&self, starts: &[(ShardId, Sequence)], incarnation: u64) -> Result<(), SetupError> {
         loop {
+            if !self.managing.is_up() {
+                // Its connection says in the log why, now and then.
+                self.prepared.send_replace(Prepared::Waiting(self.managing.why_down()));
+                tokio::time::sleep(RETRY_PAUSE).await;
+                continue;
+            }
             match self.try_prepare(starts, incarnation).await {
                 Ok(()) => {
                     self.prepared.send_replace(Prepared::Ready);
@@ -146,6 +156,7 @@ impl JetStream {
                     return Err(SetupError::Refused(reason));
                 }
                 Err(Trouble::Unreachable(reason)) => {
+                    let reason = self.managing.explain(&reason);
                     tracing::warn!(reason, "the streams cannot be set up yet; trying on");
                     self.prepared.send_replace(Prepared::Waiting(reason));
                     tokio::time::sleep(RETRY_PAUSE).await;

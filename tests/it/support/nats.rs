@@ -87,6 +87,16 @@ impl Nats {
         })
     }
 
+    /// Publishes one message, and asks the server to answer somewhere else.
+    pub fn publish_with_reply(&self, subject: &str, body: &[u8], reply: &str) {
+        let (subject, reply, body) = (subject.to_owned(), reply.to_owned(), body.to_vec());
+        self.runtime.block_on(async {
+            let client = self.context.client();
+            client.publish_with_reply(subject, reply, body.into()).await.expect("it is sent");
+            client.flush().await.expect("the server answers");
+        });
+    }
+
     /// Publishes all, each to its member's shard, and gives the last sequence of each shard.
     pub fn publish_jobs(&self, shards: u16, jobs: &[Value], per_message: usize) -> Vec<u64> {
         let mut by_shard = vec![Vec::new(); usize::from(shards)];
