@@ -12,8 +12,12 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// What is logged unless `RANKTREE_LOG` says otherwise. What the NATS client says of its connections is said by
+/// `queue::jetstream`, with the cause and less often.
+const QUIET: &str = "info,async_nats=off";
+
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new(QUIET));
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -25,7 +25,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the service: takes jobs, answers ranks over HTTP
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Recompute every tree of a stopped service's data and compare
     Verify(verify::Args),
     /// Make every tree of a stopped service's data again from its members
@@ -50,7 +50,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         loaded => loaded?,
     };
     match cli.command {
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
         Command::Verify(args) => verify::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Rejects(args) => rejects::run(&args),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::queue::jetstream::AccessError;
 use crate::types::MAX_SHARDS;
 
 #[derive(Debug, Error)]
@@ -17,6 +18,12 @@ pub enum ConfigError {
     Value { path: PathBuf, line: usize, key: String, problem: String },
     #[error("line {line} of the configuration file {}: there is no setting {key}{advice}", path.display())]
     UnknownKey { path: PathBuf, line: usize, key: String, advice: String },
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error("{0} and {1} are given, and one of them is enough; leave the other away")]
+    Both(&'static str, &'static str),
+    #[error("{0} is given without {1}; give that too, or neither")]
+    Lacks(&'static str, &'static str),
     #[error("--prefix is 1 to 32 of the letters A-Z and a-z, digits, _ and -, not {0:?}")]
     Prefix(String),
     #[error("--shards is 1 to {MAX_SHARDS}, not {0}")]

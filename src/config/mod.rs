@@ -34,6 +34,7 @@ mod file;
 mod http;
 mod layers;
 mod nats;
+mod nats_access;
 mod serve;
 mod storage;
 
@@ -43,6 +44,7 @@ pub use error::ConfigError;
 pub use http::HttpArgs;
 pub use layers::{LoadError, Origin, Setting, Settings, load, load_from};
 pub use nats::NatsArgs;
+pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};
 pub use storage::StorageArgs;
 

@@ -2,15 +2,13 @@
 
 use clap::{ArgAction, Args};
 
-use crate::config::{ConfigError, switch};
+use crate::config::{ConfigError, NatsAccessArgs, switch};
 use crate::queue::jetstream;
 
 #[derive(Debug, Clone, Args)]
 pub struct NatsArgs {
-    /// NATS server, or several separated by commas: jobs come from its JetStream streams, and writes go there. Without
-    /// it, the service is its own queue
-    #[arg(long, env = "RANKTREE_NATS", value_name = "URL", hide_env_values = true)]
-    pub nats: Option<String>,
+    #[command(flatten)]
+    pub access: NatsAccessArgs,
     /// What the names of subjects and streams begin with
     #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
     pub prefix: String,
@@ -34,15 +32,15 @@ impl NatsArgs {
     /// What the queue needs to know; `None` without NATS.
     ///
     /// # Errors
-    /// When the prefix is none, with NATS or without.
+    /// When the prefix is none, with NATS or without, or NATS cannot be connected to this way.
     pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<jetstream::Settings>, ConfigError> {
-        let Self { nats, prefix, nats_stream_mib, nats_replicas, nats_keep, nats_no_purge } = self;
+        let Self { access, prefix, nats_stream_mib, nats_replicas, nats_keep, nats_no_purge } = self;
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if !(1..=32).contains(&prefix.len()) || !prefix.bytes().all(letter) {
             return Err(ConfigError::Prefix(prefix));
         }
-        Ok(nats.map(|url| jetstream::Settings {
-            url,
+        Ok(access.resolve()?.map(|access| jetstream::Settings {
+            access,
             prefix,
             stream_bytes: i64::from(nats_stream_mib) << 20,
             replicas: usize::from(nats_replicas),

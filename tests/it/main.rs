@@ -6,6 +6,8 @@
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_boards`]: one definition per board, whoever comes first
 //! - [`nats_control`]: who may publish jobs can do no more than publish jobs, whatever headers they write
+//! - [`nats_credentials`]: every way to say who a node is, wrong ones, and ones that are replaced while it runs
+//! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`two_processes`]: a data directory belongs to one of them
@@ -29,6 +31,8 @@ mod metrics;
 mod nats_boards;
 mod nats_control;
 mod nats_crash;
+mod nats_credentials;
+mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
 mod real_data;

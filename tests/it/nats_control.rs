@@ -157,17 +157,15 @@ fn an_answer_sent_where_only_nodes_publish_does_no_harm() {
     wait_until("a reject is told", || nats.info("RANKTREE_REJECTS").state.messages == 1);
     let boards = || nats.info("RANKTREE_BOARDS").state.last_sequence;
     let before = boards();
-    let mut last = 0;
-    for (reply, stream) in [
+    for (score, (reply, stream)) in (0..).zip([
         (CONTROL, STREAM),
         ("ranktree.boards.arena", "RANKTREE_BOARDS"),
         ("ranktree.boards.unheard", "RANKTREE_BOARDS"),
         ("ranktree.rejects.0", "RANKTREE_REJECTS"),
-    ] {
+    ]) {
         let at = nats.info(stream).state.last_sequence;
-        nats.publish_with_reply(JOBS, &job(last), reply);
+        nats.publish_with_reply(JOBS, &job(score), reply);
         wait_until("the answer has arrived there", || nats.info(stream).state.last_sequence > at);
-        last += 1;
     }
     wait_until("the board's definition is said again", || boards() == before + 3);
     let (status, answer) = client.put("/v1/boards/arena", &json!({ "policy": "best" }));

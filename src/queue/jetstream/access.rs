@@ -3,7 +3,7 @@
 use async_nats::ConnectOptions;
 use thiserror::Error;
 
-use crate::queue::jetstream::credentials::{Credentials, CredentialsError, Login};
+use crate::queue::jetstream::credentials::{Credentials, CredentialsError, Login, Secret};
 use crate::queue::jetstream::servers::{Servers, ServersError};
 
 /// All that is needed to connect.
@@ -29,8 +29,8 @@ impl Access {
     ///
     /// # Errors
     /// When a URL is none, credentials are in both, or a file is not what it should be.
-    pub fn new(urls: &str, mut credentials: Credentials) -> Result<Self, AccessError> {
-        let (servers, login) = Servers::read(urls)?;
+    pub fn new(urls: &Secret, mut credentials: Credentials) -> Result<Self, AccessError> {
+        let (servers, login) = Servers::read(urls.text())?;
         if let Some(login) = login {
             if credentials.login != Login::Nobody {
                 return Err(AccessError::Twice);

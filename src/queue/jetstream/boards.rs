@@ -237,15 +237,11 @@ impl Boards {
 
     /// What a board is as far as this node knows, in place of a message that says nothing of it.
     fn known(&self, name: &BoardName, sequence: u64) -> Decided {
-        match self.registry.get(name.as_str()) {
-            Some(Known { incarnation, definition }) => {
-                Decided { sequence, incarnation, definition: Some(definition) }
-            }
-            None => {
-                let dropped = self.dropped.lock().get(name).copied();
-                Decided { sequence, incarnation: dropped.unwrap_or(Incarnation(sequence)), definition: None }
-            }
+        if let Some(Known { incarnation, definition }) = self.registry.get(name.as_str()) {
+            return Decided { sequence, incarnation, definition: Some(definition) };
         }
+        let dropped = self.dropped.lock().get(name).copied();
+        Decided { sequence, incarnation: dropped.unwrap_or(Incarnation(sequence)), definition: None }
     }
 
     /// Says again what a board is where a foreign message has taken its place.

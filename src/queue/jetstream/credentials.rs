@@ -24,6 +24,16 @@ impl Secret {
     pub fn new(text: String) -> Self {
         Self(text)
     }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -98,10 +108,18 @@ impl Credentials {
     pub fn check(&self) -> Result<(), CredentialsError> {
         match &self.login {
             Login::Nobody => {}
-            Login::Password { password, .. } => drop(password.read("the password file")?),
-            Login::Token(token) => drop(token.read("the token file")?),
-            Login::Nkey(path) => drop(read_nkey(path)?),
-            Login::Creds(path) => drop(read_creds(path)?),
+            Login::Password { password, .. } => {
+                password.read("the password file")?;
+            }
+            Login::Token(token) => {
+                token.read("the token file")?;
+            }
+            Login::Nkey(path) => {
+                read_nkey(path)?;
+            }
+            Login::Creds(path) => {
+                read_creds(path)?;
+            }
         }
         if let Some(path) = &self.tls.ca {
             let what = "the file of certificate authorities";

@@ -95,9 +95,9 @@ impl fmt::Display for Servers {
 mod tests {
     use super::*;
 
-    fn password(user: &str, password: &str) -> Option<Login> {
+    fn password(user: &str, password: &str) -> Login {
         let password = SecretFrom::Text(Secret::new(password.to_owned()));
-        Some(Login::Password { user: user.to_owned(), password })
+        Login::Password { user: user.to_owned(), password }
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
         };
         check("127.0.0.1", "nats://127.0.0.1:4222", None);
         check("tls://a.example:1, b", "tls://a.example:1,nats://b:4222", None);
-        check("nats://me:pw@h:5", "nats://h:5", password("me", "pw"));
+        check("nats://me:pw@h:5", "nats://h:5", Some(password("me", "pw")));
         check(
             "nats://me:p%40w%2C@h,nats://me:p%40w%2C@i",
             "nats://h:4222,nats://i:4222",
-            password("me", "p@w,"),
+            Some(password("me", "p@w,")),
         );
-        check("nats://me:pw@h,nats://i", "nats://h:4222,nats://i:4222", password("me", "pw"));
+        check("nats://me:pw@h,nats://i", "nats://h:4222,nats://i:4222", Some(password("me", "pw")));
         check(
             "nats://s3cret@h",
             "nats://h:4222",

@@ -1,8 +1,11 @@
 //! What the tests stand on: the real binary, a client, a model, the real jobs, random numbers.
 
 pub mod binary;
+pub mod certificates;
 pub mod client;
+pub mod jwt;
 pub mod model;
 pub mod nats;
 pub mod random;
 pub mod real_jobs;
+pub mod secured;
