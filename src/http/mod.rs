@@ -2,7 +2,8 @@
 //!
 //! The only module that names axum. A request becomes a [`call::Call`]; a handler per route, in one file per
 //! resource, turns it into a [`reply::Reply`] or an [`error::Problem`]. Nothing here knows how ranks come about
-//! (`query`) or what a job does (`writer`).
+//! (`query`) or what a job does (`writer`). Each route is added together with its description, which makes the OpenAPI
+//! document (`openapi`).
 
 mod api;
 
@@ -23,12 +24,15 @@ mod ranks;
 mod status;
 mod writes;
 
+mod openapi;
 mod router;
+mod routes;
 mod server;
 
 #[cfg(test)]
 mod tests;
 
 pub use api::{Api, Limits};
+pub use openapi::json as openapi_json;
 pub use router::router;
 pub use server::serve;

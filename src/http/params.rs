@@ -10,9 +10,9 @@ use crate::http::error::Problem;
 use crate::types::AsOf;
 
 /// How long `after=` waits when `timeout_ms` does not say.
-const TIMEOUT_MS: u64 = 5_000;
+pub const TIMEOUT_MS: u64 = 5_000;
 /// The longest that `after=` may wait.
-const TIMEOUT_MS_MAX: u64 = 60_000;
+pub const TIMEOUT_MS_MAX: u64 = 60_000;
 /// What every read takes.
 const READS: [&str; 5] = ["window", "after", "timeout_ms", "partial", "profile"];
 /// More than any route has.

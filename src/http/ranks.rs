@@ -15,7 +15,7 @@ use crate::queue::loose::{Loose, parse_integer, parse_score};
 use crate::types::Score;
 
 /// Buckets of a histogram when the request does not say.
-const BUCKETS: u64 = 20;
+pub const BUCKETS: u64 = 20;
 
 fn check_keys(score: &Score, definition: &Definition) -> Result<(), Problem> {
     let (given, keys) = (score.keys().len(), definition.keys.len());

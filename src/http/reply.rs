@@ -9,6 +9,7 @@ use crate::http::json::Object;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// What Prometheus expects.
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -37,6 +38,15 @@ impl Reply {
 
     pub fn text(text: &str) -> Self {
         Self { status: StatusCode::OK, kind: TEXT, body: text.into() }
+    }
+
+    /// JSON that is written already.
+    pub fn json(text: &str) -> Self {
+        Self { status: StatusCode::OK, kind: JSON, body: text.into() }
+    }
+
+    pub fn html(page: &str) -> Self {
+        Self { status: StatusCode::OK, kind: HTML, body: page.into() }
     }
 
     pub fn metrics(text: String) -> Self {

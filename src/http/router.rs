@@ -1,68 +1,25 @@
 //! Paths and methods.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::response::IntoResponse as _;
-use axum::routing::{MethodFilter, MethodRouter, get, on};
+use axum::extract::Request;
 
 use crate::http::api::Api;
-use crate::http::call::{Call, RouteMetrics, discard};
 use crate::http::error::Problem;
-use crate::http::reply::Reply;
+use crate::http::openapi::{self, operations as docs};
+use crate::http::routes::Method::{Delete, Get, Post, Put};
+use crate::http::routes::{Routes, refuse};
 use crate::http::{boards, jobs, lists, members, probes, ranks, status};
 
-const GET: MethodFilter = MethodFilter::GET;
-const PUT: MethodFilter = MethodFilter::PUT;
-const POST: MethodFilter = MethodFilter::POST;
-const DELETE: MethodFilter = MethodFilter::DELETE;
+const BOARD: &str = "/v1/boards/{board}";
+const ENTRY: &str = "/v1/boards/{board}/members/{member}";
+const MEMBER: &str = "/v1/members/{member}";
 
 /// All of the API. Metrics go to the recorder installed at this moment.
 pub fn router(api: Arc<Api>) -> Router {
-    let router = Router::new()
-        .route(
-            "/v1/boards/{board}/members/{member}",
-            run(GET, "member", members::get).merge(run(PUT, "put_member", members::put)).merge(run(
-                DELETE,
-                "delete_member",
-                members::delete,
-            )),
-        )
-        .route("/v1/boards/{board}/members/{member}/around", run(GET, "around", members::around))
-        .route("/v1/boards/{board}/members:lookup", run(POST, "lookup", members::lookup))
-        .route("/v1/boards/{board}/top", run(GET, "top", lists::top))
-        .route("/v1/boards/{board}/positions/{position}", run(GET, "positions", lists::positions))
-        .route("/v1/boards/{board}/rank", run(GET, "rank", ranks::of_score))
-        .route("/v1/boards/{board}/ranks:of", run(POST, "ranks_of", ranks::of_scores))
-        .route("/v1/boards/{board}/score", run(GET, "score", ranks::score_at))
-        .route("/v1/boards/{board}/count", run(GET, "count", ranks::count))
-        .route("/v1/boards/{board}/histogram", run(GET, "histogram", ranks::histogram))
-        .route("/v1/boards/{board}/percentiles", run(GET, "percentiles", ranks::percentiles))
-        .route(
-            "/v1/members/{member}",
-            run(GET, "member_boards", members::on_boards).merge(run(
-                DELETE,
-                "delete_everywhere",
-                members::delete_everywhere,
-            )),
-        )
-        .route(
-            "/v1/boards/{board}",
-            run(PUT, "put_board", boards::put).merge(run(GET, "board", boards::get)).merge(run(
-                DELETE,
-                "delete_board",
-                boards::delete,
-            )),
-        )
-        .route("/v1/boards", run(GET, "boards", boards::list))
-        .route("/v1/jobs", run(POST, "jobs", jobs::post))
-        .route("/v1/status", run(GET, "status", status::get))
-        .route("/healthz", get(probes::healthz))
-        .route("/readyz", get(probes::readyz))
-        .route("/metrics", get(probes::metrics))
+    let router = routes()
+        .router
         .fallback(async |request: Request| refuse(request, Problem::unknown_route()).await)
         .method_not_allowed_fallback(async |request: Request| {
             refuse(request, Problem::method_not_allowed()).await
@@ -70,34 +27,44 @@ pub fn router(api: Arc<Api>) -> Router {
     router.with_state(api)
 }
 
-/// Refuses a request whose body nobody reads.
-async fn refuse(request: Request, problem: Problem) -> Problem {
-    discard(request.into_body()).await;
-    problem
-}
-
-/// Makes a handler of ours one of axum's: takes the request in or sheds it, and takes its time.
-fn run<H, F>(method: MethodFilter, route: &'static str, handler: H) -> MethodRouter<Arc<Api>>
-where
-    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Reply, Problem>> + Send + 'static,
-{
-    let metrics = RouteMetrics::new(route);
-    let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
-        let started = Instant::now();
-        let Some(_admitted) = api.admit() else {
-            let response = refuse(request, Problem::overloaded()).await.into_response();
-            metrics.note_response(response.status());
-            return response;
-        };
-        let answer = match Call::new(api, request, metrics.clone()).await {
-            Ok(call) => handler(call).await,
-            Err(problem) => Err(problem),
-        };
-        let response = answer.map_or_else(Problem::into_response, Reply::into_response);
-        metrics.request_seconds.record(started.elapsed());
-        metrics.note_response(response.status());
-        response
-    };
-    on(method, answer)
+/// Every path, in the order in which the document tells them.
+pub fn routes() -> Routes {
+    let mut routes = Routes::default();
+    routes
+        .add(Get, "/v1/boards", "boards", boards::list, docs::boards())
+        .add(Put, BOARD, "put_board", boards::put, docs::put_board())
+        .add(Get, BOARD, "board", boards::get, docs::board())
+        .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board());
+    routes
+        .add(Put, ENTRY, "put_member", members::put, docs::put_member())
+        .add(Delete, ENTRY, "delete_member", members::delete, docs::delete_member())
+        .add(Delete, MEMBER, "delete_everywhere", members::delete_everywhere, docs::delete_everywhere())
+        .add(Post, "/v1/jobs", "jobs", jobs::post, docs::jobs());
+    routes
+        .add(Get, ENTRY, "member", members::get, docs::member())
+        .add(Get, "/v1/boards/{board}/members/{member}/around", "around", members::around, docs::around())
+        .add(Post, "/v1/boards/{board}/members:lookup", "lookup", members::lookup, docs::lookup())
+        .add(Get, MEMBER, "member_boards", members::on_boards, docs::member_boards());
+    routes.add(Get, "/v1/boards/{board}/top", "top", lists::top, docs::top()).add(
+        Get,
+        "/v1/boards/{board}/positions/{position}",
+        "positions",
+        lists::positions,
+        docs::positions(),
+    );
+    routes
+        .add(Get, "/v1/boards/{board}/rank", "rank", ranks::of_score, docs::rank())
+        .add(Post, "/v1/boards/{board}/ranks:of", "ranks_of", ranks::of_scores, docs::ranks_of())
+        .add(Get, "/v1/boards/{board}/score", "score", ranks::score_at, docs::score())
+        .add(Get, "/v1/boards/{board}/count", "count", ranks::count, docs::count())
+        .add(Get, "/v1/boards/{board}/histogram", "histogram", ranks::histogram, docs::histogram())
+        .add(Get, "/v1/boards/{board}/percentiles", "percentiles", ranks::percentiles, docs::percentiles());
+    routes
+        .add(Get, "/v1/status", "status", status::get, docs::status())
+        .add_plain(Get, "/healthz", "healthz", probes::healthz, docs::healthz())
+        .add_plain(Get, "/readyz", "readyz", probes::readyz, docs::readyz())
+        .add_plain(Get, "/metrics", "metrics", probes::metrics, docs::metrics())
+        .add_plain(Get, "/openapi.json", "openapi", openapi::get_json, docs::openapi())
+        .add_plain(Get, "/docs", "docs", openapi::get_page, docs::docs());
+    routes
 }

@@ -15,6 +15,7 @@
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
 //! - [`deployment`]: the container files name what exists, pinned and confined
+//! - [`openapi`]: the examples of the API's document are what a node answers
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
@@ -35,5 +36,6 @@ mod nats_credentials;
 mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
+mod openapi;
 mod real_data;
 mod two_processes;

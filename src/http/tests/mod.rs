@@ -9,12 +9,12 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode, header};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -22,6 +22,8 @@ use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use crate::board::Definition;
+use crate::http::openapi::document;
+use crate::http::openapi::validator::check_answer;
 use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
@@ -40,19 +42,21 @@ mod reads;
 mod refusals;
 mod writes;
 
+static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
+
 const SHARDS: [u16; 3] = [1, 2, 5];
 /// The score that the script rejects.
 const REJECTED: i64 = 13;
 /// The score whose message cannot be committed.
 const UNCOMMITTED: i64 = 666;
 
-struct Fixture {
+pub struct Fixture {
     router: Router,
     api: Arc<Api>,
 }
 
 /// A service of so many shards.
-fn start(shards: u16) -> Fixture {
+pub fn start(shards: u16) -> Fixture {
     start_with(shards, Limits::default())
 }
 
@@ -191,18 +195,16 @@ fn place(shard: &Shard, board: &str, definition: &Definition, words: Words, at: 
 }
 
 impl Fixture {
-    async fn send(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
+    pub async fn send(&self, method: &str, path: &str, body: &str) -> (StatusCode, Value) {
         self.send_bytes(method, path, body.as_bytes().to_vec()).await
     }
 
     async fn send_bytes(&self, method: &str, path: &str, body: Vec<u8>) -> (StatusCode, Value) {
-        let request = Request::builder().method(method).uri(path).body(Body::from(body));
-        let response = self.router.clone().oneshot(request.expect("a good request")).await;
-        let response = response.expect("the router never fails");
-        let status = response.status();
-        let kind = response.headers().get(header::CONTENT_TYPE).cloned();
-        let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
-        let bytes = to_bytes(response.into_body(), usize::MAX).await.expect("the body is in memory");
+        let (status, headers, bytes) = self.send_for_all(method, path, body).await;
+        let kind = headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        // Whatever a test asks, the answer is as the document says.
+        let told = |body: &Value| check_answer(&DOCUMENT, method, path, status.as_u16(), body);
         if !status.is_success() {
             assert_eq!(kind, "application/problem+json", "{method} {path}");
             let problem: Value = serde_json::from_slice(&bytes).expect("a problem is JSON");
@@ -210,16 +212,34 @@ impl Fixture {
             for name in ["type", "title", "code", "detail"] {
                 assert!(problem[name].is_string(), "{name} in {problem}");
             }
+            told(&problem);
             return (status, problem);
         }
-        if kind.starts_with("text/plain") {
-            return (status, Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        if kind.starts_with("text/") {
+            let text = Value::String(String::from_utf8_lossy(&bytes).into_owned());
+            told(&text);
+            return (status, text);
         }
         assert_eq!(kind, "application/json", "{method} {path}");
-        (status, serde_json::from_slice(&bytes).expect("answers are JSON"))
+        let answer = serde_json::from_slice(&bytes).expect("answers are JSON");
+        told(&answer);
+        (status, answer)
     }
 
-    async fn get(&self, path: &str) -> Value {
+    /// The status, the headers and the body, whatever they are.
+    pub async fn send_for_all(
+        &self,
+        method: &str,
+        path: &str,
+        body: Vec<u8>,
+    ) -> (StatusCode, HeaderMap, Bytes) {
+        let request = Request::builder().method(method).uri(path).body(Body::from(body));
+        let response = self.router.clone().oneshot(request.expect("a good request")).await;
+        let (head, body) = response.expect("the router never fails").into_parts();
+        (head.status, head.headers, to_bytes(body, usize::MAX).await.expect("the body is in memory"))
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
         let (status, body) = self.send("GET", path, "").await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
         body

@@ -27,20 +27,20 @@ async fn entries_are_written_and_read_in_their_shapes() {
         let entry = service.get("/v1/boards/arena/members/m2?window=all&partial=true&profile=false").await;
         let names: Vec<&String> = entry.as_object().expect("an object").keys().collect();
         let expected = [
-            "as_of",
-            "better",
             "board",
-            "member",
-            "meta",
-            "percentile",
-            "position",
-            "rank",
-            "score",
-            "tied",
-            "total",
-            "updated_at",
             "window",
+            "member",
+            "score",
+            "rank",
+            "position",
+            "better",
+            "tied",
             "worse",
+            "total",
+            "percentile",
+            "updated_at",
+            "meta",
+            "as_of",
         ];
         assert_eq!(names, expected);
         for (name, value) in [

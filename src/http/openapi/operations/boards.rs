@@ -1,0 +1,61 @@
+//! Boards.
+
+use serde_json::json;
+
+use crate::http::lists::BATCH_MAX;
+use crate::http::openapi::doc::{Doc, Scope};
+use crate::http::openapi::operations::{read, read_board, write};
+use crate::http::openapi::parameters::query;
+
+const TAG: &str = "Boards";
+
+pub fn boards() -> Doc {
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BATCH_MAX});
+    let cursor = json!({"type": "string", "pattern": "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,63})?$"});
+    read(TAG, "All boards")
+        .describe("Boards by name, with their definitions and totals. The cursor is the name of the last board before.")
+        .query(query("limit", &limit, "How many boards the page has at most."))
+        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty is none."))
+        .answer(200, "BoardList", "A page of boards.")
+}
+
+pub fn board() -> Doc {
+    read_board(TAG, "A board").describe("The definition of a board, and how many entries it has.").answer(
+        200,
+        "Board",
+        "The board.",
+    )
+}
+
+pub fn put_board() -> Doc {
+    write(TAG, Scope::Admin, "Define a board")
+        .describe(
+            "Creates the board, or says that it is there. Idempotent. `keep` may change later; everything else is decided once, \
+             and a definition that differs in it is refused with `board_differs`. No body at all is the default definition: \
+             one key `score`, descending, `set`, ties to the first.\n\n\
+             A job for a board that is not there creates it with the defaults, unless the node was started with \
+             `--no-auto-create`.",
+        )
+        .body("DefinitionInput", false, "The definition.")
+        .answer(201, "DefinedBoard", "The board is new.")
+        .answer(200, "DefinedBoard", "The board was there already, or only `keep` changed.")
+        .problem(409, "board_differs")
+        .problem(409, "being_dropped")
+        .problem(422, "invalid_definition")
+        .problem(422, "too_many_boards")
+        .problem(422, "unsupported")
+        .problem(404, "unknown_board")
+        .problem(504, "not_yet_applied")
+}
+
+pub fn delete_board() -> Doc {
+    write(TAG, Scope::Admin, "Drop a board")
+        .describe(
+            "Drops the board with all of its entries, on every shard. Should that fail halfway, the board is unknown already, and \
+             dropping it again goes on.",
+        )
+        .answer(200, "DroppedBoard", "It is gone.")
+        .problem(404, "unknown_board")
+        .problem(409, "being_dropped")
+        .problem(504, "not_yet_applied")
+}

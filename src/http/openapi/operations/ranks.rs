@@ -1,0 +1,81 @@
+//! Ranks of scores, scores at ranks, and counts.
+
+use serde_json::json;
+
+use crate::http::lists::BATCH_MAX;
+use crate::http::openapi::doc::Doc;
+use crate::http::openapi::operations::read_board;
+use crate::http::openapi::parameters::{buckets, list, query, require};
+use crate::types::MAX_KEYS;
+
+const TAG: &str = "Ranks and counts";
+
+pub fn rank() -> Doc {
+    let text = "The score, as many keys as the board has: `865`, or `1200,90000`.";
+    read_board(TAG, "The rank of a score")
+        .describe("The rank that a score has, or would have, submitted or not, and each shard's share in it.")
+        .query(require(list("score", &signed(), MAX_KEYS, text)))
+        .answer(200, "Rank", "The rank.")
+        .problem(422, "bad_score")
+}
+
+pub fn ranks_of() -> Doc {
+    read_board(TAG, "The ranks of many scores")
+        .describe(format!("As `rank`, for up to {BATCH_MAX} scores, all at one moment."))
+        .body("ScoresInput", true, "The scores.")
+        .answer(200, "Ranks", "The ranks.")
+        .problem(422, "bad_score")
+}
+
+pub fn score() -> Doc {
+    let place = json!({"type": "integer", "minimum": 1, "maximum": u64::MAX});
+    let percentile = json!({"type": "number", "minimum": 0, "maximum": 100});
+    read_board(TAG, "The score at a rank, a position or a percentile")
+        .describe(
+            "The score there, and how many hold it. Exactly one of `rank`, `position` and `percentile` is given. At a rank that ties \
+             skip stands the score of those who share the rank before.",
+        )
+        .query(query("rank", &place, "A rank, from 1."))
+        .query(query("position", &place, "A position, from 1."))
+        .query(query("percentile", &percentile, "A percentile: the score that this share of the entries is not better than."))
+        .answer(200, "Place", "The score.")
+        .problem(404, "unknown_position")
+}
+
+pub fn count() -> Doc {
+    read_board(TAG, "How many lie between two scores")
+        .describe("Exact, over the first key, bounds inclusive. A bound that is absent or empty is none.")
+        .query(query("min", &signed(), "The least value."))
+        .query(query("max", &signed(), "The greatest value; not below `min`."))
+        .answer(200, "Count", "The count.")
+        .problem(422, "bad_score")
+}
+
+pub fn histogram() -> Doc {
+    let text = format!(
+        "2 to {BATCH_MAX} integers, each above the one before: the bounds of the buckets, of which each reaches to just \
+         below the next edge, and the last includes it."
+    );
+    let mut edges = list("edges", &signed(), BATCH_MAX, &text);
+    if let Some(least) = edges.pointer_mut("/schema/minItems") {
+        *least = json!(2);
+    }
+    read_board(TAG, "A histogram")
+        .describe("Exact counts over the first key, by a number of buckets or by given edges.")
+        .query(buckets())
+        .query(edges)
+        .answer(200, "Histogram", "The buckets, ascending.")
+        .problem(422, "bad_score")
+}
+
+pub fn percentiles() -> Doc {
+    let percentile = json!({"type": "number", "minimum": 0, "maximum": 100});
+    read_board(TAG, "The scores at percentiles")
+        .describe("Exact, for up to 1,000 percentiles, all at one moment.")
+        .query(require(list("p", &percentile, BATCH_MAX, "Percentiles, for example `10,50,90,99`.")))
+        .answer(200, "Percentiles", "The scores.")
+}
+
+fn signed() -> serde_json::Value {
+    json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX})
+}

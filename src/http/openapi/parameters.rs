@@ -1,0 +1,127 @@
+//! Parameters of paths and queries.
+
+use serde_json::{Value, json};
+
+use crate::http::lists::{BATCH_MAX, PAGE, PAGE_MAX};
+use crate::http::members::{NEIGHBOURS, NEIGHBOURS_MAX};
+use crate::http::openapi::doc::component;
+use crate::http::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
+use crate::http::ranks::BUCKETS;
+
+/// A parameter that the components hold, because many operations take it.
+pub fn shared(name: &str) -> Value {
+    json!({"$ref": format!("#/components/parameters/{name}")})
+}
+
+/// The parameters in a route's braces.
+pub fn of_path(path: &str) -> impl Iterator<Item = Value> {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).map(shared)
+}
+
+/// What every read takes.
+pub fn of_reads() -> Vec<Value> {
+    ["window", "after", "timeout_ms", "partial", "profile"].map(shared).to_vec()
+}
+
+/// A query parameter.
+pub fn query(name: &str, schema: &Value, description: &str) -> Value {
+    json!({"name": name, "in": "query", "required": false, "description": description, "schema": schema})
+}
+
+/// The same parameter, which must be there.
+pub fn require(mut parameter: Value) -> Value {
+    if let Some(required) = parameter.pointer_mut("/required") {
+        *required = json!(true);
+    }
+    parameter
+}
+
+pub fn limit() -> Value {
+    let schema = json!({"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE});
+    query("limit", &schema, "How many entries the page has at most.")
+}
+
+pub fn neighbours(name: &str, side: &str) -> Value {
+    let schema = json!({"type": "integer", "minimum": 0, "maximum": NEIGHBOURS_MAX, "default": NEIGHBOURS});
+    query(name, &schema, &format!("How many entries {side} the member are wanted."))
+}
+
+pub fn buckets() -> Value {
+    let schema = json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BUCKETS});
+    let text = "How many buckets of about equal width the range from the least to the greatest score is cut into. \
+                Not with `edges`.";
+    query("buckets", &schema, text)
+}
+
+/// Values joined by commas.
+pub fn list(name: &str, items: &Value, most: usize, description: &str) -> Value {
+    let schema = json!({"type": "array", "minItems": 1, "maxItems": most, "items": items});
+    json!({
+        "name": name, "in": "query", "required": false, "description": description,
+        "style": "form", "explode": false, "schema": schema
+    })
+}
+
+/// The components' parameters.
+pub fn components() -> Value {
+    json!({
+        "board": {
+            "name": "board", "in": "path", "required": true,
+            "description": "The board's name; case counts.",
+            "schema": component("BoardName")
+        },
+        "member": {
+            "name": "member", "in": "path", "required": true,
+            "description": "The member's id, percent-encoded: every byte that is not a letter, a digit, `-`, `.`, `_` or \
+                            `~` as `%` and two hexadecimal digits. `owner/repo` is `owner%2Frepo`, `日本` is \
+                            `%E6%97%A5%E6%9C%AC`. Many clients take the ids `.` and `..` for folders; `%2E` and `%2E%2E` \
+                            are safe where they leave them as they are.",
+            "schema": component("MemberId")
+        },
+        "position": {
+            "name": "position", "in": "path", "required": true,
+            "description": "A position on the board, counted from 1.",
+            "schema": {"type": "integer", "minimum": 1, "maximum": u64::MAX, "examples": [2]}
+        },
+        "window": query(
+            "window",
+            &json!({"type": "string", "enum": ["all"], "default": "all"}),
+            "The window asked. Only `all` is there yet; `day`, `week`, `month` and the names of instances such as \
+             `2026-W47` are refused with `unsupported_window`."
+        ),
+        "after": query(
+            "after",
+            &component("Token"),
+            "Waits until the writes are visible that the token names: the `token` of a write, or the `as_of` of another \
+             read. The token may name any of the shards; a shard that is not here is refused with `unknown_shard`."
+        ),
+        "timeout_ms": query(
+            "timeout_ms",
+            &json!({"type": "integer", "minimum": 0, "maximum": TIMEOUT_MS_MAX, "default": TIMEOUT_MS}),
+            "How long `after` waits, in milliseconds; then the answer is 504 `not_yet_applied`."
+        ),
+        "partial": query(
+            "partial",
+            &json!({"type": "boolean", "default": false}),
+            "Whether an answer may lack shards that do not answer. While one node holds all shards, an answer never does."
+        ),
+        "profile": query(
+            "profile",
+            &json!({"type": "boolean", "enum": [false], "default": false}),
+            "Whether entries are joined with their members' profiles. Profiles are not there yet: `true` is refused with \
+             `unsupported`."
+        ),
+        "wait": query(
+            "wait",
+            &json!({"type": "string", "enum": ["applied"]}),
+            "`applied`: answer when the write is applied and on disk, and say what came of it. With NATS, a write without it \
+             is answered 202 as soon as it is safe in the stream; without NATS every write waits."
+        ),
+        "version": query(
+            "version",
+            &component("Version"),
+            "The removal applies only if this is greater than the version stored for the member and the board, and is \
+             remembered, so that a late retry of an older write does not bring the entry back."
+        ),
+    })
+}

@@ -1,0 +1,125 @@
+//! Every problem's code, when it comes, and with which statuses.
+//!
+//! A test reads `http/error.rs` and finds each code of it here.
+
+/// Statuses that problems have, in the order in which they are told.
+pub const PROBLEM_STATUSES: &[u16] = &[400, 404, 405, 408, 409, 413, 422, 500, 503, 504];
+
+pub struct ProblemKind {
+    pub code: &'static str,
+    pub statuses: &'static [u16],
+    pub meaning: &'static str,
+}
+
+const fn kind(code: &'static str, statuses: &'static [u16], meaning: &'static str) -> ProblemKind {
+    ProblemKind { code, statuses, meaning }
+}
+
+/// All of them, those of jobs first.
+pub const PROBLEMS: &[ProblemKind] = &[
+    kind(
+        "malformed",
+        &[400, 422],
+        "a name, a token, a job or the JSON itself is not well-formed; `detail` says where",
+    ),
+    kind(
+        "unknown_board",
+        &[404, 409],
+        "there is no board of this name; for a job, the node was told not to create boards, or the board is just \
+         being dropped",
+    ),
+    kind("bad_member", &[422], "a member's id is not 1 to 128 bytes of UTF-8 without control characters"),
+    kind(
+        "bad_score",
+        &[409, 422],
+        "a score is not 1 to 8 exact signed 64-bit integers, or has another number of keys than the board",
+    ),
+    kind("out_of_range", &[409], "a key would leave the `min` and `max` of the board"),
+    kind("overflow", &[409], "an increment would leave the 64-bit range; it is neither wrapped nor clamped"),
+    kind(
+        "stale_version",
+        &[409],
+        "the stored version is not below the job's: it was applied before, or overtaken",
+    ),
+    kind("closed_window", &[409], "the time of the job falls in a window that is closed"),
+    kind("wrong_shard", &[409], "the job came to a shard that is not its member's"),
+    kind(
+        "too_large",
+        &[413, 422],
+        "more than a limit allows: a page, a batch, metadata, or a body beyond 1 MiB",
+    ),
+    kind("unknown_route", &[404], "there is nothing at this path"),
+    kind("method_not_allowed", &[405], "the path does not take this method; `Allow` says which it takes"),
+    kind("unknown_member", &[404], "the member has no entry on this board"),
+    kind("unknown_position", &[404], "the board has fewer entries than that"),
+    kind(
+        "bad_parameter",
+        &[422],
+        "a query parameter, or a member of the body, is not what it should be, or not known",
+    ),
+    kind("bad_cursor", &[422], "the cursor is not one that this board gave for this direction"),
+    kind("unsupported_window", &[422], "the window is not one that boards have yet: only `all` is"),
+    kind("unsupported", &[422], "what is asked for is part of the API, and not there yet"),
+    kind("invalid_definition", &[422], "a board's definition is not what it should be; `detail` says what"),
+    kind("unknown_shard", &[422], "the token names a shard that is not here"),
+    kind("board_differs", &[409], "the board is there, with other settings that can never change"),
+    kind("being_dropped", &[409], "the board is just being dropped; try again when that is done"),
+    kind("too_many_boards", &[422], "the node holds as many boards as it can"),
+    kind("body_too_slow", &[408], "the body did not arrive within 30 seconds"),
+    kind("internal", &[500], "the request failed within the service; its log says more"),
+    kind("overloaded", &[503], "too many requests are in work; try again after `Retry-After` seconds"),
+    kind("shard_unavailable", &[503], "a shard takes no writes at the moment; `detail` says why"),
+    kind("queue_full", &[503], "a shard's queue holds as much as it may"),
+    kind(
+        "commit_unknown",
+        &[503],
+        "nobody said in time what came of the write: it may be applied, or not, so send it again with the same \
+         `version`",
+    ),
+    kind("commit_failed", &[503], "the write could not be committed, and was not applied"),
+    kind("not_ready", &[503], "a shard is not live, or too far behind its queue"),
+    kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),
+];
+
+/// What any request may meet.
+pub const ANY: &[(u16, &str)] =
+    &[(400, "malformed"), (408, "body_too_slow"), (413, "too_large"), (500, "internal"), (503, "overloaded")];
+
+/// What the parameters of a read may meet, and the wait for a token.
+pub const READ: &[(u16, &str)] = &[
+    (422, "bad_parameter"),
+    (422, "malformed"),
+    (422, "too_large"),
+    (422, "unknown_shard"),
+    (422, "unsupported"),
+    (422, "unsupported_window"),
+    (504, "not_yet_applied"),
+];
+
+/// What a write may meet on its way to its shard.
+pub const WRITE: &[(u16, &str)] = &[
+    (422, "bad_parameter"),
+    (422, "malformed"),
+    (503, "shard_unavailable"),
+    (503, "queue_full"),
+    (503, "commit_unknown"),
+    (503, "commit_failed"),
+];
+
+/// Why the state refuses a job.
+pub const REJECTED: &[(u16, &str)] = &[
+    (409, "unknown_board"),
+    (409, "bad_score"),
+    (409, "out_of_range"),
+    (409, "overflow"),
+    (409, "stale_version"),
+    (409, "closed_window"),
+    (409, "wrong_shard"),
+];
+
+pub fn meaning(code: &str) -> &'static str {
+    let known = PROBLEMS.iter().find(|problem| problem.code == code);
+    known
+        .map(|problem| problem.meaning)
+        .expect("a test finds every code that an operation names in the table")
+}

@@ -1,0 +1,142 @@
+//! Entries, ranks and counts.
+
+use serde_json::{Value, json};
+
+use crate::http::lists::BATCH_MAX;
+use crate::http::openapi::doc::component;
+use crate::http::openapi::schemas::{array, count, head, object, or_null, ordinal, told, total, with};
+
+fn listed_fields() -> Value {
+    json!({
+        "member": component("MemberId"),
+        "score": component("Score"),
+        "rank": ordinal("1 + the number of entries with a better score; shared by equal scores, \"1 2 2 4\"."),
+        "position": ordinal("Counts through; ties ordered by the board's rule."),
+        "updated_at": component("Time"),
+        "meta": or_null(component("Metadata"))
+    })
+}
+
+fn percentile() -> Value {
+    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total."}})
+}
+
+pub fn schemas() -> Value {
+    let entry = with(
+        head(),
+        [
+            json!({"member": component("MemberId"), "score": component("Score"),
+                   "rank": ordinal("1 + better; shared by equal scores, \"1 2 2 4\"."),
+                   "position": ordinal("Counts through; ties ordered by the board's rule.")}),
+            counts(),
+            percentile(),
+            json!({"updated_at": component("Time"), "meta": or_null(component("Metadata"))}),
+        ],
+    );
+    let group = with(json!({"group_rank": ordinal("Rank among the members asked for.")}), [listed_fields()]);
+    json!({
+        "Entry": told(
+            "A member's entry on a board. `meta` is `{}` when there is none, and `null` when it cannot be told any more.",
+            entry,
+            json!({})
+        ),
+        "ListedEntry": object("An entry within a list.", listed_fields()),
+        "Page": told(
+            "Entries in order. `next_cursor` asks for what follows; `null` at the end.",
+            with(head(), [total()]),
+            json!({
+                "entries": array(component("ListedEntry")),
+                "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9a-f]+$"}
+            })
+        ),
+        "Neighbours": told(
+            "The member and its neighbours, best first.",
+            with(head(), [total()]),
+            json!({"entries": array(component("ListedEntry"))})
+        ),
+        "LookupInput": {
+            "type": "object", "additionalProperties": false, "required": ["members"],
+            "properties": {
+                "members": {"type": "array", "maxItems": BATCH_MAX, "items": component("MemberId"),
+                            "description": "Ids; repeated ones count once."}
+            }
+        },
+        "Group": told(
+            "Those of the members who are on the board, best first, and those who are not.",
+            with(head(), [total()]),
+            json!({
+                "entries": array(object("An entry, and its rank within the group.", group)),
+                "not_found": array(component("MemberId"))
+            })
+        ),
+        "MemberBoards": told(
+            "A member's entries, by board.",
+            json!({"member": component("MemberId"), "window": {"const": "all"}}),
+            json!({"entries": array(component("Entry")), "not_found": array(component("BoardName"))})
+        )
+    })
+}
+
+pub fn ranks() -> Value {
+    let shards = object(
+        "A shard's share.",
+        json!({"shard": count("The shard's number."), "better": count("Better entries there."),
+               "tied": count("Equal entries there."), "total": count("Entries there.")}),
+    );
+    let rank = with(
+        json!({"score": component("Score"), "rank": ordinal("The rank that this score has, or would have.")}),
+        [counts(), json!({"shards": array(shards)})],
+    );
+    let place =
+        with(json!({"score": component("Score"), "rank": ordinal("Its rank.")}), [counts(), percentile()]);
+    let found = with(json!({"p": {"type": "number"}}), [place.clone()]);
+    json!({
+        "Rank": told("The rank of a score, submitted or not.", with(head(), [rank.clone()]), json!({})),
+        "ScoresInput": {
+            "type": "object", "additionalProperties": false, "required": ["scores"],
+            "properties": {"scores": {"type": "array", "maxItems": BATCH_MAX, "items": component("ScoreInput")}}
+        },
+        "Ranks": told(
+            "The ranks of the scores, in their order.",
+            with(head(), [total()]),
+            json!({"ranks": array(object("The rank of a score, submitted or not.", rank))})
+        ),
+        "Place": told("The score there, and how many hold it.", with(head(), [place]), json!({})),
+        "Count": told(
+            "How many entries lie between the bounds, both inclusive. A bound that was not given is `null`.",
+            with(head(), [total()]),
+            json!({"min": or_null(component("Integer")), "max": or_null(component("Integer")),
+                   "count": count("Entries whose first key lies there.")})
+        ),
+        "Histogram": told(
+            "Entries by their first key. Buckets include both of their bounds.",
+            with(head(), [total()]),
+            json!({
+                "buckets": array(object("A bucket.", json!({
+                    "min": component("Integer"), "max": component("Integer"), "count": count("Entries in it.")
+                }))),
+                "below": count("Entries below the first bucket."),
+                "above": count("Entries above the last one.")
+            })
+        ),
+        "Percentiles": told(
+            "The score at each percentile, in the order asked for. On a board without entries `score` is `null`, alone.",
+            with(head(), [total()]),
+            json!({
+                "percentiles": array(json!({"anyOf": [
+                    object("The entry at the percentile.", found),
+                    object("There is none.", json!({"p": {"type": "number"}, "score": {"type": "null"}}))
+                ]}))
+            })
+        )
+    })
+}
+
+fn counts() -> Value {
+    json!({
+        "better": count("Entries with a better score."),
+        "tied": count("Entries with this score, an entry itself among them."),
+        "worse": count("Entries with a worse score."),
+        "total": count("Entries of the board: better + tied + worse.")
+    })
+}

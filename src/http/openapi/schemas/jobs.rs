@@ -1,0 +1,195 @@
+//! Jobs, and what comes of them.
+
+use serde_json::{Value, json};
+
+use crate::http::openapi::doc::component;
+use crate::http::openapi::schemas::{BOARD_PATTERN, object, object_with, or_null, ordinal, with};
+use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, RejectCode};
+
+/// The shapes of jobs, by what they change. Absent and null are the same.
+pub fn inputs() -> Value {
+    let absent = json!({"type": "null"});
+    let with_score: Vec<Value> = Op::ALL
+        .iter()
+        .filter(|op| op.takes_score())
+        .map(|op| op.name().into())
+        .chain([Value::Null])
+        .collect();
+    let operation = json!({
+        "enum": with_score, "default": null,
+        "description": "`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a \
+                        new member. Default: the board's `policy`."
+    });
+    let version = json!({
+        "anyOf": [component("Version"), absent],
+        "description": "Applied only if greater than the stored one for the member and the board: retries and reordering \
+                        become harmless."
+    });
+    let at = json!({
+        "anyOf": [component("Time"), absent],
+        "description": "When it happened, between the years 1970 and 2261, with any offset; decides ties. Default: when the \
+                        queue took it."
+    });
+    let meta = json!({
+        "anyOf": [component("Metadata"), absent],
+        "description": "Replaces the entry's metadata. Default: left as it is."
+    });
+    let member = component("MemberId");
+    let board = component("BoardName");
+    let one_score = variant(
+        "A score",
+        "Brings a score to a board.",
+        json!({"board": board, "member": member, "score": component("ScoreInput"), "scores": absent, "op": operation,
+               "version": version, "at": at, "meta": meta}),
+        &["board", "member", "score"],
+    );
+    let many_scores = variant(
+        "Scores of several boards",
+        "Changes several boards at once, all or nothing.",
+        json!({
+            "board": absent, "member": member, "score": absent,
+            "scores": {"type": "object", "minProperties": 1, "maxProperties": MAX_BOARDS_PER_JOB,
+                       "propertyNames": {"pattern": BOARD_PATTERN}, "additionalProperties": component("ScoreInput")},
+            "op": operation, "version": version, "at": at, "meta": meta
+        }),
+        &["member", "scores"],
+    );
+    let removal = variant(
+        "A removal",
+        "Removes the member's entry; without `board`, from every board.",
+        json!({"board": or_null(board.clone()), "member": member, "score": absent, "scores": absent,
+               "op": {"const": Op::Remove.name()}, "version": version, "at": at, "meta": absent}),
+        &["member", "op"],
+    );
+    let visibility = variant(
+        "Hide or show",
+        "A hidden entry leaves counts and lists, keeps its score, and goes on receiving updates.",
+        json!({"board": board, "member": member, "score": absent, "scores": absent,
+               "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
+        &["board", "member", "op"],
+    );
+    let repeated = |what: &str| {
+        json!({
+            "type": ["string", "null"], "description": format!("If given, the {what} of the path once more.")
+        })
+    };
+    let put_score = variant(
+        "A score",
+        "Brings a score.",
+        json!({"board": repeated("board"), "member": repeated("member"), "score": component("ScoreInput"),
+               "scores": absent, "op": operation, "version": version, "at": at, "meta": meta}),
+        &["score"],
+    );
+    let put_other = variant(
+        "Remove, hide or show",
+        "Changes what is there, without a score.",
+        json!({"board": repeated("board"), "member": repeated("member"), "score": absent, "scores": absent,
+               "op": {"enum": [Op::Remove.name(), Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at,
+               "meta": absent}),
+        &["op"],
+    );
+    json!({
+        "Job": {
+            "description": "One requested change. `profile` is part of the API and not there yet: it is refused.",
+            "anyOf": [one_score, many_scores, removal, visibility]
+        },
+        "Jobs": {
+            "description": format!("One job, or an array of 1 to {MAX_JOBS_PER_MESSAGE}, of any members."),
+            "anyOf": [
+                component("Job"),
+                {"type": "array", "minItems": 1, "maxItems": MAX_JOBS_PER_MESSAGE, "items": component("Job")}
+            ]
+        },
+        "EntryInput": {
+            "description": "One job whose board and member are in the path.",
+            "anyOf": [put_score, put_other]
+        }
+    })
+}
+
+/// A shape of jobs, closed to other fields.
+fn variant(title: &str, description: &str, properties: Value, required: &[&str]) -> Value {
+    json!({
+        "title": title, "type": "object", "description": description, "additionalProperties": false,
+        "required": required, "properties": properties
+    })
+}
+
+/// What comes of jobs.
+pub fn answers() -> Value {
+    json!({
+        "Accepted": object(
+            "The write is safe in its stream, and will be applied.",
+            json!({"token": component("Token")})
+        ),
+        "Previous": object(
+            "What the entry was before.",
+            json!({"score": component("Score"), "rank": ordinal("Its rank."), "position": ordinal("Its position.")})
+        ),
+        "Change": object(
+            "What a job did on a board.",
+            change_fields(),
+        ),
+        "EntryWritten": object_with(
+            "What came of the write.",
+            with(json!({"token": component("Token")}), [change_fields(), by_board()]),
+            &["token", "changed", "entry", "previous"]
+        ),
+        "JobResult": {
+            "description": "What came of one job.",
+            "anyOf": [
+                object_with(
+                    "It was applied. `changed` is false if it left everything as it was.",
+                    with(change_fields(), [by_board()]),
+                    &["changed", "entry", "previous"]
+                ),
+                object(
+                    "The state refused it; the others of the request apply all the same.",
+                    json!({"rejected": {"enum": reject_codes()}, "detail": {"type": "string"}})
+                ),
+                object(
+                    "Its message could not be committed, or nobody knows.",
+                    json!({"failed": {"enum": failure_codes()}, "detail": {"type": "string"}})
+                ),
+                object(
+                    "It is stored, and waits for its board to be defined.",
+                    json!({"changed": {"const": false}, "waits_for_board": {"const": true}})
+                ),
+                object("It is stored, and nobody waited for what came of it.", json!({"stored": {"const": true}}))
+            ]
+        },
+        "JobsWritten": object(
+            "What came of the jobs, one result per job in their order.",
+            json!({
+                "token": {"type": "string", "description": "A read with `after` of this sees these writes."},
+                "results": {"type": "array", "minItems": 1, "maxItems": MAX_JOBS_PER_MESSAGE, "items": component("JobResult")}
+            })
+        )
+    })
+}
+
+fn change_fields() -> Value {
+    json!({
+        "changed": {"type": "boolean", "description": "Whether anything is different now."},
+        "entry": or_null(component("Entry")),
+        "previous": or_null(component("Previous"))
+    })
+}
+
+fn by_board() -> Value {
+    json!({
+        "boards": {
+            "type": "object", "additionalProperties": component("Change"),
+            "description": "For a job on several boards, or on all: what it did on each. `changed`, `entry` and `previous` \
+                            beside it are the first one's."
+        }
+    })
+}
+
+pub fn reject_codes() -> Vec<&'static str> {
+    RejectCode::ALL.iter().map(|code| code.name()).collect()
+}
+
+fn failure_codes() -> Vec<&'static str> {
+    vec!["overloaded", "shard_unavailable", "queue_full", "commit_unknown", "commit_failed", "too_large"]
+}

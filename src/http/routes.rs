@@ -1,0 +1,121 @@
+//! The list of what the API answers, under construction: each path with its method, its handler and its description.
+//!
+//! There is no way to add one without the others, so that the router and the OpenAPI document have the same routes.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::response::IntoResponse as _;
+use axum::routing::{MethodFilter, on};
+
+use crate::http::api::Api;
+use crate::http::call::{Call, RouteMetrics, discard};
+use crate::http::error::Problem;
+use crate::http::openapi::Doc;
+use crate::http::reply::Reply;
+
+/// Methods that the API has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Put,
+    Post,
+    Delete,
+}
+
+impl Method {
+    /// As OpenAPI names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Put => "put",
+            Self::Post => "post",
+            Self::Delete => "delete",
+        }
+    }
+
+    fn filter(self) -> MethodFilter {
+        match self {
+            Self::Get => MethodFilter::GET,
+            Self::Put => MethodFilter::PUT,
+            Self::Post => MethodFilter::POST,
+            Self::Delete => MethodFilter::DELETE,
+        }
+    }
+}
+
+/// A method of a path, and what is told of it.
+#[derive(Debug)]
+pub struct Operation {
+    pub method: Method,
+    pub path: &'static str,
+    /// Its name in metrics and in the document.
+    pub name: &'static str,
+    pub doc: Doc,
+}
+
+/// Routes under construction.
+#[derive(Default)]
+pub struct Routes {
+    pub router: Router<Arc<Api>>,
+    pub operations: Vec<Operation>,
+}
+
+impl Routes {
+    /// Adds a request that is shed when there are too many, and measured.
+    pub fn add<H, F>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        name: &'static str,
+        handler: H,
+        doc: Doc,
+    ) -> &mut Self
+    where
+        H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
+        let metrics = RouteMetrics::new(name);
+        let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
+            let started = Instant::now();
+            let Some(_admitted) = api.admit() else {
+                let response = refuse(request, Problem::overloaded()).await.into_response();
+                metrics.note_response(response.status());
+                return response;
+            };
+            let answer = match Call::new(api, request, metrics.clone()).await {
+                Ok(call) => handler(call).await,
+                Err(problem) => Err(problem),
+            };
+            let response = answer.map_or_else(Problem::into_response, Reply::into_response);
+            metrics.request_seconds.record(started.elapsed());
+            metrics.note_response(response.status());
+            response
+        };
+        self.add_plain(method, path, name, answer, doc)
+    }
+
+    /// Adds what an overloaded service answers all the same.
+    pub fn add_plain<T: 'static>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        name: &'static str,
+        handler: impl Handler<T, Arc<Api>>,
+        doc: Doc,
+    ) -> &mut Self {
+        self.router = std::mem::take(&mut self.router).route(path, on(method.filter(), handler));
+        self.operations.push(Operation { method, path, name, doc });
+        self
+    }
+}
+
+/// Refuses a request whose body nobody reads.
+pub async fn refuse(request: Request, problem: Problem) -> Problem {
+    discard(request.into_body()).await;
+    problem
+}
