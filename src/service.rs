@@ -51,7 +51,7 @@ pub enum ServiceError {
 }
 
 /// How long a start waits for NATS before it serves what it has.
-const SET_UP_WITHIN: Duration = Duration::from_secs(10);
+const SET_UP_WITHIN: Duration = Duration::from_secs(5);
 /// How long a start waits for its shards to have caught up before it says that it listens.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(10);
 const CATCH_UP_LOOK: Duration = Duration::from_millis(10);
@@ -110,6 +110,12 @@ pub async fn run(
         shards.push(handle);
     }
     let node = Arc::new(Node { shards });
+    // There is no use in waiting for NATS twice.
+    let catch_up_within = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
+        CATCH_UP_WITHIN
+    } else {
+        Duration::ZERO
+    };
     let boards = if let Some(streams) = streams {
         Some(streams.run(&node, &registry))
     } else {
@@ -124,7 +130,7 @@ pub async fn run(
     tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => served?,
-        () = all_live(&node) => {
+        () = all_live(&node, catch_up_within) => {
             ready();
             serving.await?;
         }
@@ -150,9 +156,9 @@ async fn all_started(node: &Node) {
     }
 }
 
-/// Waits until every shard has caught up or halted, within reason.
-async fn all_live(node: &Node) {
-    let deadline = tokio::time::Instant::now() + CATCH_UP_WITHIN;
+/// Waits, for so long, until every shard has caught up or halted.
+async fn all_live(node: &Node, catch_up_within: Duration) {
+    let deadline = tokio::time::Instant::now() + catch_up_within;
     for shard in &node.shards {
         while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
             if tokio::time::Instant::now() >= deadline {
@@ -169,6 +175,8 @@ struct Streams {
     ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
     shared: Vec<Arc<Shared>>,
     wanted: Arc<WantedBoards>,
+    /// If not, that goes on meanwhile.
+    are_set_up: bool,
 }
 
 impl Streams {
@@ -193,16 +201,17 @@ impl Streams {
         let incarnation = registry.last_incarnation().0;
         let setting_up = Arc::clone(&nats);
         let mut setting_up = tokio::spawn(async move { setting_up.prepare(&starts, incarnation).await });
-        match tokio::time::timeout(SET_UP_WITHIN, &mut setting_up).await {
-            Ok(Ok(outcome)) => outcome?,
+        let are_set_up = match tokio::time::timeout(SET_UP_WITHIN, &mut setting_up).await {
+            Ok(Ok(outcome)) => outcome.map(|()| true)?,
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
                 tracing::warn!(
                     "NATS is not there yet; what is here can be read meanwhile, and is marked stale"
                 );
+                false
             }
-        }
-        Ok(Self { nats, ends, shared, wanted: Arc::default() })
+        };
+        Ok(Self { nats, ends, shared, wanted: Arc::default(), are_set_up })
     }
 
     fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {

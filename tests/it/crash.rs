@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use ranktree::board::{Order, Ties};
 use ranktree::types::Timestamp;
@@ -49,14 +49,7 @@ type Scores = BTreeMap<Place, Option<i64>>;
 
 #[test]
 fn what_was_answered_survives_every_crash_and_counts_once() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-    let seed = match std::env::var("RANKTREE_CRASH_SEED") {
-        Ok(seed) => seed.parse().expect("a seed is an unsigned integer"),
-        Err(_) => u64::try_from(now.as_micros()).expect("it is before the year 500,000"),
-    };
-    // Shown if the test fails.
-    println!("RANKTREE_CRASH_SEED={seed}");
-    let mut random = Random::new(seed);
+    let mut random = Random::seeded();
 
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Binary::start(&folder.path().join("data"), SHARDS, &CHECKPOINT_OFTEN);

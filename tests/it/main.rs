@@ -9,7 +9,10 @@
 //! - [`nats_credentials`]: every way to say who a node is, wrong ones, and ones that are replaced while it runs
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
+//! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
+//! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
+//! - [`readme`]: the publishers that it shows work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
@@ -30,12 +33,15 @@ mod full_disk;
 mod layering;
 mod metrics;
 mod nats_boards;
+mod nats_cluster;
 mod nats_control;
 mod nats_crash;
 mod nats_credentials;
+mod nats_outage;
 mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
 mod openapi;
+mod readme;
 mod real_data;
 mod two_processes;

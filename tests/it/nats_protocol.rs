@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
+use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
@@ -274,6 +275,7 @@ fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
     let mut service = start(&nats, &folder.path().join("data"), 1, &arguments);
     let client = service.client();
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
     define_arena(&client);
     let mut last = 0;
     for number in 0..100 {
@@ -289,6 +291,53 @@ fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
     assert_eq!(score(&service.client(), "a"), Some(500));
     assert!(service.terminate().success());
     service.verify();
+}
+
+/// The server knows the ids of what it stores: what was purged it would store again once it was restarted.
+#[test]
+fn what_may_be_sent_again_under_its_id_is_not_purged() {
+    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
+    let mut service = start(&nats, &folder.path().join("data"), 2, &arguments);
+    let client = service.client();
+    define_arena(&client);
+    // The stream of shard 1, which is looked after right after that of shard 0, is purged as soon as may be.
+    let other = "RANKTREE_JOBS_1";
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(other).config });
+    let publisher = nats.publisher();
+    let publish = |shard: usize, id: &str| {
+        let home = |member: &str| {
+            ranktree::types::shard_of(&ranktree::types::MemberId::new(member).expect("a good id"), 2).index()
+        };
+        let member = ["a", "b"].into_iter().find(|member| home(member) == shard).expect("one of each");
+        let body = json!({ "board": "arena", "member": member, "op": "incr", "score": 1 }).to_string();
+        let (subject, mut stored) = (format!("ranktree.jobs.{shard}"), None);
+        wait_until("it is stored", || {
+            stored = publisher.publish_as(id, &subject, &body, Duration::from_secs(1));
+            stored.is_some()
+        });
+        (member, stored.expect("it was just seen"))
+    };
+    let ((member, first), (_, last)) = (publish(0, "1"), publish(0, "2"));
+    let has_checkpoint = |shard: usize, sequence: u64| {
+        wait_until("there is a checkpoint", || {
+            shard_status(&client, shard)["checkpoint_sequence"].as_u64() >= Some(sequence)
+        });
+    };
+    has_checkpoint(0, last);
+    publish(1, "1");
+    let (_, other_last) = publish(1, "2");
+    has_checkpoint(1, other_last);
+    wait_until("one is purged", || nats.info(other).state.first_sequence == other_last);
+    assert_eq!(nats.info(STREAM).state.first_sequence, 1);
+    nats.kill9();
+    nats.restart();
+    wait_state(&client, 0, "live");
+    assert_eq!((publish(0, "1").1, publish(0, "2").1), (first, last));
+    assert_eq!(publish(0, "3").1, last + 1);
+    wait_applied(&client, &[last + 1, 0]);
+    assert_eq!(score(&client, member), Some(3));
+    assert!(service.terminate().success());
 }
 
 #[test]

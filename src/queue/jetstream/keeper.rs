@@ -1,10 +1,11 @@
 //! Housekeeping of the streams: how far they go, and what of them may go away.
 //!
-//! Knows: a message may be purged once a checkpoint holds it, which is synced; the checkpoint's own last message stays,
-//! because a start compares it. Must not know: what a checkpoint is.
+//! Knows: a message may be purged once a checkpoint holds it, which is synced, and nobody may send it again under its id;
+//! the checkpoint's own last message stays, because a start compares it. Must not know: what a checkpoint is.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::metrics::{self as names, figure};
 use crate::queue::jetstream::fetcher::identity;
@@ -21,9 +22,33 @@ pub struct Kept {
     pub store: Arc<StoreSlot>,
 }
 
+/// Where a stream ended, and when that was seen: tells how far it is older than its duplicate window, whatever the
+/// server's clock says. Empty after a start, so that nothing is purged before a window has gone by.
+#[derive(Default)]
+struct Ends(VecDeque<(Instant, u64)>);
+
+impl Ends {
+    fn note(&mut self, now: Instant, last: u64) {
+        // One that stands still was first seen there when it was.
+        if self.0.back().is_none_or(|(_, before)| *before != last) {
+            self.0.push_back((now, last));
+        }
+    }
+
+    /// Where it ended at the latest look that was at least `age` ago.
+    fn before(&mut self, now: Instant, age: Duration) -> Option<u64> {
+        let is_old = |(seen, _): &(Instant, u64)| now.duration_since(*seen) >= age;
+        while self.0.get(1).is_some_and(is_old) {
+            self.0.pop_front();
+        }
+        self.0.front().filter(|end| is_old(end)).map(|(_, last)| *last)
+    }
+}
+
 impl JetStream {
     /// Looks after the shards' streams for as long as the service runs.
     pub async fn keep(&self, shards: &[Kept]) {
+        let mut shards: Vec<(&Kept, Ends)> = shards.iter().map(|kept| (kept, Ends::default())).collect();
         let mut ticks = tokio::time::interval(EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -31,8 +56,8 @@ impl JetStream {
             if !self.managing.is_up() {
                 continue;
             }
-            for kept in shards {
-                if let Err(error) = self.look_after(&kept.shared).await {
+            for (kept, ends) in &mut shards {
+                if let Err(error) = self.look_after(&kept.shared, ends).await {
                     let error = self.managing.explain(&error);
                     tracing::warn!(shard = %kept.shared.shard, error, "its stream could not be looked after");
                 }
@@ -40,7 +65,7 @@ impl JetStream {
         }
     }
 
-    async fn look_after(&self, shared: &Shared) -> Result<(), String> {
+    async fn look_after(&self, shared: &Shared, ends: &mut Ends) -> Result<(), String> {
         let health = &shared.health;
         let name = self.names.jobs_stream(shared.shard);
         let stream = self.managing.context.get_stream(name).await.map_err(|error| error.to_string())?;
@@ -53,16 +78,39 @@ impl JetStream {
         let purged_total = metrics::counter!(names::STREAM_PURGED_MESSAGES_TOTAL, &label());
         // Only of the stream that the shard is filled from, and not while it is at odds with it.
         if identity(info) != shared.stream() || !health.is_live() {
+            *ends = Ends::default();
             return Ok(());
         }
         health.set_last_sequence(info.state.last_sequence);
         let Some(keeps) = self.settings.purge_keeps else { return Ok(()) };
-        let up_to = health.checkpoint_sequence().saturating_sub(keeps);
+        let now = Instant::now();
+        ends.note(now, info.state.last_sequence);
+        let Some(settled) = ends.before(now, info.config.duplicate_window) else { return Ok(()) };
+        let up_to = health.checkpoint_sequence().saturating_sub(keeps).min(settled);
         if up_to > info.state.first_sequence {
             let purged = stream.purge().sequence(up_to).await.map_err(|error| error.to_string())?;
             purged_total.increment(purged.purged);
             tracing::debug!(shard = %shared.shard, messages = purged.purged, "purged what a checkpoint holds");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_settled_up_to_where_it_ended_a_window_ago() {
+        let (mut ends, start, window) = (Ends::default(), Instant::now(), Duration::from_secs(10));
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(ends.before(at(0), window), None);
+        for (second, last) in [(0, 5), (1, 5), (4, 8), (9, 20)] {
+            ends.note(at(second), last);
+            assert_eq!(ends.before(at(second), window), None);
+        }
+        for (second, settled) in [(10, 5), (13, 5), (14, 8), (18, 8), (19, 20), (100, 20)] {
+            assert_eq!(ends.before(at(second), window), Some(settled), "at {second} s");
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! the streams beforehand, with other limits and replicas; anything that could lose or reorder a job is refused, and
 //! anything that would let a publisher of jobs do more than publish jobs.
 
+use std::time::Duration;
+
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 
 use crate::queue::jetstream::names::Names;
@@ -17,6 +19,11 @@ const SHARD_KEY: &str = "ranktree-shard";
 const SHARDS_KEY: &str = "ranktree-shards";
 const HASH_KEY: &str = "ranktree-hash";
 
+/// A publisher that got no answer may send a message again under the same `Nats-Msg-Id` for so long, and it is stored
+/// once. An operator may change it on the stream; what is younger is not purged, because the server knows the ids of
+/// what it stores and no others once it is started again.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+
 /// What a shard's stream of jobs is created as.
 pub fn jobs_config(names: &Names, shard: ShardId, shards: u16, bytes_max: i64, replicas: usize) -> Config {
     Config {
@@ -29,6 +36,7 @@ pub fn jobs_config(names: &Names, shard: ShardId, shards: u16, bytes_max: i64, r
         // A full stream refuses the publisher, who can wait; it never drops what is stored.
         discard: DiscardPolicy::New,
         max_bytes: bytes_max,
+        duplicate_window: DUPLICATE_WINDOW,
         num_replicas: replicas,
         deny_delete: true,
         allow_direct: true,

@@ -3,9 +3,12 @@
 pub mod binary;
 pub mod certificates;
 pub mod client;
+pub mod counting;
 pub mod jwt;
 pub mod model;
 pub mod nats;
+pub mod nats_cluster;
+pub mod nats_server;
 pub mod random;
 pub mod real_jobs;
 pub mod secured;

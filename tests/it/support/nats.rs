@@ -1,8 +1,6 @@
-//! A real nats-server on a free port, with its files in a temporary directory, and a client that waits.
+//! A real nats-server with its files in a temporary directory, and a client that waits.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,13 +14,13 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::support::client::{Client, count_of};
+use crate::support::nats_server::NatsServer;
 
 /// Far above what anything here needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Nats {
-    child: Option<Child>,
-    port: u16,
+    server: NatsServer,
     folder: TempDir,
     runtime: Runtime,
     context: Context,
@@ -30,39 +28,48 @@ pub struct Nats {
 
 impl Nats {
     pub fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = port.expect("there is a free port").port();
+        Self::start_with("")
+    }
+
+    /// Starts a server with settings of a configuration file beside what every test needs.
+    pub fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| folder.path().join(name).to_str().expect("it is text").to_owned();
+        let mut arguments = vec!["-js".to_owned(), "-sd".to_owned(), path("store")];
+        if !settings.is_empty() {
+            std::fs::write(path("nats.conf"), settings).expect("it can be written");
+            arguments.extend(["-c".to_owned(), path("nats.conf")]);
+        }
+        let server = NatsServer::start(&arguments);
         let runtime = Runtime::new().expect("a runtime");
-        let child = Some(spawn(port, folder.path()));
-        let context = runtime.block_on(async { jetstream::new(connect(port).await) });
-        Self { child, port, folder, runtime, context }
+        let context = runtime.block_on(async { jetstream::new(connect(&server.url()).await) });
+        Self { server, folder, runtime, context }
     }
 
     pub fn publisher(&self) -> Publisher {
-        let runtime = Runtime::new().expect("a runtime");
-        let context = runtime.block_on(async { jetstream::new(connect(self.port).await) });
-        Publisher { runtime, context }
+        Publisher::connect(&self.url())
     }
 
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        self.server.url()
+    }
+
+    /// The server's process, while it runs.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
     }
 
     pub fn kill9(&mut self) {
-        let mut child = self.child.take().expect("it is running");
-        child.kill().expect("a child that was not waited for can be signalled");
-        child.wait().expect("a child can be waited for");
+        self.server.kill9();
     }
 
     pub fn restart(&mut self) {
-        assert!(self.child.is_none(), "it is still running");
-        self.child = Some(spawn(self.port, self.folder.path()));
+        self.server.restart();
     }
 
     /// Where a stream's messages are.
     pub fn blocks_of(&self, stream: &str) -> PathBuf {
-        self.folder.path().join("jetstream/$G/streams").join(stream).join("msgs")
+        self.folder.path().join("store/jetstream/$G/streams").join(stream).join("msgs")
     }
 
     /// Publishes one message, and gives its sequence.
@@ -173,40 +180,45 @@ pub struct Publisher {
 }
 
 impl Publisher {
+    /// # Arguments
+    /// `urls`: one or more servers, separated by commas.
+    pub fn connect(urls: &str) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let context = runtime.block_on(async { jetstream::new(connect(urls).await) });
+        Self { runtime, context }
+    }
+
     /// `None`: it is not known whether it was stored.
     pub fn publish(&self, subject: &str, body: &str, patience: Duration) -> Option<u64> {
+        self.publish_with(subject, body, HeaderMap::new(), patience)
+    }
+
+    /// The same under an id, by which the server knows a message that it has stored already.
+    pub fn publish_as(&self, id: &str, subject: &str, body: &str, patience: Duration) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
+        self.publish_with(subject, body, headers, patience)
+    }
+
+    fn publish_with(&self, subject: &str, body: &str, headers: HeaderMap, patience: Duration) -> Option<u64> {
         let (subject, body) = (subject.to_owned(), body.to_owned());
         self.runtime.block_on(async {
-            let publish = async { self.context.publish(subject, body.into()).await.ok()?.await.ok() };
+            let publish = async {
+                self.context.publish_with_headers(subject, headers, body.into()).await.ok()?.await.ok()
+            };
             tokio::time::timeout(patience, publish).await.ok().flatten().map(|stored| stored.sequence)
         })
     }
 }
 
-impl Drop for Nats {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-async fn connect(port: u16) -> async_nats::Client {
+pub async fn connect(urls: &str) -> async_nats::Client {
+    let servers: Vec<async_nats::ServerAddr> =
+        urls.split(',').map(|url| url.parse().expect("a good address")).collect();
     let options = async_nats::ConnectOptions::new().retry_on_initial_connect();
     let options = options.reconnect_delay_callback(|_| Duration::from_millis(20));
-    let client = options.connect(format!("127.0.0.1:{port}")).await.expect("a good address");
+    let client = options.connect(servers).await.expect("a good address");
     client.flush().await.expect("the server answers");
     client
-}
-
-fn spawn(port: u16, folder: &Path) -> Child {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
-    let program = if here.exists() { here } else { PathBuf::from("nats-server") };
-    let mut command = Command::new(program);
-    command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("nats-server is here; `make nats` installs it")
 }
 
 /// Waits until something is so.

@@ -1,9 +1,24 @@
 //! Random numbers from a seed.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// `SplitMix64`. Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 pub struct Random(u64);
 
 impl Random {
+    /// From the clock, or from `RANKTREE_CRASH_SEED`, which repeats a run as far as the moments of its crashes go.
+    pub fn seeded() -> Self {
+        let seed = if let Ok(seed) = std::env::var("RANKTREE_CRASH_SEED") {
+            seed.parse().expect("a seed is an unsigned integer")
+        } else {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+            u64::try_from(now.as_micros()).expect("it is before the year 500,000")
+        };
+        // Shown if the test fails.
+        println!("RANKTREE_CRASH_SEED={seed}");
+        Self(seed)
+    }
+
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

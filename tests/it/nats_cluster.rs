@@ -1,0 +1,86 @@
+//! Three replicated servers, of which one after the other is killed: who leads a stream, who feeds the service, anyone.
+//!
+//! What a server had not acknowledged may be lost with it, or be stored in another order. What it had acknowledged is
+//! there, and counted once: by the service that went through all of it, and by a replica that reads it all afterwards.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::binary::Binary;
+use crate::support::client::entry_path;
+use crate::support::counting::{BOARD, Retries, check, count_up};
+use crate::support::nats::{shard_status, wait_applied, wait_until};
+use crate::support::nats_cluster::{Cluster, SERVERS};
+use crate::support::random::Random;
+
+const SHARDS: u16 = 2;
+const ROUNDS: u64 = 9;
+const RUN_TIME_MS: (u64, u64) = (200, 900);
+const DOWN_MS: (u64, u64) = (50, 1_500);
+/// What streams are created with.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+
+#[test]
+fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
+    let mut random = Random::seeded();
+    let (mut cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
+    let urls = cluster.urls();
+    let arguments = ["--nats", &urls, "--nats-replicas", "3", "--nats-stream-mib", "64", "--nats-no-purge"];
+    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let (status, answer) = service.client().put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
+    assert_eq!(status, 201, "{answer}");
+    let streams: Vec<_> = (0..SHARDS).map(|shard| format!("RANKTREE_JOBS_{shard}")).collect();
+    for stream in &streams {
+        assert_eq!(cluster.info(stream).map(|info| info.config.num_replicas), Some(3));
+    }
+    let client = service.client();
+    let counted = count_up(
+        &urls,
+        SHARDS,
+        &[Retries::Version, Retries::MessageId],
+        DUPLICATE_WINDOW,
+        &mut random,
+        |random| {
+            let between = |random: &mut Random, (from, to): (u64, u64)| {
+                thread::sleep(Duration::from_millis(from + random.below(to - from)));
+            };
+            for round in 0..ROUNDS {
+                between(random, RUN_TIME_MS);
+                let victim = match round % 3 {
+                    0 => cluster.leader(random.pick::<String>(&streams)),
+                    1 => *random.pick(&cluster.connected("ranktree consume")),
+                    _ => *random.pick(&(0..SERVERS).collect::<Vec<_>>()),
+                };
+                cluster.kill9(victim);
+                between(random, DOWN_MS);
+                cluster.restart(victim, &streams);
+                for shard in 0..usize::from(SHARDS) {
+                    let status = shard_status(&client, shard);
+                    assert_ne!(status["state"], "halted", "{status}");
+                }
+            }
+        },
+    );
+    let ends: Vec<u64> = streams
+        .iter()
+        .map(|stream| cluster.info(stream).expect("all servers are up").state.last_sequence)
+        .collect();
+    wait_until("the service has taken NATS up again", || client.get("/readyz").0 == 200);
+    wait_applied(&client, &ends);
+    assert!(counted.messages > ROUNDS, "{} messages in {ROUNDS} rounds", counted.messages);
+    check(&client, &counted);
+
+    let mut replica = Binary::start(&folder.path().join("replica"), SHARDS, &arguments);
+    wait_applied(&replica.client(), &ends);
+    check(&replica.client(), &counted);
+    for member in counted.members.keys() {
+        let path = entry_path(BOARD, member);
+        assert_eq!(replica.client().get(&path), client.get(&path), "the two are replicas");
+    }
+    for service in [&mut service, &mut replica] {
+        assert!(service.terminate().success());
+        service.verify();
+    }
+}

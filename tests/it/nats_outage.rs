@@ -1,0 +1,158 @@
+//! NATS is not there, or stalls, or the service does: what is here is served, the reason is said, and all goes on.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::binary::Binary;
+use crate::support::client::{Client, entry_path};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::nats_server::free_port;
+
+const SUBJECT: &str = "ranktree.jobs.0";
+const STREAM: &str = "RANKTREE_JOBS_0";
+
+/// Reads are answered and say that they are stale; writes, and readiness, say why not.
+fn check_serves_what_it_has(client: &Client) {
+    let reason = wait_state(client, 0, "catching_up");
+    assert!(reason.contains("NATS") || reason.contains("stream") || reason.contains("delivery"), "{reason}");
+    let (status, entry) = client.get(&entry_path("arena", "a"));
+    assert_eq!((status, &entry["score"], &entry["stale"]), (200, &json!(1), &json!(true)), "{entry}");
+    let (status, answer) = client.get("/readyz");
+    assert_eq!((status, &answer["shards"][0]["state"]), (503, &json!("catching_up")), "{answer}");
+    assert_ne!(answer["shards"][0]["reason"], Value::Null, "{answer}");
+    assert_eq!(client.get("/healthz").0, 200);
+    for path in [entry_path("arena", "b"), format!("{}?wait=applied", entry_path("arena", "b"))] {
+        let (status, answer) = client.put(&path, &json!({ "score": 2 }));
+        assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
+        assert!(answer["detail"].as_str().is_some_and(|detail| detail.contains("NATS")), "{answer}");
+    }
+    let (status, answer) = client.put("/v1/boards/other", &json!({}));
+    assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
+}
+
+#[test]
+fn without_nats_the_service_serves_what_it_has_and_takes_nats_up_when_it_comes() {
+    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url]);
+    let (status, answer) = service.client().put("/v1/boards/arena", &json!({}));
+    assert_eq!(status, 201, "{answer}");
+    let job =
+        |member: &str, score: i64| json!({ "board": "arena", "member": member, "score": score }).to_string();
+    wait_applied(&service.client(), &[nats.publish(SUBJECT, job("a", 1))]);
+    assert!(service.terminate().success());
+
+    nats.kill9();
+    let started = Instant::now();
+    service.restart();
+    assert!(started.elapsed() < Duration::from_secs(15), "it does not wait for NATS for long");
+    check_serves_what_it_has(&service.client());
+    nats.restart();
+    wait_until("it is ready", || service.client().get("/readyz").0 == 200);
+    assert_eq!(shard_status(&service.client(), 0)["reason"], Value::Null);
+    let path = format!("{}?wait=applied", entry_path("arena", "b"));
+    let (status, answer) = service.client().put(&path, &json!({ "score": 2 }));
+    assert_eq!((status, &answer["entry"]["rank"]), (200, &json!(1)), "{answer}");
+    assert_eq!(service.client().get(&entry_path("arena", "a")).1["stale"], Value::Null);
+
+    // While it runs, twice.
+    for round in 0..2 {
+        nats.kill9();
+        check_serves_what_it_has(&service.client());
+        nats.restart();
+        wait_state(&service.client(), 0, "live");
+        let member = format!("m{round}");
+        let sequence = nats.publish(SUBJECT, job(&member, 5));
+        wait_applied(&service.client(), &[sequence]);
+        assert_eq!(service.client().get(&entry_path("arena", &member)).0, 200);
+    }
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Sends a process a signal by its name.
+fn signal(name: &str, pid: u32) {
+    // The shell's own kill: the command of that name is not on every machine.
+    let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status();
+    assert!(kill.expect("there is a shell").success());
+}
+
+/// The most memory that a process ever had in use, in MiB.
+fn memory_peak(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is running");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
+}
+
+const MEMBERS: usize = 900;
+/// Nearly the largest payload that the server takes.
+const METADATA_BYTES: usize = 1_000;
+const MESSAGES: u64 = 400;
+/// Well under the size of the messages, and enough for what is in flight at once and for the storage's own buffers.
+const MEMORY_MIB: u64 = 250;
+
+/// The service stands still for so long that NATS gives up on it, while far more is published than it may have in
+/// memory; then NATS stands still for so long that the service gives up on it.
+#[test]
+fn a_service_that_was_too_slow_for_nats_catches_up_within_bounds() {
+    let monitor = free_port();
+    let settings = format!("write_deadline: \"200ms\"\nhttp: \"127.0.0.1:{monitor}\"\n");
+    let (nats, folder) = (Nats::start_with(&settings), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service =
+        Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--nats-stream-mib", "1024"]);
+    let client = service.client();
+    let (status, answer) = client.put("/v1/boards/arena", &json!({ "policy": "incr" }));
+    assert_eq!(status, 201, "{answer}");
+    let filler = "x".repeat(METADATA_BYTES);
+    let jobs: Vec<_> = (0..MEMBERS)
+        .map(|member| {
+            json!({ "board": "arena", "member": format!("m{member}"), "score": 1, "meta": { "m": filler } })
+        })
+        .collect();
+    let body = Value::from(jobs).to_string();
+    wait_applied(&client, &[nats.publish(SUBJECT, &body)]);
+    let before = memory_peak(service.pid());
+
+    signal("STOP", service.pid());
+    let mut last = 0;
+    for _ in 1..MESSAGES {
+        last = nats.publish(SUBJECT, &body);
+    }
+    let monitor = Client::new(&format!("http://127.0.0.1:{monitor}"));
+    wait_until("NATS has given up on it", || {
+        monitor.get("/varz").1["slow_consumers"].as_u64().is_some_and(|count| count > 0)
+    });
+    signal("CONT", service.pid());
+    wait_applied(&client, &[last]);
+    wait_state(&client, 0, "live");
+    check_counts(&client, MESSAGES);
+    let (after, published) =
+        (memory_peak(service.pid()), (u64::try_from(body.len()).expect("small") * MESSAGES) >> 20);
+    println!("memory: {before} MiB before, {after} MiB at most, with {published} MiB published");
+    assert!(published > MEMORY_MIB + 50, "{published} MiB would fit");
+    assert!(after - before < MEMORY_MIB, "{after} MiB after {before} MiB, with {published} MiB published");
+
+    signal("STOP", nats.pid());
+    let reason = wait_state(&client, 0, "catching_up");
+    assert!(!reason.is_empty());
+    signal("CONT", nats.pid());
+    last = nats.publish(SUBJECT, &body);
+    wait_applied(&client, &[last]);
+    wait_state(&client, 0, "live");
+    check_counts(&client, MESSAGES + 1);
+    assert_eq!(nats.info(STREAM).state.last_sequence, last);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+fn check_counts(client: &Client, count: u64) {
+    let (status, top) = client.get("/v1/boards/arena/top?limit=1000");
+    assert_eq!(status, 200, "{top}");
+    let entries = top["entries"].as_array().expect("a list");
+    assert_eq!(entries.len(), MEMBERS);
+    assert!(entries.iter().all(|entry| entry["score"] == count), "{}", entries[0]["score"]);
+}
