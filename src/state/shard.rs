@@ -124,6 +124,11 @@ impl Shard {
         self.boards.iter()
     }
 
+    #[must_use]
+    pub fn board_count(&self) -> usize {
+        self.boards.len()
+    }
+
     pub fn dropped(&self) -> impl Iterator<Item = (&BoardName, Incarnation)> {
         self.dropped.iter().map(|(name, incarnation)| (name, *incarnation))
     }

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::job::{Job, Targets};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::writer::registry::MAX_BOARDS;
 
 /// Jobs that may wait on a shard. They are held in memory, at some hundred bytes each; beyond it, jobs for boards that
 /// nobody defines are rejected.
@@ -52,6 +53,8 @@ impl WantedBoards {
 pub struct Parking {
     /// Whether a job may want a board; if not, one for an unknown board is rejected and never waits.
     pub auto_create: bool,
+    /// Boards that there can be. On a shard that has so many, no job waits for another.
+    pub boards_max: usize,
     wanted: Arc<WantedBoards>,
     jobs: BTreeMap<Place, ParkedJob>,
     /// How many jobs of each member wait.
@@ -61,7 +64,8 @@ pub struct Parking {
 impl Parking {
     #[must_use]
     pub fn new(auto_create: bool, wanted: Arc<WantedBoards>) -> Self {
-        Self { auto_create, wanted, jobs: BTreeMap::new(), members: HashMap::new() }
+        let (jobs, members) = (BTreeMap::new(), HashMap::new());
+        Self { auto_create, boards_max: MAX_BOARDS, wanted, jobs, members }
     }
 
     /// Takes over what is on disk, in place of what was there.

@@ -262,7 +262,9 @@ impl Batch<'_> {
         let free = if parking.is_empty() {
             Vec::new()
         } else {
-            parking.take_free(|name| self.board(name).is_some())
+            // Where no more boards can come, what waits for one is rejected, and holds up nobody any longer.
+            let has_all = self.has_all_boards(&parking);
+            parking.take_free(|name| has_all || self.board(name).is_some())
         };
         self.parking = Some(parking);
         self.frees = true;
@@ -407,11 +409,27 @@ impl Batch<'_> {
         let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
         match unknown {
             Some(name) if !parking.auto_create => refuse(format!("there is no board {name}")),
+            Some(name) if self.has_all_boards(parking) => refuse(no_more_boards(name, parking)),
             Some(name) if parking.is_full() => {
                 refuse(format!("there is no board {name}, and too many jobs wait for boards to be defined"))
             }
             _ => Ok(true),
         }
+    }
+
+    /// Whether the shard holds as many boards as there can be: no definition of another one will come. Told by the
+    /// shard's own boards, so that every replica rejects the same jobs.
+    fn has_all_boards(&self, parking: &Parking) -> bool {
+        let shard = self.planner.shard;
+        let is_known = |name: &BoardName| shard.board(name.as_str()).is_some();
+        let (mut defined, mut dropped) = (0, 0);
+        for (name, board) in &self.boards {
+            match board {
+                Some(_) => defined += usize::from(!is_known(name)),
+                None => dropped += usize::from(is_known(name)),
+            }
+        }
+        shard.board_count() + defined - dropped >= parking.boards_max
     }
 
     fn park(&mut self, job: &Job, index: usize, applied: Applied) {
@@ -470,7 +488,8 @@ impl Batch<'_> {
         let known = match self.board(board) {
             Some(known) => Board::Here(known),
             None if self.parking.is_some() => {
-                return Err(Reject::new(RejectCode::UnknownBoard, format!("there is no board {board}")));
+                let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
+                return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
             }
             None => match self.planner.registry.get(board.as_str()) {
                 Some(known) => {
@@ -724,6 +743,10 @@ impl Batch<'_> {
             parking: self.parking,
         }
     }
+}
+
+fn no_more_boards(name: &BoardName, parking: &Parking) -> String {
+    format!("there is no board {name}, and there can be no more than {}, the limit", parking.boards_max)
 }
 
 /// What a job does that does not say.

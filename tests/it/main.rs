@@ -10,6 +10,7 @@
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
+//! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`readme`]: the publishers that it shows work as they stand there
@@ -41,6 +42,7 @@ mod nats_outage;
 mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
+mod nats_rejects;
 mod openapi;
 mod readme;
 mod real_data;

@@ -5,7 +5,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::support::binary::Binary;
-use crate::support::client::{Client, count_of};
+use crate::support::client::{Client, count_of, entry_path};
 use crate::support::nats::{Nats, wait_applied, wait_until};
 
 const SHARDS: u16 = 3;
@@ -112,6 +112,41 @@ fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
         service.kill9();
         service.restart();
     }
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// The first job that names a board comes before its definition on every shard, and whoever waits for it is told so.
+#[test]
+fn a_write_that_waits_for_its_board_says_so_and_is_applied_with_it() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url]);
+    let client = service.client();
+    let path = entry_path("first", "a");
+    let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
+    assert_eq!((status, answer.get("entry")), (202, None), "{answer}");
+    let token = answer["token"].as_str().expect("a token").to_owned();
+    wait_until("its board has come", || client.get(&format!("{path}?after={token}")).0 == 200);
+    let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 2 }));
+    assert_eq!((status, &answer["previous"]["score"]), (200, &json!(1)), "{answer}");
+    let jobs = json!([
+        { "board": "first", "member": "b", "score": 1 },
+        { "board": "second", "member": "a", "score": 1 },
+        { "board": "first", "member": "a", "score": 3 }
+    ]);
+    let (status, answer) = client.post("/v1/jobs?wait=applied", &jobs);
+    assert_eq!((status, &answer["results"][0]["entry"]["score"]), (200, &json!(1)), "{answer}");
+    // The last one waits behind the other job of its member.
+    for waiting in [1, 2] {
+        let result = &answer["results"][waiting];
+        assert_eq!(
+            (&result["waits_for_board"], &result["changed"]),
+            (&json!(true), &json!(false)),
+            "{answer}"
+        );
+    }
+    wait_until("its board has come", || client.get(&path).1["score"] == 3);
     assert!(service.terminate().success());
     service.verify();
 }

@@ -131,6 +131,33 @@ fn streams_are_made_as_designed_and_others_refused_in_words() {
 }
 
 #[test]
+fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    assert!(service.terminate().success());
+    for (stream, alter, said) in [
+        ("RANKTREE_BOARDS", Config { max_age: Duration::from_secs(600), ..Config::default() }, "max_age"),
+        (
+            "RANKTREE_REJECTS",
+            Config { discard: DiscardPolicy::New, ..Config::default() },
+            "does not discard old",
+        ),
+    ] {
+        let good = nats.info(stream).config;
+        let Config { max_age, discard, .. } = alter;
+        let discard = if stream == "RANKTREE_BOARDS" { good.discard } else { discard };
+        nats.update(&Config { max_age, discard, ..good.clone() });
+        let (status, words) = run_serve(&folder.path().join("data"), 1, &["--nats", &url]);
+        assert!(!status.success() && words.contains(stream) && words.contains(said), "{words}");
+        nats.update(&good);
+    }
+    // Put right, they are taken.
+    service.restart();
+    assert!(service.terminate().success());
+}
+
+#[test]
 fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let mut service = start(&nats, &folder.path().join("data"), 1, &[]);

@@ -11,6 +11,7 @@ mod fetcher;
 mod keeper;
 mod layout;
 mod names;
+mod own_streams;
 mod publisher;
 mod rejects;
 mod servers;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
+use async_nats::jetstream::stream::{Config, Info};
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -16,6 +16,9 @@ use crate::queue::jetstream::access::Access;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::layout::{disagreements, jobs_config};
 use crate::queue::jetstream::names::Names;
+use crate::queue::jetstream::own_streams::{
+    boards_config, boards_disagreements, rejects_config, rejects_disagreements,
+};
 use crate::queue::jetstream::publisher::StreamPublisher;
 use crate::queue::jetstream::source::{Shared, StreamSource};
 use crate::queue::jetstream::waiters::Waiters;
@@ -24,11 +27,6 @@ use crate::writer::Health;
 
 /// Between attempts while NATS cannot be reached.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// What the stream of rejects keeps, the newest: it is for looking at.
-const REJECTS_BYTES: i64 = 256 << 20;
-/// The boards' stream keeps one message per board there ever was, of at most a few kilobytes.
-const BOARDS_BYTES: i64 = 512 << 20;
-
 /// What an operator decides about NATS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -194,42 +192,32 @@ impl JetStream {
                 )));
             }
         }
-        let boards = self.names.boards_stream();
-        if self.find(&boards).await?.is_none() {
-            self.create(Config {
-                name: boards,
-                subjects: vec![self.names.all_boards()],
-                description: Some("ranktree: what each board is; the first definition wins".to_owned()),
-                storage: StorageType::File,
-                discard: DiscardPolicy::New,
-                max_bytes: BOARDS_BYTES,
-                max_messages_per_subject: 1,
-                num_replicas: self.settings.replicas,
-                deny_delete: true,
-                deny_purge: true,
-                allow_direct: true,
-                // A board's life is numbered by this stream; later ones have greater numbers, whatever became of it.
-                first_sequence: (incarnation > 0).then_some(incarnation + 1),
-                ..Config::default()
-            })
-            .await?;
+        let (names, replicas) = (&self.names, self.settings.replicas);
+        let boards = boards_config(names, replicas, incarnation);
+        self.find_or_create(boards, "boards", |found| boards_disagreements(found, names)).await?;
+        let rejects = rejects_config(names, replicas);
+        self.find_or_create(rejects, "rejects", |found| rejects_disagreements(found, names)).await
+    }
+
+    async fn find_or_create(
+        &self,
+        wanted: Config,
+        what: &str,
+        disagreements: impl Fn(&Config) -> Vec<String>,
+    ) -> Result<(), Trouble> {
+        let Some(found) = self.find(&wanted.name).await? else {
+            self.create(wanted).await?;
+            return Ok(());
+        };
+        let wrong = disagreements(&found.config);
+        if wrong.is_empty() {
+            return Ok(());
         }
-        let rejects = self.names.rejects_stream();
-        if self.find(&rejects).await?.is_none() {
-            self.create(Config {
-                name: rejects,
-                subjects: vec![self.names.rejects_subject("*")],
-                description: Some("ranktree: jobs that were refused, the newest".to_owned()),
-                storage: StorageType::File,
-                discard: DiscardPolicy::Old,
-                max_bytes: REJECTS_BYTES,
-                num_replicas: self.settings.replicas,
-                allow_direct: true,
-                ..Config::default()
-            })
-            .await?;
-        }
-        Ok(())
+        Err(Trouble::Refused(format!(
+            "the stream {} exists and cannot be used for {what}: {}; use another --prefix, or put it right",
+            wanted.name,
+            wrong.join("; ")
+        )))
     }
 
     async fn find(&self, name: &str) -> Result<Option<Info>, Trouble> {

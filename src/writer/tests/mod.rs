@@ -8,4 +8,5 @@ mod source;
 mod checkpoints;
 mod damage;
 mod drained;
+mod parked;
 mod random;

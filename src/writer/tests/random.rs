@@ -11,7 +11,7 @@ use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
 use crate::writer::tests::harness::{Harness, Say};
 
-const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
+pub const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
 
 #[derive(Debug, Clone)]
 enum Action {
@@ -46,7 +46,7 @@ enum End {
     FailAfterIngestion,
 }
 
-fn jobs(members: u32) -> impl Strategy<Value = Job> {
+pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
     let id = (0..members).prop_map(|number| format!("m{number}"));
     let names = prop::sample::subsequence(BOARDS.to_vec(), 1..=3);
     let names =

@@ -67,6 +67,10 @@ impl Binary {
         Client::new(&self.base)
     }
 
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
     /// The process's number, while it runs.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("it is running").id()
