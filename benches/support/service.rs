@@ -1,10 +1,11 @@
-//! The real binary as a child.
+//! The real binary as a child, or another build of it that `--binary PATH` names, to compare the two.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::argument;
 use super::http::Http;
 use super::nats::free_port;
 
@@ -21,7 +22,8 @@ impl Service {
     pub fn start(data: &Path, nats: &str, shards: u16) -> Self {
         let port = free_port();
         let log = File::create(data.with_extension("log")).expect("the scratch folder can be written");
-        let process = Command::new(env!("CARGO_BIN_EXE_ranktree"))
+        let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
+        let process = Command::new(binary)
             .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--nats", nats])
             .args(["--shards", &shards.to_string(), "--data-dir"])
             .arg(data)

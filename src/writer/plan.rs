@@ -183,7 +183,13 @@ impl Planner<'_> {
         // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
         let first = self.shard.applied.sequence.next();
         let mut applied = self.shard.applied;
-        for message in messages {
+        let mut messages = messages.into_iter();
+        for turn in (0..LOOK_AHEAD).cycle() {
+            if turn == 0 {
+                // Messages of one job each share their waits as the jobs of one message do.
+                batch.look_ahead(messages.as_slice().iter().take(LOOK_AHEAD).filter_map(only_job));
+            }
+            let Some(message) = messages.next() else { break };
             applied =
                 Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
             batch.plan_message(message, applied);
@@ -298,8 +304,8 @@ impl Batch<'_> {
         mut each: impl FnMut(&mut Self, usize, &Result<Job, BadJob>),
     ) {
         for (group, start) in jobs.chunks(LOOK_AHEAD).zip((0..).step_by(LOOK_AHEAD)) {
-            if group.len() > 1 {
-                self.look_ahead(group);
+            if jobs.len() > 1 {
+                self.look_ahead(group.iter().filter_map(|job| job.as_ref().ok()));
             }
             for (offset, job) in group.iter().enumerate() {
                 each(self, start + offset, job);
@@ -308,27 +314,25 @@ impl Batch<'_> {
     }
 
     /// A look-up waits for memory four times over: index, id, locator, leaf. Each wait is shared by the group.
-    fn look_ahead(&self, jobs: &[Result<Job, BadJob>]) {
+    fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
         let shard = self.planner.shard;
         let members = &shard.members;
         let mut probes = [None; LOOK_AHEAD];
-        for (probe, job) in probes.iter_mut().zip(jobs) {
-            if let Ok(job) = job {
-                let hashed = members.probe(job.member.as_bytes());
-                members.prefetch_index(hashed);
-                *probe = Some(hashed);
-            }
+        for (probe, job) in probes.iter_mut().zip(jobs.clone()) {
+            let hashed = members.probe(job.member.as_bytes());
+            members.prefetch_index(hashed);
+            *probe = Some(hashed);
         }
         let mut handles = [None; LOOK_AHEAD];
         for (handle, probe) in handles.iter_mut().zip(probes) {
             *handle = probe.and_then(|probe| members.prefetch_id(probe));
         }
-        let tree_of = |job: &Result<Job, BadJob>| match job.as_ref().ok().map(|job| &job.targets) {
-            Some(Targets::Boards(boards)) => shard.board_tree(boards.first()?.0.as_str()),
-            _ => None,
+        let tree_of = |job: &Job| match &job.targets {
+            Targets::Boards(boards) => shard.board_tree(boards.first()?.0.as_str()),
+            Targets::EveryBoard => None,
         };
         // Most batches name one board; looking it up once is enough for a hint.
-        let Some(tree) = jobs.iter().find_map(tree_of) else { return };
+        let Some(tree) = jobs.find_map(tree_of) else { return };
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_locator(*handle));
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_entry(*handle));
     }
@@ -747,6 +751,17 @@ impl Batch<'_> {
 
 fn no_more_boards(name: &BoardName, parking: &Parking) -> String {
     format!("there is no board {name}, and there can be no more than {}, the limit", parking.boards_max)
+}
+
+/// The job of a message that holds no other.
+fn only_job(message: &Message) -> Option<&Job> {
+    match &message.payload {
+        Payload::Jobs(jobs) => match jobs.as_slice() {
+            [job] => job.as_ref().ok(),
+            _ => None,
+        },
+        Payload::Define { .. } | Payload::Drop { .. } => None,
+    }
 }
 
 /// What a job does that does not say.
