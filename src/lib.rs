@@ -14,6 +14,7 @@
 //! - [`queue`]: where jobs come from
 //! - [`query`]: reads, summed and merged over shards
 //! - [`http`]: the API
+//! - [`load`]: load for a running service, and what it measured
 //! - [`service`]: puts it all together; it alone sees everything
 //! - [`cli`]: one file per subcommand
 
@@ -35,6 +36,8 @@ pub mod queue;
 pub mod query;
 
 pub mod http;
+
+pub mod load;
 
 pub mod metrics;
 

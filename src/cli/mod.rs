@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod import;
+mod load;
 mod offline;
 mod openapi;
 mod progress;
@@ -37,6 +38,8 @@ enum Command {
     Import(import::Args),
     /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read, at /docs
     Openapi,
+    /// Send made-up jobs and reads to a running service, and measure it
+    Load(Box<load::Args>),
 }
 
 /// What a subcommand fails with; printed with its causes.
@@ -59,5 +62,6 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Rejects(args) => rejects::run(&args),
         Command::Import(args) => Ok(import::run(&args)?),
         Command::Openapi => openapi::run().map(|()| ExitCode::SUCCESS),
+        Command::Load(args) => load::run(&args),
     }
 }

@@ -88,6 +88,8 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("queue/", &["query", "http", "service", "cli"]),
     ("query/", &["http", "service", "cli"]),
     ("http/", &["service", "cli"]),
+    // A stranger to the service, whom it loads from without.
+    ("load/", &["tree", "state", "storage", "writer", "query", "http", "service", "cli"]),
     ("service.rs", &["cli"]),
 ];
 

@@ -15,6 +15,7 @@
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`readme`]: the publishers that it shows work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
+//! - [`load`]: the load generator's figures are what the service applied, and its errors are told in words
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
@@ -32,6 +33,7 @@ mod dashboards;
 mod deployment;
 mod full_disk;
 mod layering;
+mod load;
 mod metrics;
 mod nats_boards;
 mod nats_cluster;

@@ -172,7 +172,7 @@ impl Trouble {
 }
 
 /// What a failure means, where its own words do not say what to do.
-fn in_words(error: &str) -> String {
+pub(super) fn in_words(error: &str) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
     let advice = if has("authorization violation") {
         "the server does not accept these credentials; files of credentials are read again at each attempt"

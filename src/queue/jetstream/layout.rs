@@ -54,6 +54,11 @@ fn facts(shard: ShardId, shards: u16) -> [(&'static str, String); 4] {
     ]
 }
 
+/// How many shards there are, as a stream of jobs says.
+pub fn shards_of(found: &Config) -> Option<u16> {
+    found.metadata.get(SHARDS_KEY)?.parse().ok()
+}
+
 /// What is wrong with an existing stream of jobs; empty if it can be used.
 pub fn disagreements(found: &Config, names: &Names, shard: ShardId, shards: u16) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -4,6 +4,7 @@
 
 mod access;
 mod boards;
+mod bulk_publisher;
 mod command;
 mod connection;
 mod credentials;
@@ -21,6 +22,7 @@ mod waiters;
 
 pub use access::{Access, AccessError};
 pub use boards::{BoardRefused, Boards, BoardsOfShard};
+pub use bulk_publisher::{BulkPublisher, NotStored};
 pub use credentials::{Credentials, CredentialsError, Login, Secret, SecretFrom, Tls};
 pub use keeper::Kept;
 pub use publisher::StreamPublisher;

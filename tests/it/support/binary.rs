@@ -136,6 +136,13 @@ pub fn run_serve(data_dir: &Path, shards: u16, extra: &[&str]) -> (ExitStatus, S
     (status, String::from_utf8_lossy(&stderr).into_owned())
 }
 
+/// Starts a subcommand that ends by itself, or when it is told to; what it writes is read by whoever waits for it.
+pub fn spawn(arguments: &[&str]) -> Child {
+    let mut command = command();
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the binary can be started")
+}
+
 /// The binary, without what the tester's environment would change about it.
 fn command() -> Command {
     let mut command = Command::new(executable());

@@ -1,0 +1,357 @@
+//! `ranktree load`: flags, what is shown meanwhile, and the summary. What is done is in `crate::load`.
+
+mod progress;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ArgAction;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::Failure;
+use crate::config::{FileArgs, NatsAccessArgs};
+use crate::job::Op;
+use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
+use crate::types::BoardName;
+use progress::Progress;
+
+/// As long as a run takes that is told neither how long nor how much.
+const DURATION: Duration = Duration::from_secs(10);
+/// Over HTTP a connection has one request at a time.
+const HTTP_CONNECTIONS: usize = 50;
+/// What a shell expects of a process that Ctrl-C ended.
+const ENDED_BY_INTERRUPT: i32 = 130;
+
+const EXAMPLES: &str = "\
+Examples:
+  As fast as NATS takes it, 100 jobs in a message, for 10 seconds:
+    ranktree load --nats nats://127.0.0.1:4222 --jobs-per-message 100
+  A fixed 50,000 jobs a second, popular members more often, and when readers see them:
+    ranktree load --nats nats://127.0.0.1:4222 --rate 50000 --distribution zipf \\
+        --visible --read-url http://127.0.0.1:8080 --duration 1m --warmup 5s
+  Over HTTP, nine reads to one write:
+    ranktree load --http http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
+  As a game service, which may do nothing but publish, so that it has to be told how many shards there are:
+    RANKTREE_NATS_PASSWORD=... ranktree load --nats tls://nats.example.net --nats-user game --shards 3
+  The same million jobs each time, and the summary for a program:
+    ranktree load --nats nats://127.0.0.1:4222 --jobs 1000000 --seed 7 --json
+
+With --rate the loop is open: when each message is sent is fixed beforehand, whatever became of those before it, and
+latency counts from when it was due. A service that stalls is seen to stall; if the generator itself falls behind, the
+summary says so. Without it the loop is closed: each connection sends as soon as it may (--in-flight), and latency counts
+from sending.
+
+The boards load0, load1, ... are created by the first job with the defaults, unless they are there. Reads are a member's
+entry, the entries around it, the top ten and the rank of a score, in equal parts; a member who has not scored yet is
+counted and no error. Ctrl-C ends a run with the summary so far.
+
+Exit status: 0 done; 1 nothing succeeded, or failures exceeded --limit-errors, or it gave up (--give-up); 2 it could not
+begin.";
+
+/// Sends jobs and reads to a service, and measures it: a load generator over NATS or HTTP.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub access: NatsAccessArgs,
+
+    /// Writes to this service over HTTP, whatever --nats or its variable says
+    #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_HTTP")]
+    pub http: Option<String>,
+
+    /// With --nats: what the names of subjects and streams begin with
+    #[arg(long, value_name = "PREFIX", env = "RANKTREE_PREFIX", default_value = "ranktree")]
+    pub prefix: String,
+
+    /// With --nats: how many shards there are; the streams say if absent
+    #[arg(long, value_name = "N", env = "RANKTREE_SHARDS")]
+    pub shards: Option<u16>,
+
+    /// With --nats: the service that reads go to
+    #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_READ_URL", conflicts_with = "http")]
+    pub read_url: Option<String>,
+
+    /// Members that jobs and reads are about
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_MEMBERS", default_value_t = 100_000)]
+    pub members: u32,
+
+    /// Boards that jobs and reads are about
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_BOARDS", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub boards: u16,
+
+    /// What the boards' names begin with; a number follows
+    #[arg(long, value_name = "NAME", env = "RANKTREE_LOAD_BOARD_PREFIX", default_value = "load")]
+    pub board_prefix: String,
+
+    /// How often each member comes: uniform, zipf or zipf:S, where the k-th most popular member has a share of 1/k^S
+    #[arg(long, value_name = "SHAPE", env = "RANKTREE_LOAD_DISTRIBUTION", default_value = "uniform",
+          value_parser = distribution)]
+    pub distribution: Distribution,
+
+    /// Scores are uniform from 0 up to below this; few of them make many ties
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_SCORES", default_value = "1000000",
+          value_parser = clap::value_parser!(i64).range(1..))]
+    pub scores: i64,
+
+    /// What jobs do: set, best or incr, or several with their shares, such as best=9,incr=1
+    #[arg(long, value_name = "OPS", env = "RANKTREE_LOAD_OP", default_value = "set", value_parser = ops)]
+    pub op: OpMix,
+
+    /// Jobs in a message or request, 1 to 1,000; over HTTP one is a PUT and more are a POST
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_JOBS_PER_MESSAGE", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub jobs_per_message: u16,
+
+    /// The share of reads among messages and reads together, 0 up to below 1
+    #[arg(long, value_name = "SHARE", env = "RANKTREE_LOAD_READ_RATIO", default_value_t = 0.0)]
+    pub read_ratio: f64,
+
+    /// Jobs a second, at a fixed schedule; as fast as possible if absent
+    #[arg(long, value_name = "JOBS", env = "RANKTREE_LOAD_RATE")]
+    pub rate: Option<f64>,
+
+    /// How long to measure [default: 10s, unless --jobs is given]
+    #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// Ends after so many jobs, those of the warm-up included
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_JOBS")]
+    pub jobs: Option<u64>,
+
+    /// Runs this long before anything is measured
+    #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_WARMUP", default_value = "0s", value_parser = duration)]
+    pub warmup: Duration,
+
+    /// Connections for writes, over HTTP for everything [default: 1 for NATS, 50 for HTTP]
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_CONNECTIONS",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub connections: Option<u16>,
+
+    /// With --nats: connections for reads
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_READ_CONNECTIONS", default_value = "20",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub read_connections: u16,
+
+    /// With --nats: messages on each connection that wait for their answer
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_IN_FLIGHT", default_value = "1000",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub in_flight: u32,
+
+    /// Measures when readers see what was written: over HTTP with wait=applied, over NATS for a sample of messages
+    #[arg(long, env = "RANKTREE_LOAD_VISIBLE", action = ArgAction::SetTrue)]
+    pub visible: bool,
+
+    /// The same seed gives the same jobs in the same messages
+    #[arg(long, value_name = "N", env = "RANKTREE_LOAD_SEED", default_value_t = 42)]
+    pub seed: u64,
+
+    /// Fails if more than so many percent of operations fail
+    #[arg(long, value_name = "PERCENT", env = "RANKTREE_LOAD_LIMIT_ERRORS", default_value_t = 1.0)]
+    pub limit_errors: f64,
+
+    /// Ends when there were errors and nothing has succeeded for so long
+    #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_GIVE_UP", default_value = "10s", value_parser = duration)]
+    pub give_up: Duration,
+
+    /// A file with the bearer token for HTTP; the environment's `RANKTREE_TOKEN` is another way
+    #[arg(long, value_name = "FILE", env = "RANKTREE_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// A bearer token for HTTP
+    #[arg(long, value_name = "TOKEN", env = "RANKTREE_TOKEN", hide_env_values = true, hide = true)]
+    pub token: Option<String>,
+
+    /// Writes the summary to standard output as one JSON object, and nothing else there
+    #[arg(long, env = "RANKTREE_LOAD_JSON", action = ArgAction::SetTrue)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub file: FileArgs,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let plan = plan(args)?;
+    let progress = Progress::new(plan.duration.map(|duration| duration + plan.warmup), plan.spec.jobs);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let summary = runtime.block_on(async {
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        let summary = load::run(plan, |interval| progress.show(interval), told_to_end(interrupt, terminate));
+        Ok::<_, Failure>(summary.await?)
+    });
+    progress.finish();
+    let summary = summary?;
+    let text = if args.json { serde_json::to_string(&summary)? + "\n" } else { summary.text() };
+    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    if !summary.succeeded {
+        eprintln!("ranktree load: {}", why_not(&summary));
+    }
+    Ok(if summary.succeeded { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// The first signal ends the run, a second one the process.
+async fn told_to_end(mut interrupt: Signal, mut terminate: Signal) {
+    let mut wait = async move || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    wait().await;
+    tokio::spawn(async move {
+        wait().await;
+        std::process::exit(ENDED_BY_INTERRUPT);
+    });
+}
+
+fn why_not(summary: &load::Summary) -> String {
+    let answered = summary.writes.messages + summary.reads.as_ref().map_or(0, |reads| reads.requests);
+    if summary.ended == "gave_up" {
+        "gave up, because nothing succeeded any more (--give-up)".to_owned()
+    } else if answered == 0 && summary.errors.is_empty() {
+        "nothing was measured: the run ended within its warm-up".to_owned()
+    } else if answered == 0 {
+        "nothing succeeded".to_owned()
+    } else {
+        "more failed than --limit-errors allows".to_owned()
+    }
+}
+
+fn plan(args: &Args) -> Result<Plan, Failure> {
+    let target = if let Some(url) = &args.http {
+        Target::Http { url: url.clone() }
+    } else if let Some(access) = args.access.clone().resolve()? {
+        Target::Nats {
+            access,
+            prefix: args.prefix.clone(),
+            shards: args.shards,
+            in_flight: usize::try_from(args.in_flight)?,
+        }
+    } else {
+        return Err("what is to be loaded? give --nats nats://HOST:4222, or --http http://HOST:8080".into());
+    };
+    let token = match &args.token_file {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read the token from {}: {error}", path.display()))?,
+        ),
+        None => args.token.clone(),
+    };
+    let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
+    let boards = boards.collect::<Result<Vec<_>, _>>().map_err(|why| format!("--board-prefix: {why}"))?;
+    let default_connections = if args.http.is_some() { HTTP_CONNECTIONS } else { 1 };
+    Ok(Plan {
+        spec: Spec {
+            members: args.members,
+            boards,
+            distribution: args.distribution,
+            ops: args.op.clone(),
+            scores: 0..args.scores,
+            jobs_per_message: args.jobs_per_message.into(),
+            shards: args.shards,
+            read_ratio: args.read_ratio,
+            jobs: args.jobs,
+            seed: args.seed,
+        },
+        target,
+        read_url: args.read_url.clone(),
+        token,
+        connections: args.connections.map_or(default_connections, usize::from),
+        read_connections: args.read_connections.into(),
+        rate: args.rate,
+        duration: args.duration.or(args.jobs.is_none().then_some(DURATION)),
+        warmup: args.warmup,
+        visible: args.visible,
+        give_up: args.give_up,
+        error_ratio_max: args.limit_errors / 100.0,
+    })
+}
+
+/// `uniform`, `zipf`, `zipf:1.2`.
+fn distribution(text: &str) -> Result<Distribution, String> {
+    let wrong = || format!("{text:?} is not uniform, zipf, or zipf:S with S above 0 and at most 10");
+    match text.split_once(':') {
+        None if text == "uniform" => Ok(Distribution::Uniform),
+        None if text == "zipf" => Ok(Distribution::Zipf(0.99)),
+        Some(("zipf", exponent)) => match exponent.parse::<f64>() {
+            Ok(exponent) if exponent > 0.0 && exponent <= 10.0 => Ok(Distribution::Zipf(exponent)),
+            _ => Err(wrong()),
+        },
+        _ => Err(wrong()),
+    }
+}
+
+/// `best`, `best=9,incr=1`.
+fn ops(text: &str) -> Result<OpMix, String> {
+    let shares = text.split(',').map(|part| {
+        let (name, share) = part.split_once('=').unwrap_or((part, "1"));
+        let op = Op::ALL.into_iter().find(|op| op.name() == name.trim());
+        let op = op.ok_or_else(|| format!("{name:?} is not set, best or incr"))?;
+        let share = share.trim().parse().map_err(|_| format!("{share:?} is no share such as 9"))?;
+        Ok((op, share))
+    });
+    OpMix::new(shares.collect::<Result<_, String>>()?)
+}
+
+/// `500ms`, `60s`, `5m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time such as 60s or 5m");
+    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
+        Command::try_parse_from([&["load"], arguments].concat()).map(|command| command.args)
+    }
+
+    #[test]
+    fn arguments_are_checked_before_anything_is_sent() {
+        let http = ["--http", "http://127.0.0.1:8080"];
+        let args = parse(&[&http[..], &["--op", "best=9,incr=1", "--distribution", "zipf:1.2"]].concat());
+        let args = args.expect("well-formed");
+        assert_eq!(args.op, OpMix::new(vec![(Op::Best, 9), (Op::Incr, 1)]).expect("good shares"));
+        assert_eq!(args.distribution, Distribution::Zipf(1.2));
+        let made = plan(&args).expect("a good plan");
+        assert_eq!((made.duration, made.connections), (Some(DURATION), HTTP_CONNECTIONS));
+        let counted = parse(&[&http[..], &["--jobs", "5"]].concat()).expect("well-formed");
+        assert_eq!(plan(&counted).expect("a good plan").duration, None, "it ends after its jobs");
+        for bad in [
+            &["--op", "hide"][..],
+            &["--op", "best=0"],
+            &["--op", "best=x"],
+            &["--distribution", "normal"],
+            &["--distribution", "zipf:0"],
+            &["--jobs-per-message", "1001"],
+            &["--scores", "0"],
+            &["--boards", "0"],
+            &["--duration", "soon"],
+            &["--connections", "0"],
+            &["--read-url", "http://127.0.0.1:8080"],
+        ] {
+            assert!(parse(&[&http[..], bad].concat()).is_err(), "{bad:?}");
+        }
+        let nowhere = plan(&parse(&[]).expect("well-formed"));
+        assert!(nowhere.is_err(), "there is no default target: it would be loaded by accident");
+        let both = parse(&[&http[..], &["--nats", "nats://127.0.0.1:4222"]].concat()).expect("well-formed");
+        let target = plan(&both).expect("a good plan").target;
+        assert!(matches!(target, Target::Http { .. }), "{target:?}: the environment may name NATS");
+        let bad = parse(&[&http[..], &["--board-prefix", "no spaces"]].concat()).expect("well-formed");
+        assert!(plan(&bad).is_err());
+    }
+}
