@@ -84,3 +84,21 @@ fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
         service.verify();
     }
 }
+
+#[test]
+fn streams_are_created_once_the_cluster_has_the_servers_for_their_replicas() {
+    let (mut cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
+    let absent = SERVERS - 1;
+    cluster.kill9(absent);
+    let arguments = ["--nats", &cluster.urls(), "--nats-replicas", "3", "--nats-stream-mib", "64"];
+    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let client = service.client();
+    wait_until("the service says why it is not ready", || {
+        shard_status(&client, 0)["reason"].as_str().is_some_and(|reason| reason.contains("cannot be created"))
+    });
+    assert_eq!(client.get("/readyz").0, 503);
+    cluster.restart(absent, &[]);
+    wait_until("the streams are created", || client.get("/readyz").0 == 200);
+    assert_eq!(cluster.info("RANKTREE_JOBS_0").map(|info| info.config.num_replicas), Some(3));
+    assert!(service.terminate().success());
+}

@@ -248,8 +248,10 @@ impl JetStream {
                         "the stream {name} was created by another node just now"
                     )))
                 }
+                // A cluster may lack a server for the moment, or its leader: that passes, without a restart of ours.
                 CreateStreamErrorKind::JetStream(error)
-                    if error.error_code() != ErrorCode::INSUFFICIENT_RESOURCES && error.code() == 503 =>
+                    if error.error_code() == ErrorCode::CLUSTER_NO_PEERS
+                        || error.error_code() != ErrorCode::INSUFFICIENT_RESOURCES && error.code() == 503 =>
                 {
                     Err(Trouble::Unreachable(format!("the stream {name} cannot be created: {error}")))
                 }
