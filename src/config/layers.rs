@@ -4,6 +4,7 @@
 //! becomes the default of the argument of that name, and the command line is read once more. So a value from the file is
 //! parsed and checked by the very argument that a flag would be, and there is one list of settings.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -47,9 +48,22 @@ pub struct Setting {
     pub secret: bool,
     /// Empty for a setting that has no value.
     pub values: Vec<String>,
+    /// What it is if nobody says anything; empty for none.
+    pub defaults: Vec<String>,
     /// May have several values.
     pub several: bool,
+    /// What its value names, if that is something on the disk.
+    pub names: Option<Names>,
+    /// Under which heading help lists it.
+    pub group: Option<String>,
     pub origin: Origin,
+}
+
+/// What a setting's value names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    File,
+    Directory,
 }
 
 /// All settings of the subcommand that was asked for.
@@ -89,9 +103,21 @@ where
             .try_get_matches_from_mut(&arguments)
             .map_err(|error| blame(file, &command, &path, &error))?;
     }
-    let all = settings(&command, &matches, file.as_ref());
+    let all = settings(&command, &C::command(), &matches, file.as_ref());
     let parsed = C::from_arg_matches(&matches)?;
     Ok((parsed, Settings { all, file: file.map(|file| file.path) }))
+}
+
+/// Every setting of the service, as nobody has set it.
+#[must_use]
+pub fn service_settings() -> Vec<Setting> {
+    let command =
+        ServeArgs::augment_args(Command::new("serve")).mut_args(|arg| arg.env(None::<&'static str>));
+    let plain = ServeArgs::augment_args(Command::new("serve"));
+    let matches = command.clone().get_matches_from(["serve"]);
+    let matches = &matches;
+    let arguments = plain.get_arguments().filter(|arg| is_setting(arg));
+    arguments.map(|arg| setting(arg, arg, matches, None)).collect()
 }
 
 /// Whether an argument is a setting: something that can be set for all runs.
@@ -199,17 +225,28 @@ fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -
     file.wrong_value(&id.unwrap_or_default(), problem)
 }
 
-fn settings(command: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
+/// `plain` is the command whose defaults are no file's.
+fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
     let path = path_of(matches);
     let matches = innermost(matches);
+    let plain: BTreeMap<_, _> =
+        subcommand(plain, &path).get_arguments().map(|arg| (arg.get_id().as_str(), arg)).collect();
     let arguments = subcommand(command, &path).get_arguments().filter(|arg| is_setting(arg));
-    arguments.map(|arg| setting(arg, matches, file)).collect()
+    let with_plain = arguments.filter_map(|arg| Some((arg, *plain.get(arg.get_id().as_str())?)));
+    with_plain.map(|(arg, plain)| setting(arg, plain, matches, file)).collect()
 }
 
-fn setting(arg: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
+fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
     let key = arg.get_id().to_string();
     let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
     let values = matches.get_raw(&key).into_iter().flatten().map(lossy).collect();
+    let defaults = plain.get_default_values().iter().map(|text| lossy(text)).collect();
+    let names = match arg.get_value_names().and_then(<[_]>::first).map(clap::builder::Str::as_str) {
+        Some("FILE") => Some(Names::File),
+        Some("DIR") => Some(Names::Directory),
+        _ => None,
+    };
+    let group = arg.get_help_heading().map(str::to_owned);
     let in_file = file.and_then(|file| Some((file, file.values.get(&key)?)));
     let origin = match (matches.value_source(&key), in_file) {
         (Some(ValueSource::CommandLine), _) => {
@@ -223,5 +260,5 @@ fn setting(arg: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
     };
     let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let secret = arg.is_hide_env_values_set();
-    Setting { key, help, secret, values, several: takes_several(arg), origin }
+    Setting { key, help, secret, values, defaults, several: takes_several(arg), names, group, origin }
 }

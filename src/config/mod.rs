@@ -21,7 +21,10 @@
 //!   can say no to a file's yes;
 //! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed; a file can hold
 //!   it, and an argument shows it to everybody on the machine, so prefer a setting that names a file;
+//! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks at;
 //! - what has no `env` is no setting but a word for this one run, such as `--accept-gap`: no file has it.
+//!
+//! Then `ranktree config example > deploy/ranktree.example.toml` puts it into the example, where a test expects it.
 //!
 //! A whole new group is flattened into [`ServeArgs`], which is what says which keys a file may have; subcommands flatten
 //! the groups they need, and [`FileArgs`]. The same file serves them all: keys of groups that a subcommand does not use
@@ -42,7 +45,7 @@ pub use board::BoardArgs;
 pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
 pub use http::HttpArgs;
-pub use layers::{LoadError, Origin, Setting, Settings, load, load_from};
+pub use layers::{LoadError, Names, Origin, Setting, Settings, load, load_from, service_settings};
 pub use nats::NatsArgs;
 pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};

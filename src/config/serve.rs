@@ -15,20 +15,20 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub file: FileArgs,
     #[command(flatten)]
-    pub http: HttpArgs,
-    #[command(flatten)]
     pub data: DataArgs,
     /// Shards to spread members over, 1 to 64; fixed once the data directory exists
     #[arg(long, env = "RANKTREE_SHARDS", value_name = "N", default_value_t = 1)]
     pub shards: u16,
     #[command(flatten)]
     pub boards: BoardArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "HTTP")]
+    pub http: HttpArgs,
+    #[command(flatten, next_help_heading = "NATS")]
     pub nats: NatsArgs,
     /// Go on, this once, although this shard's stream does not continue what was applied; may be given several times
-    #[arg(long, value_name = "SHARD")]
+    #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Storage")]
     pub storage: StorageArgs,
 }
 

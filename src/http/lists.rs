@@ -25,7 +25,7 @@ pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> 
 }
 
 pub async fn top(call: Call) -> Result<Reply, Problem> {
-    let params = call.read_params(&["limit", "cursor", "from"]).await?;
+    let params = call.read_params(&["limit", "cursor", "from", "reached_at"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let from = match params.get("from") {
         None => None,
@@ -42,9 +42,10 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
             Start::Behind(cursor.ok_or_else(Problem::bad_cursor)?)
         }
     };
+    let with_reached = params.flag("reached_at")?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(move |board| query::top(board, &start, limit)).await?;
-    Ok(page(&call, &answer))
+    Ok(page(&call, &answer, with_reached))
 }
 
 pub async fn positions(call: Call) -> Result<Reply, Problem> {
@@ -55,13 +56,17 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
         position.ok_or_else(|| Problem::bad_parameter("a position is a whole number from 1 on"))?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(move |board| query::from_position(board, position, limit)).await?;
-    Ok(page(&call, &answer))
+    Ok(page(&call, &answer, false))
 }
 
-fn page(call: &Call, answer: &Answer<Page>) -> Reply {
+fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
     Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
         views::head(object, call.board(), answer);
-        views::entries(object, &answer.body.entries);
+        if with_reached {
+            views::entries_with_reached(object, &answer.body.entries);
+        } else {
+            views::entries(object, &answer.body.entries);
+        }
         views::next_cursor(object, call.board(), answer.body.next.as_ref());
         views::tail(object, &answer.as_of, call.api.is_stale());
     })

@@ -107,6 +107,18 @@ pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {
     });
 }
 
+/// With when each score was reached, where that orders ties: what an export needs to keep their order.
+pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
+    object.array("entries", entries, |out, entry| {
+        let mut object = Object::begin(out);
+        listed(&mut object, entry);
+        if let Some(reached_at) = &entry.reached_at {
+            object.plain("reached_at", reached_at);
+        }
+        object.end();
+    });
+}
+
 pub fn next_cursor(object: &mut Object<'_>, board: &str, next: Option<&PageCursor>) {
     match next {
         // Hexadecimal digits.

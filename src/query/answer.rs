@@ -57,6 +57,8 @@ pub struct Listed {
     /// 1-based.
     pub position: u64,
     pub updated_at: Timestamp,
+    /// When the score was reached, where that orders ties.
+    pub reached_at: Option<Timestamp>,
     pub metadata: ListedMetadata,
 }
 
@@ -72,14 +74,15 @@ impl Listed {
         let (tree, window) = part.window?;
         let extra = window.extra(found.handle);
         let words = found.key.words.as_slice();
-        let reached = || window.definition.reached_at(words).unwrap_or_default();
+        let reached_at = window.definition.reached_at(words);
         let on_disk = extra.is_some_and(|extra| extra.has_metadata);
         Some(Self {
             member: String::from_utf8_lossy(found.key.member).into(),
             score: window.definition.score_of(words),
             better,
             position,
-            updated_at: extra.map_or_else(reached, |extra| extra.updated_at),
+            updated_at: extra.map_or_else(|| reached_at.unwrap_or_default(), |extra| extra.updated_at),
+            reached_at,
             metadata: if on_disk {
                 ListedMetadata::OnDisk(part.shard.id, tree)
             } else {

@@ -66,6 +66,7 @@ pub fn complete(
                 better: summed.standing.better,
                 position: summed.ahead + 1,
                 updated_at: after.updated_at,
+                reached_at: outcome.definition.reached_at(after.words.as_slice()),
                 metadata: metadata(after, home, tree),
             },
             standing: summed.standing,

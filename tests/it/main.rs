@@ -16,6 +16,10 @@
 //! - [`readme`]: the publishers that it shows work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
 //! - [`load`]: the load generator's figures are what the service applied, and its errors are told in words
+//! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
+//! - [`export`]: out and in again, ranks and ties are equal
+//! - [`redis`]: a sorted set of a real Redis ranks the same
+//! - [`healthcheck`]: the exit code says whether a service is ready
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
@@ -28,10 +32,13 @@
 mod support;
 
 mod api;
+mod config;
 mod crash;
 mod dashboards;
 mod deployment;
+mod export;
 mod full_disk;
+mod healthcheck;
 mod layering;
 mod load;
 mod metrics;
@@ -48,4 +55,5 @@ mod nats_rejects;
 mod openapi;
 mod readme;
 mod real_data;
+mod redis;
 mod two_processes;

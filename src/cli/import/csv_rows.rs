@@ -4,13 +4,14 @@ use std::io::{self, BufRead, Chain, Read};
 
 use csv::{ByteRecord, ReaderBuilder, Terminator};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp};
 
-const FIELDS: [&str; 5] = ["board", "member", "score", "at", "version"];
+const FIELDS: [&str; 6] = ["board", "member", "score", "at", "version", "meta"];
 
 /// Under which name each field is looked for in the header.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,7 @@ struct Columns {
     score: Option<usize>,
     at: Option<usize>,
     version: Option<usize>,
+    meta: Option<usize>,
 }
 
 /// Reads records as jobs.
@@ -78,6 +80,7 @@ impl<R: BufRead> CsvRows<R> {
             score: find("score")?,
             at: find("at")?,
             version: find("version")?,
+            meta: find("meta")?,
         };
         if columns.board.is_none() && defaults.board.is_none() {
             return Err(missing("board", "board"));
@@ -90,8 +93,8 @@ impl<R: BufRead> CsvRows<R> {
 
     /// Says which columns are not used, if any.
     pub fn ignored_note(&self) -> Option<String> {
-        let Columns { board, member, score, at, version } = self.columns;
-        let used = [board, Some(member), score, at, version];
+        let Columns { board, member, score, at, version, meta } = self.columns;
+        let used = [board, Some(member), score, at, version, meta];
         let ignored = self.header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
         let ignored: Vec<_> = ignored.map(|(_, name)| name.as_str()).collect();
         (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))
@@ -105,7 +108,7 @@ impl<R: BufRead> CsvRows<R> {
         if found != expected {
             return Err(malformed(format!("the header has {expected} columns, and this row has {found}")));
         }
-        let Columns { board, member, score, at, version } = self.columns;
+        let Columns { board, member, score, at, version, meta } = self.columns;
         let cell = |column: usize| {
             let bytes = record.get(column).unwrap_or_default();
             let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
@@ -136,6 +139,9 @@ impl<R: BufRead> CsvRows<R> {
         let version = optional(version)?.map(str::parse::<u64>).transpose();
         let version = version.map_err(|_| malformed("a version is an unsigned 64-bit integer".to_owned()))?;
 
+        let meta = optional(meta)?.map(serde_json::from_str::<&RawValue>).transpose();
+        let meta = meta.map_err(|why| malformed(format!("meta is a JSON object: {why}")))?;
+
         let op = self.defaults.op.map(Op::name);
         let job = JobJson {
             board: board.as_str(),
@@ -144,6 +150,7 @@ impl<R: BufRead> CsvRows<R> {
             op,
             version,
             at: at.map(|at| at.to_string()),
+            meta,
         };
         let json = serde_json::to_string(&job).map_err(|why| malformed(why.to_string()))?;
         let boards = vec![board.as_str().to_owned()];
@@ -210,6 +217,8 @@ struct JobJson<'a> {
     version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! `ranktree import`: rows from a file or a pipe become jobs of a running service.
+//! `ranktree import`: rows from a file, a pipe or a Redis become jobs of a running service.
 //!
 //! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know: storage. An
 //! import goes through the front door, `POST /v1/jobs`, so that it can do what any client can and no more.
@@ -14,6 +14,7 @@ mod input;
 mod ndjson_rows;
 mod patience;
 mod progress;
+mod redis_rows;
 mod row;
 mod tally;
 
@@ -31,12 +32,14 @@ use clap::{ArgAction, ValueEnum};
 use thiserror::Error;
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
-use crate::types::{BoardName, Malformed};
+use crate::types::{BoardName, Malformed, Timestamp};
 use batch::Lane;
 use connection::Service;
 use csv_rows::{ColumnNames, CsvRows};
 use input::Input;
 use ndjson_rows::NdjsonRows;
+use progress::Progress;
+use redis_rows::{RedisRows, RedisSource};
 use row::{Defaults, Parsed, Rows};
 use tally::Tally;
 
@@ -53,10 +56,18 @@ Examples:
     zcat jobs.ndjson.gz | ranktree import - --to http://10.0.0.5:8080
   Only look whether a file is well-formed:
     ranktree import scores.csv --dry-run
+  A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
+    ranktree import --redis redis://10.0.0.7:6379/0 --key leaderboard --board arena
 
-CSV needs a header with the columns member and score; board (or --board), at and version are optional, and other
-columns are ignored. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
-as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it.
+CSV needs a header with the columns member and score; board (or --board), at, version and meta (a JSON object) are
+optional, and other columns are ignored. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
+as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it. What `ranktree export` writes
+is taken as well, in either form; a CSV of a board that adds wants --op set.
+
+Scores of Redis are floating-point numbers. Whole ones are taken exactly; fractions and infinities are refused, unless
+--scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id,
+upwards with the best first, where ZREVRANK orders them downwards. The board should order ties by `first` (the
+default) or `member`. Members that come and go while Redis is read may be missed.
 
 An interrupted import can be run again from the beginning. set and best come to the same result, and to the same
 order among ties where rows carry at. incr counts a row twice unless it carries a version; with versions, rows that
@@ -64,13 +75,31 @@ were already there are rejected as stale_version.
 
 Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
 
-/// Sends the rows of a CSV or NDJSON file to a running service.
+/// Sends the rows of a CSV or NDJSON file, or of a Redis, to a running service.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
     /// What to read; gzip is recognised, and - is standard input
-    #[arg(value_name = "FILE", default_value = "-")]
+    #[arg(value_name = "FILE", default_value = "-", conflicts_with = "redis")]
     pub file: PathBuf,
+
+    /// Reads a sorted set of the Redis at redis://[user@]host:port/db instead of a file
+    #[arg(long, value_name = "URL", env = "RANKTREE_REDIS", hide_env_values = true,
+          requires_all = ["key", "board"])]
+    pub redis: Option<String>,
+
+    /// The sorted set's key
+    #[arg(long, env = "RANKTREE_KEY", requires = "redis")]
+    pub key: Option<String>,
+
+    /// What scores of Redis are multiplied by: 100 keeps two places after the point
+    #[arg(long, value_name = "FACTOR", env = "RANKTREE_SCALE", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub scale: u32,
+
+    /// Redis's password; set it in the environment, where other users of this machine do not see it
+    #[arg(long, env = "RANKTREE_REDIS_PASSWORD", hide_env_values = true)]
+    pub redis_password: Option<String>,
 
     /// The service's base URL
     #[arg(long, value_name = "URL", env = "RANKTREE_TO", default_value = "http://127.0.0.1:8080")]
@@ -146,8 +175,16 @@ pub enum ImportError {
     MissingColumn { field: &'static str, name: String, found: String },
     #[error("the file's header names the column {0:?} twice")]
     RepeatedColumn(String),
-    #[error("--column is FIELD=NAME with a field of board, member, score, at, version; got {0:?}")]
+    #[error("--column is FIELD=NAME with a field of board, member, score, at, version, meta; got {0:?}")]
     ColumnArgument(String),
+    #[error("Redis cannot be read")]
+    Redis(#[source] redis::RedisError),
+    #[error(
+        "Redis has no sorted set {0:?} with anyone in it; --key names it, and the URL's last part the database"
+    )]
+    RedisEmpty(String),
+    #[error("--op with --redis is set or best, not {0}: members may be read twice, and must not count twice")]
+    RedisOp(&'static str),
     #[error("--to is a URL that starts with http://, got {0:?}")]
     Address(String),
     #[error("cannot write rejected lines to {}", .path.display())]
@@ -172,6 +209,39 @@ pub enum ImportError {
 /// # Errors
 /// When the import could not be completed; the exit status is to be 2. What was done until then is printed first.
 pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
+    let (rows, tally) = match (&args.redis, &args.key, &args.board) {
+        (Some(url), Some(key), Some(board)) => open_redis(args, url, key, board)?,
+        _ => open_file(args)?,
+    };
+    let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
+    let (summary, all_applied) = tally.finish(args.dry_run)?;
+    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    let _ = io::stdout().lock().write_all(summary.as_bytes());
+    outcome?;
+    Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn open_redis(
+    args: &Args,
+    url: &str,
+    key: &str,
+    board: &BoardName,
+) -> Result<(Box<dyn Rows>, Tally), ImportError> {
+    let op = args.op.unwrap_or(Op::Set);
+    if !matches!(op, Op::Set | Op::Best) {
+        return Err(ImportError::RedisOp(op.name()));
+    }
+    let password = args.redis_password.as_deref();
+    let source = RedisSource { url, password, key, board, op, scale: args.scale };
+    let now = jiff::Timestamp::now().to_string();
+    let at = Timestamp::parse(&now).expect("a clock's time is one");
+    let rows = RedisRows::open(&source, at)?;
+    let progress = Progress::of_rows(rows.total);
+    let tally = Tally::new(progress, args.limit_errors, args.rejects.as_deref())?;
+    Ok((Box::new(rows), tally))
+}
+
+fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     let columns = ColumnNames::from_arguments(&args.columns)?;
     let input = Input::open(&args.file, args.format)?;
     let tally = Tally::new(input.progress(), args.limit_errors, args.rejects.as_deref())?;
@@ -186,12 +256,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         }
         Format::Ndjson => Box::new(NdjsonRows::new(input.reader, defaults)),
     };
-    let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
-    let (summary, all_applied) = tally.finish(args.dry_run)?;
-    // Whoever closed the pipe does not want to read it; the exit status still tells.
-    let _ = io::stdout().lock().write_all(summary.as_bytes());
-    outcome?;
-    Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok((rows, tally))
 }
 
 /// Reads everything and sends nothing.

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::batch::MAX_JOB_BYTES;
@@ -37,6 +38,27 @@ struct Peek<'a> {
     #[serde(borrow)]
     op: Option<Cow<'a, str>>,
     version: Option<IgnoredAny>,
+    /// Only an export has it.
+    position: Option<IgnoredAny>,
+}
+
+/// What of an export's line is a job, to the letter.
+#[derive(Deserialize, Serialize)]
+struct Exported<'a> {
+    #[serde(borrow)]
+    member: &'a RawValue,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    board: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    op: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    score: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    version: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    at: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
 }
 
 impl<R: BufRead> NdjsonRows<R> {
@@ -66,10 +88,16 @@ impl<R: BufRead> NdjsonRows<R> {
             RejectedLine::new(self.line, RejectCode::Malformed, format!("no job object: {why}"))
         };
         let text = std::str::from_utf8(&self.buffer).map_err(|why| malformed(why.to_string()))?.trim();
-        let Some(fields) = text.strip_prefix('{') else {
+        if !text.starts_with('{') {
             return Err(malformed("the line does not start with {".to_owned()));
-        };
+        }
         let peek: Peek<'_> = serde_json::from_str(text).map_err(|why| malformed(why.to_string()))?;
+        let exported = peek.position.is_some().then(|| {
+            let job: Exported<'_> = serde_json::from_str(text)?;
+            serde_json::to_string(&job)
+        });
+        let exported = exported.transpose().map_err(|why| malformed(why.to_string()))?;
+        let fields = exported.as_deref().unwrap_or(text).trim_start_matches('{');
         let Some(member) = peek.member else {
             return Err(malformed("it names no member".to_owned()));
         };

@@ -16,9 +16,12 @@ const WITH_SIZE: &str =
     "{bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  ETA {eta}  {msg}";
 const WITHOUT_SIZE: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}  {msg}";
 
+const OF_ROWS: &str = "{bar:30} {percent:>3} %  {human_pos} of {human_len}  {per_sec}  ETA {eta}  {msg}";
+
 pub struct Progress {
     bar: ProgressBar,
-    bytes_read: Arc<AtomicU64>,
+    /// What the bar's position is; `None` for rows.
+    bytes_read: Option<Arc<AtomicU64>>,
     started: Instant,
     next_line: Mutex<Instant>,
 }
@@ -26,8 +29,17 @@ pub struct Progress {
 impl Progress {
     /// `bytes_total` is `None` for a pipe, whose length nobody knows.
     pub fn new(bytes_read: Arc<AtomicU64>, bytes_total: Option<u64>) -> Self {
-        let bar = ProgressBar::with_draw_target(bytes_total, ProgressDrawTarget::stderr());
         let template = if bytes_total.is_some() { WITH_SIZE } else { WITHOUT_SIZE };
+        Self::with(bytes_total, Some(bytes_read), template)
+    }
+
+    /// Where it is known how many rows there are.
+    pub fn of_rows(total: u64) -> Self {
+        Self::with(Some(total), None, OF_ROWS)
+    }
+
+    fn with(total: Option<u64>, bytes_read: Option<Arc<AtomicU64>>, template: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
         let started = Instant::now();
         Self { bar, bytes_read, started, next_line: Mutex::new(started + LINE_EVERY) }
@@ -42,7 +54,7 @@ impl Progress {
         if !rows.is_multiple_of(ROWS_PER_LOOK) {
             return;
         }
-        self.bar.set_position(self.bytes_read.load(Ordering::Relaxed));
+        self.bar.set_position(self.bytes_read.as_ref().map_or(rows, |bytes| bytes.load(Ordering::Relaxed)));
         if !self.bar.is_hidden() {
             self.bar.set_message(format!("{} rows", HumanCount(rows)));
             return;
@@ -73,7 +85,7 @@ impl Progress {
             Some(total) => {
                 let percent = self.bar.position() * 100 / total.max(1);
                 let left = HumanDuration(self.bar.eta());
-                format!("{rows} rows read, {percent} % of the file, {rate} rows/s, {left} left")
+                format!("{rows} rows read, {percent} % of it, {rate} rows/s, {left} left")
             }
             None => format!("{rows} rows read, {rate} rows/s"),
         }

@@ -144,7 +144,7 @@ pub fn spawn(arguments: &[&str]) -> Child {
 }
 
 /// The binary, without what the tester's environment would change about it.
-fn command() -> Command {
+pub fn command() -> Command {
     let mut command = Command::new(executable());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("RANKTREE_") {

@@ -77,6 +77,12 @@ pub fn top() -> Doc {
             &json!({"type": "string", "enum": ["top", "bottom"]}),
             "The end to begin at, `top` by default; a cursor knows its own.",
         ))
+        .query(query(
+            "reached_at",
+            &json!({"type": "boolean", "default": false}),
+            "Whether entries say when their score was reached, where that orders ties: what it takes to copy a board \
+             with its ties in their order. `updated_at` may be later.",
+        ))
         .answer(200, "Page", "A page.")
         .problem(422, "bad_cursor")
 }

@@ -17,6 +17,19 @@ fn listed_fields() -> Value {
     })
 }
 
+fn listed_entry() -> Value {
+    let mut entry = object(
+        "An entry within a list. `reached_at`, when the score was reached, is there if it was asked for and \
+                        orders the board's ties.",
+        listed_fields(),
+    );
+    // After `object`, which requires all that it is given.
+    if let Some(properties) = entry.pointer_mut("/properties") {
+        *properties = with(properties.take(), [json!({"reached_at": component("Time")})]);
+    }
+    entry
+}
+
 fn percentile() -> Value {
     json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total."}})
 }
@@ -40,7 +53,7 @@ pub fn schemas() -> Value {
             entry,
             json!({})
         ),
-        "ListedEntry": object("An entry within a list.", listed_fields()),
+        "ListedEntry": listed_entry(),
         "Page": told(
             "Entries in order. `next_cursor` asks for what follows; `null` at the end.",
             with(head(), [total()]),

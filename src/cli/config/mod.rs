@@ -1,0 +1,84 @@
+//! `ranktree config`: what is set, from where, and whether it can be used.
+//!
+//! Knows the list of settings as the configuration gives it. Must not know any one of them.
+
+mod check;
+mod example;
+mod print;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::cli::Failure;
+use crate::config::{ServeArgs, ServeConfig, Settings};
+
+/// Shows, checks and explains the settings of the service: flags beat the environment, which beats the file.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print every setting with its value and where that came from, secrets masked
+    Print(PrintArgs),
+    /// Check every value, and that the files and directories they name can be used
+    Check(CheckArgs),
+    /// Print a commented configuration file with every setting and its default
+    Example,
+}
+
+/// Prints every setting with its value and where that came from: a flag, the environment, the file, or the default.
+/// The output is a configuration file; secrets are masked, and commented out. Takes the flags of `serve`.
+#[derive(Debug, clap::Args)]
+struct PrintArgs {
+    /// Print JSON: an array of {key, value, secret, origin, from, default}
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+/// Checks what `serve` would be run with: every value, and that the files and directories they name can be used. Changes
+/// nothing. Takes the flags of `serve`.
+///
+/// Exit code 0: all is well; 1: something is not usable, and is listed; 2: a value is not right.
+#[derive(Debug, clap::Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+pub fn run(args: Args, settings: &Settings) -> Result<ExitCode, Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match args.command {
+        Command::Print(args) => {
+            // What `serve` would refuse is printed all the same: it is what one wants to look at then.
+            let text = if args.json { print::json(settings) } else { print::toml(settings) };
+            stdout.write_all(text.as_bytes())?;
+            if let Err(error) = ServeConfig::resolve(args.serve) {
+                eprintln!("ranktree serve would refuse this: {error}");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Check(args) => {
+            ServeConfig::resolve(args.serve)?;
+            let problems = check::problems(settings);
+            for problem in &problems {
+                writeln!(stdout, "{problem}")?;
+            }
+            if problems.is_empty() {
+                writeln!(stdout, "all is well")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Ok(ExitCode::from(1))
+        }
+        Command::Example => {
+            stdout.write_all(example::text()?.as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

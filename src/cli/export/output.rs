@@ -1,0 +1,114 @@
+//! Where an export goes: a file that is there complete or not at all, or standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::cli::Failure;
+use crate::cli::export::Format;
+use crate::cli::export::row::Row;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+/// An export's columns. An import reads board, member, score, at and meta of them.
+const COLUMNS: [&str; 8] = ["board", "member", "score", "rank", "position", "at", "updated_at", "meta"];
+
+pub struct Output {
+    sink: Sink,
+    /// The finished file, and the one that is written until then.
+    place: Option<(PathBuf, PathBuf)>,
+}
+
+enum Sink {
+    Nothing,
+    Lines(Box<dyn Write>),
+    Cells(Box<csv::Writer<Box<dyn Write>>>),
+}
+
+impl Output {
+    /// For a dry run.
+    pub fn nothing() -> Self {
+        Self { sink: Sink::Nothing, place: None }
+    }
+
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
+        let (writer, place): (Box<dyn Write>, _) = match path {
+            None => (Box::new(io::stdout()), None),
+            Some(path) => {
+                let mut partial = path.as_os_str().to_owned();
+                partial.push(".partial");
+                let partial = PathBuf::from(partial);
+                let file = File::create(&partial)
+                    .map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
+                (Box::new(file), Some((path.to_owned(), partial)))
+            }
+        };
+        let writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
+        let sink = match format {
+            Format::Ndjson => Sink::Lines(writer),
+            Format::Csv => {
+                let mut cells = csv::Writer::from_writer(writer);
+                cells.write_record(COLUMNS)?;
+                Sink::Cells(Box::new(cells))
+            }
+        };
+        Ok(Self { sink, place })
+    }
+
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&mut self, board: &str, row: &Row) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Nothing => Ok(()),
+            Sink::Lines(writer) => {
+                let (member, score) = (json!(row.member), row.score.get());
+                write!(writer, r#"{{"board":"{board}","member":{member},"op":"set","score":{score},"#)?;
+                write!(writer, r#""at":"{}","#, row.at())?;
+                if row.has_meta() {
+                    write!(writer, r#""meta":{},"#, row.meta.get())?;
+                }
+                let Row { rank, position, updated_at, .. } = row;
+                writeln!(writer, r#""rank":{rank},"position":{position},"updated_at":"{updated_at}"}}"#)
+            }
+            Sink::Cells(cells) => {
+                let meta = if row.has_meta() { row.meta.get() } else { "" };
+                let (rank, position) = (row.rank.to_string(), row.position.to_string());
+                let (score, at) = (row.score_keys(), row.at());
+                cells
+                    .write_record([board, &row.member, &score, &rank, &position, at, &row.updated_at, meta])
+                    .map_err(io::Error::from)
+            }
+        }
+    }
+
+    /// Makes it complete, and gives it its name.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        match &mut self.sink {
+            Sink::Nothing => {}
+            Sink::Lines(writer) => writer.flush()?,
+            Sink::Cells(cells) => cells.flush()?,
+        }
+        if let Some((path, partial)) = self.place.take() {
+            // Synced before it is renamed: a name must never come to stand for half of the bytes.
+            File::open(&partial)?.sync_all()?;
+            std::fs::rename(&partial, &path).map_err(|error| {
+                format!("cannot rename {} to {}: {error}", partial.display(), path.display())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some((_, partial)) = self.place.take() {
+            let _ = std::fs::remove_file(partial);
+        }
+    }
+}

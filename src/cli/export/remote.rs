@@ -1,0 +1,99 @@
+//! A running service's board, page by page.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use ureq::Agent;
+use ureq::http::{StatusCode, Uri, header};
+
+use crate::cli::Failure;
+use crate::cli::export::row::Page;
+
+/// The most that a page may have.
+const PAGE_ENTRIES: usize = 1_000;
+/// Above the longest page: each entry has at most 128 bytes of id and 1 KiB of metadata, either escaped.
+const PAGE_BYTES_MAX: u64 = 16 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to go on trying while the service is away or overloaded. Reading again changes nothing.
+const TRY_FOR: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(500);
+
+pub struct Remote {
+    agent: Agent,
+    url: String,
+    authorization: Option<String>,
+}
+
+enum Trouble {
+    Passing(String),
+    Lasting(String),
+}
+
+impl Remote {
+    /// # Errors
+    /// When the address is none that can be connected to.
+    pub fn new(base: &str, token: Option<&str>, board: &str, window: &str) -> Result<Self, Failure> {
+        let base = base.trim_end_matches('/');
+        if !base.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http")) {
+            return Err(format!("--url is a URL that starts with http://, got {base:?}").into());
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_recv_response(Some(ANSWER_TIMEOUT))
+            .timeout_recv_body(Some(ANSWER_TIMEOUT))
+            .user_agent(concat!("ranktree-export/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let (board, window) =
+            (utf8_percent_encode(board, NON_ALPHANUMERIC), utf8_percent_encode(window, NON_ALPHANUMERIC));
+        let url =
+            format!("{base}/v1/boards/{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true");
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        Ok(Self { agent: Agent::new_with_config(config), url, authorization })
+    }
+
+    /// The page behind a cursor, or the first one.
+    ///
+    /// # Errors
+    /// When there is none, or the service stays away.
+    pub fn page(&self, cursor: Option<&str>) -> Result<Page, Failure> {
+        // A cursor has nothing to escape.
+        let url = cursor.map_or_else(|| self.url.clone(), |cursor| format!("{}&cursor={cursor}", self.url));
+        let started = Instant::now();
+        loop {
+            match self.ask(&url) {
+                Ok(page) => return Ok(page),
+                Err(Trouble::Passing(_)) if started.elapsed() < TRY_FOR => thread::sleep(PAUSE),
+                Err(Trouble::Passing(reason) | Trouble::Lasting(reason)) => {
+                    return Err(format!("{} cannot be read: {reason}", self.url).into());
+                }
+            }
+        }
+    }
+
+    fn ask(&self, url: &str) -> Result<Page, Trouble> {
+        let mut request = self.agent.get(url);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let failed = |error: ureq::Error| match error {
+            ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed => {
+                Trouble::Passing(error.to_string())
+            }
+            _ => Trouble::Lasting(error.to_string()),
+        };
+        let mut response = request.call().map_err(failed)?;
+        let status = response.status();
+        let body =
+            response.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string().map_err(failed)?;
+        if status == StatusCode::OK {
+            let page = serde_json::from_str(&body);
+            return page.map_err(|error| Trouble::Lasting(format!("not the answer of a ranktree: {error}")));
+        }
+        let reason = format!("{status} {}", body.trim());
+        let passes = status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS;
+        Err(if passes { Trouble::Passing(reason) } else { Trouble::Lasting(reason) })
+    }
+}

@@ -1,0 +1,114 @@
+//! A stopped service's board, from its data directory: loaded as a start would, and read as a request would.
+
+use parking_lot::RwLock;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::cli::Failure;
+use crate::cli::export::row::{Page, Row};
+use crate::cli::offline::Offline;
+use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, top};
+use crate::state::Shard;
+use crate::storage::{Store, TreesFrom, recover};
+use crate::types::{AsOf, Score};
+use crate::writer::{Known, Registry};
+
+const PAGE_ENTRIES: usize = 1_000;
+/// Beyond it, many readers of JSON would round.
+const EXACT_MAX: u64 = (1 << 53) - 1;
+
+pub struct Stopped {
+    stores: Vec<Store>,
+    shards: Vec<RwLock<Shard>>,
+    board: String,
+    known: Known,
+}
+
+impl Stopped {
+    /// Loads all shards.
+    ///
+    /// # Errors
+    /// When they cannot be loaded, or there is no such board.
+    pub fn open(offline: &Offline, board: &str) -> Result<Self, Failure> {
+        let mut shards = Vec::new();
+        let stores = offline.open_all()?;
+        let registry = Registry::new(false);
+        for store in &stores {
+            let progress = crate::cli::progress::Progress::new(format!("shard {}", store.shard()));
+            let recovered =
+                recover(store, TreesFrom::Pages, &|what, done, total| progress.note(what, done, total))?;
+            progress.finish();
+            registry.learn(&recovered.shard);
+            shards.push(RwLock::new(recovered.shard));
+        }
+        for shard in &shards {
+            for (name, incarnation) in shard.read().dropped() {
+                registry.forget(name, incarnation);
+            }
+        }
+        let known = registry.get(board).ok_or_else(|| {
+            let all: Vec<_> = registry.all().into_iter().map(|(name, _)| name.to_string()).collect();
+            format!("there is no board {board}; there are: {}", all.join(", "))
+        })?;
+        Ok(Self { stores, shards, board: board.to_owned(), known })
+    }
+
+    /// The page behind a cursor, or the first one.
+    ///
+    /// # Errors
+    /// When metadata cannot be read.
+    pub fn page(&self, cursor: Option<&str>) -> Result<Page, Failure> {
+        let view = View { shards: self.shards.iter().map(RwLock::read).collect() };
+        let board = BoardView::new(&view, &self.board, &self.known);
+        let start = match cursor {
+            None => Start::End(End::Top),
+            Some(text) => {
+                let cursor = PageCursor::decode(text, &self.board, self.known.definition.columns());
+                Start::Behind(cursor.ok_or("a cursor that is none")?)
+            }
+        };
+        let page = top(&board, &start, PAGE_ENTRIES);
+        let as_of = board.as_of();
+        let entries = page.entries.iter().map(|listed| self.row(listed, &as_of)).collect::<Result<_, _>>()?;
+        Ok(Page {
+            total: board.total(),
+            entries,
+            next_cursor: page.next.map(|cursor| cursor.encode(&self.board)),
+            as_of: as_of.to_string(),
+            stale: false,
+        })
+    }
+
+    fn row(&self, listed: &Listed, as_of: &AsOf) -> Result<Row, Failure> {
+        let meta = match &listed.metadata {
+            ListedMetadata::OnDisk(shard, tree) => {
+                let store = self.stores.get(shard.index()).ok_or("an entry of no shard")?;
+                let record = store.metadata(*tree, listed.member.as_bytes())?;
+                let record = record.ok_or_else(|| {
+                    format!("the metadata of {} are missing at {as_of}; run ranktree verify", listed.member)
+                })?;
+                RawValue::from_string(record.json)?
+            }
+            ListedMetadata::Json(json) => RawValue::from_string(json.to_string())?,
+            ListedMetadata::None | ListedMetadata::Unreadable => to_raw_value(&json!({}))?,
+        };
+        Ok(Row {
+            member: listed.member.to_string(),
+            score: to_raw_value(&score(&listed.score))?,
+            rank: listed.rank(),
+            position: listed.position,
+            updated_at: listed.updated_at.to_string(),
+            reached_at: listed.reached_at.map(|at| at.to_string()),
+            meta,
+        })
+    }
+}
+
+/// As answers write it.
+fn score(score: &Score) -> Value {
+    let key = |key: &i64| if key.unsigned_abs() > EXACT_MAX { json!(key.to_string()) } else { json!(key) };
+    match score.keys() {
+        [one] => key(one),
+        keys => keys.iter().map(key).collect(),
+    }
+}

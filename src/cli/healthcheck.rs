@@ -1,0 +1,96 @@
+//! `ranktree healthcheck`: one GET of a probe, told by the exit code.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ureq::Agent;
+
+use crate::cli::Failure;
+use crate::config::{FileArgs, HttpArgs};
+
+/// More than enough of a probe's answer.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// Asks a service on this machine whether it is ready: the one that these settings are of. Says on one line what it
+/// answered.
+///
+/// Exit code 0: ready; 1: not ready, or nobody answers.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Ask this address instead of the configured one: a scheme, a host and a port
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Ask whether the process is alive (/healthz), not whether it is ready (/readyz)
+    #[arg(long)]
+    live: bool,
+    /// How long to wait for the answer, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout_ms: u64,
+    /// Read where the arguments are.
+    #[command(flatten)]
+    _file: FileArgs,
+    #[command(flatten)]
+    http: HttpArgs,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let base = match &args.url {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => format!("http://{}", reachable(args.http.listen)?),
+    };
+    let url = format!("{base}{}", if args.live { "/healthz" } else { "/readyz" });
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_millis(args.timeout_ms)))
+        .user_agent(concat!("ranktree-healthcheck/", env!("CARGO_PKG_VERSION")))
+        .build();
+    let asked = Agent::new_with_config(config).get(&url).call().and_then(|mut response| {
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
+        Ok((response.status(), body))
+    });
+    Ok(match asked {
+        Ok((status, body)) => {
+            println!("{url}: {status} {}", body.trim());
+            if status.is_success() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+        }
+        Err(error) => {
+            println!("{url}: no answer: {error}");
+            ExitCode::from(1)
+        }
+    })
+}
+
+/// Where somebody on this machine reaches what listens on an address.
+fn reachable(listen: SocketAddr) -> Result<SocketAddr, Failure> {
+    if listen.port() == 0 {
+        return Err(
+            "the configured port is 0, so it is a free one that nobody knows beforehand; give --url".into()
+        );
+    }
+    let host = match listen.ip() {
+        IpAddr::V4(host) if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(host) if host.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        host => host,
+    };
+    Ok(SocketAddr::new(host, listen.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_means_all_is_asked_on_this_machine() {
+        for (listen, expect) in [
+            ("0.0.0.0:8080", "127.0.0.1:8080"),
+            ("[::]:8080", "[::1]:8080"),
+            ("10.0.0.5:80", "10.0.0.5:80"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            let listen = listen.parse().expect("an address");
+            assert_eq!(reachable(listen).expect("a port that is known").to_string(), expect);
+        }
+        assert!(reachable("127.0.0.1:0".parse().expect("an address")).is_err());
+    }
+}

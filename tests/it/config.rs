@@ -1,0 +1,230 @@
+//! What is set, and from where: flags, environment, file and defaults of the real binary.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::support::binary::command;
+
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn ranktree(arguments: &[&str], environment: &[(&str, &str)]) -> Said {
+    let mut command = command();
+    command.args(arguments).envs(environment.iter().copied());
+    let Output { status, stdout, stderr } = command.output().expect("the binary can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
+    Said { code: status.code(), out: text(stdout), err: text(stderr) }
+}
+
+fn file(folder: &Path, text: &str) -> String {
+    let path = folder.join("ranktree.toml");
+    fs::write(&path, text).expect("it can be written");
+    path.to_str().expect("it is UTF-8").to_owned()
+}
+
+/// What `config print --json` says of each setting.
+fn printed(arguments: &[&str], environment: &[(&str, &str)]) -> impl Fn(&str) -> Value + use<> {
+    let said = ranktree(&[&["config", "print", "--json"], arguments].concat(), environment);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let all: Value = serde_json::from_str(&said.out).expect("it is JSON");
+    move |key| {
+        let mut found = all.as_array().expect("an array").iter().filter(|setting| setting["key"] == key);
+        let setting = found.next().unwrap_or_else(|| panic!("there is no {key}")).clone();
+        assert!(found.next().is_none(), "{key} is there twice");
+        setting
+    }
+}
+
+#[test]
+fn every_setting_says_where_its_value_came_from() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = file(
+        folder.path(),
+        "# A comment.\nshards = 4\nprefix = \"games\"\nlisten = \"127.0.0.1:1\"\nno_auto_create = true\n",
+    );
+    let setting = printed(
+        &["--config", &path, "--shards", "2", "--no-auto-create=no"],
+        &[("RANKTREE_SHARDS", "3"), ("RANKTREE_PREFIX", "arcade")],
+    );
+    let told = |key: &str| {
+        let setting = setting(key);
+        (setting["value"].clone(), setting["origin"].clone(), setting["from"].clone())
+    };
+    assert_eq!(told("shards"), (json!(2), json!("flag"), json!("--shards")));
+    assert_eq!(told("prefix"), (json!("arcade"), json!("environment"), json!("RANKTREE_PREFIX")));
+    assert_eq!(told("listen"), (json!("127.0.0.1:1"), json!("file"), json!(format!("{path}:4"))));
+    assert_eq!(told("no_auto_create"), (json!("no"), json!("flag"), json!("--no-auto-create")));
+    assert_eq!(told("cache_mib"), (json!(256), json!("default"), Value::Null));
+    assert_eq!(setting("shards")["default"], 1);
+    // The file may be named by the environment as well.
+    let setting = printed(&[], &[("RANKTREE_CONFIG", &path)]);
+    assert_eq!(setting("shards")["value"], 4);
+}
+
+#[test]
+fn what_is_printed_can_be_read_back_and_shows_no_secret() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let nats = ("RANKTREE_NATS", "nats://player:s3cret@127.0.0.1:4222");
+    let said = ranktree(&["config", "print", "--shards", "3", "--data-dir", "a \"b\" \\ c"], &[nats]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(!said.out.contains("s3cret") && !said.err.contains("s3cret"), "{}", said.out);
+    let secret = said.out.lines().find(|line| line.contains("nats =")).expect("it is listed");
+    assert!(secret.starts_with("# nats = \"nats://***@127.0.0.1:4222\""), "{secret}");
+    assert!(secret.ends_with("# environment RANKTREE_NATS"), "{secret}");
+    let path = file(folder.path(), &said.out);
+    let again = ranktree(&["config", "print", "--config", &path], &[]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    let values = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .map(|line| line.rsplit_once('#').expect("it says whence").0.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(values(&again.out), values(&said.out));
+    assert!(values(&said.out).contains(&"shards = 3".to_owned()), "{}", said.out);
+    assert!(again.out.contains(&format!("# file {path}, line ")), "{}", again.out);
+}
+
+#[test]
+fn an_unknown_key_is_an_error_that_names_the_line_and_the_nearest_known_one() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = file(folder.path(), "shards = 2\n\ncheckpoint_second = 5\n");
+    let expect = format!(
+        "line 3 of the configuration file {path}: there is no setting checkpoint_second; did you mean checkpoint_seconds?"
+    );
+    for subcommand in
+        [&["serve"][..], &["verify"], &["config", "print"], &["config", "check"], &["healthcheck"]]
+    {
+        let said = ranktree(&[subcommand, &["--config", &path]].concat(), &[]);
+        assert_eq!(
+            (said.code, said.err.trim()),
+            (Some(2), &*format!("ranktree: {expect}")),
+            "{subcommand:?}"
+        );
+    }
+}
+
+#[test]
+fn one_file_serves_every_subcommand() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = folder.path().join("nothing here");
+    let path =
+        file(folder.path(), &format!("listen = \"127.0.0.1:1\"\nshards = 2\ndata_dir = {data_dir:?}\n"));
+    let said = ranktree(&["verify", "--config", &path], &[]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains(&format!("{} holds no shards", data_dir.display())), "{}", said.err);
+}
+
+#[test]
+fn check_tells_what_cannot_be_used() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = folder.path().join("data");
+    let fine = file(folder.path(), &format!("data_dir = {data_dir:?}\n"));
+    let said = ranktree(&["config", "check", "--config", &fine], &[]);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+    assert!(!data_dir.exists(), "it only looks");
+
+    let said = ranktree(&["config", "check", "--data-dir", &fine], &[]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert_eq!(said.out.trim(), format!("data_dir = {fine}: it is a file, and a directory is expected"));
+
+    for (arguments, words) in [
+        (["--shards", "65"], "--shards is 1 to 64, not 65"),
+        (["--listen", "0.0.0.0:8080"], "can be reached from other machines"),
+        (["--config", "/no/such/file"], "cannot read the configuration file /no/such/file"),
+    ] {
+        let said = ranktree(&[&["config", "check"][..], &arguments].concat(), &[]);
+        assert_eq!(said.code, Some(2), "{arguments:?}");
+        assert!(said.err.contains(words), "{}", said.err);
+    }
+}
+
+#[test]
+fn the_example_file_has_every_setting_with_its_default() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/ranktree.example.toml");
+    let example = fs::read_to_string(&path).expect("it comes with the source");
+    let made = ranktree(&["config", "example"], &[("RANKTREE_SHARDS", "7")]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    assert!(
+        example == made.out,
+        "ranktree config example > deploy/ranktree.example.toml brings it up to date"
+    );
+
+    // With the marks of comments taken away it is a configuration, and the one that there is without it.
+    let is_setting = |line: &&str| {
+        line.strip_prefix("# ").is_some_and(|rest| {
+            rest.split_once(" = ")
+                .is_some_and(|(key, _)| key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))
+        })
+    };
+    let (unset, set): (Vec<_>, Vec<_>) = example
+        .lines()
+        .filter(is_setting)
+        .map(|line| &line[2..])
+        .partition(|line| line.ends_with("= \"...\"") || line.ends_with("= []"));
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let with_all = file(folder.path(), &set.join("\n"));
+    let read = printed(&["--config", &with_all], &[]);
+    let defaults = ranktree(&["config", "print", "--json"], &[]);
+    let defaults: Value = serde_json::from_str(&defaults.out).expect("it is JSON");
+    let defaults = defaults.as_array().expect("an array");
+    assert_eq!(defaults.len(), set.len() + unset.len(), "a line for each setting");
+    for setting in defaults {
+        let key = setting["key"].as_str().expect("a key");
+        assert_eq!(read(key)["value"], setting["value"], "{key}");
+        let origin =
+            if setting["value"].is_null() || setting["value"] == json!([]) { "default" } else { "file" };
+        assert_eq!(read(key)["origin"], origin, "{key}");
+    }
+}
+
+#[test]
+fn completions_know_the_subcommands_and_their_flags() {
+    for (shell, words) in [
+        ("bash", ["_ranktree()", "--checkpoint-seconds"]),
+        ("zsh", ["#compdef ranktree", "--checkpoint-seconds"]),
+        ("fish", ["complete -c ranktree", "checkpoint-seconds"]),
+        ("elvish", ["edit:completion", "--checkpoint-seconds"]),
+        ("powershell", ["Register-ArgumentCompleter", "--checkpoint-seconds"]),
+    ] {
+        let said = ranktree(&["completions", shell], &[]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        for word in words {
+            assert!(said.out.contains(word), "{shell} without {word}");
+        }
+    }
+    assert_eq!(ranktree(&["completions", "cmd"], &[]).code, Some(2));
+}
+
+/// systemd says so itself where it is installed; its own words about the machine do not count.
+#[test]
+fn the_systemd_unit_is_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/ranktree.service");
+    let unit = fs::read_to_string(&path).expect("it comes with the source");
+    for line in
+        ["Restart=on-failure", "NoNewPrivileges=yes", "ProtectSystem=strict", "StateDirectory=ranktree"]
+    {
+        assert!(unit.lines().any(|found| found == line), "{line}");
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    // The binary that it names must be there; this one is.
+    let here: PathBuf = command().get_program().into();
+    let here = here.to_str().expect("it is UTF-8");
+    let copy = folder.path().join("ranktree.service");
+    fs::write(&copy, unit.replace("/usr/local/bin/ranktree", here)).expect("it can be written");
+    let verify =
+        std::process::Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output();
+    let Ok(Output { status, stderr, .. }) = verify else {
+        println!("systemd-analyze is not here; the unit was only read");
+        return;
+    };
+    let said = String::from_utf8_lossy(&stderr);
+    let ours: Vec<_> = said.lines().filter(|line| line.contains("ranktree.service")).collect();
+    assert!(ours.is_empty(), "{status}: {ours:#?}");
+}

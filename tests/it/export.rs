@@ -1,0 +1,165 @@
+//! Out and in again: an export, imported into another number of shards, comes out as it was, ties included.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use crate::support::binary::{Binary, command};
+use crate::support::client::{Client, entry_path};
+
+const BOARD: &str = "arena";
+/// So many that there are several pages, and few enough scores that most are shared.
+const MEMBERS: i64 = 2_500;
+
+/// Two keys, ties by who came last, negative scores and ones beyond 2^53, ids that need escaping, metadata, hidden entries.
+fn definition() -> Value {
+    json!({"keys": [{"name": "points"}, {"name": "time", "order": "asc"}], "ties": "last"})
+}
+
+fn fill(client: &Client) {
+    assert_eq!(client.put(&format!("/v1/boards/{BOARD}"), &definition()).0, 201);
+    let huge = [i64::MAX, i64::MIN, (1 << 53) + 1, -(1 << 53) - 1, 0];
+    let jobs: Vec<_> = (0..MEMBERS)
+        .map(|number| {
+            let member = format!("m \"{number}\", / 日本");
+            let points = huge.get(usize::try_from(number).expect("small")).copied().unwrap_or(number % 7 - 3);
+            let at = format!("2026-11-20T09:{:02}:{:02}.{:06}Z", number % 13, number % 60, number % 3);
+            json!({"board": BOARD, "member": member, "score": [points, number % 2], "at": at})
+        })
+        .collect();
+    for jobs in jobs.chunks(1_000) {
+        let (status, answer) = client.post("/v1/jobs?wait=applied", &Value::from(jobs));
+        assert_eq!(status, 200, "{answer}");
+    }
+    // Later changes of something else move updated_at and not the place among ties.
+    for number in (0..MEMBERS).step_by(5) {
+        let member = format!("m \"{number}\", / 日本");
+        let (_, entry) = client.get(&entry_path(BOARD, &member));
+        let job =
+            json!({"score": entry["score"], "op": "set", "meta": {"car": format!("\"{number}\", mx5")}});
+        let (status, answer) = client.put(&format!("{}?wait=applied", entry_path(BOARD, &member)), &job);
+        assert_eq!((status, &answer["entry"]["position"]), (200, &entry["position"]), "{answer}");
+    }
+    for number in [10, 20] {
+        let member = format!("m \"{number}\", / 日本");
+        let job = json!([{"board": BOARD, "member": member, "op": "hide"}]);
+        assert_eq!(client.post("/v1/jobs?wait=applied", &job).0, 200);
+    }
+}
+
+fn export(arguments: &[&str], to: &Path) -> String {
+    let mut command = command();
+    command.args(["export", "--board", BOARD]).args(arguments).arg("--output").arg(to);
+    let output = command.output().expect("the binary can be started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let folder = to.parent().expect("it is in a folder");
+    let names = fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").file_name());
+    assert!(
+        !names.into_iter().any(|name| name.to_string_lossy().ends_with(".partial")),
+        "nothing is left over"
+    );
+    assert!(said.contains("all of it"), "nothing changed meanwhile: {said}");
+    said
+}
+
+fn import(binary: &Binary, from: &Path, extra: &[&str]) {
+    let mut command = command();
+    command.arg("import").arg(from).args(["--to", &format!("http://{}", binary.address())]).args(extra);
+    let output = command.output().expect("the binary can be started");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).expect("it was written");
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
+}
+
+/// Without when it was last touched, which an import makes the time of its score.
+fn without_updates(mut lines: Vec<Value>) -> Vec<Value> {
+    for line in &mut lines {
+        line.as_object_mut().expect("an object").remove("updated_at").expect("it is told");
+    }
+    lines
+}
+
+#[test]
+fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name);
+    let mut source = Binary::start(&path("source"), 3, &[]);
+    fill(&source.client());
+    let url = format!("http://{}", source.address());
+    let said = export(&["--url", &url], &path("live.ndjson"));
+    assert!(said.contains("2,498"), "{said}");
+    export(&["--url", &url, "--format", "csv"], &path("live.csv"));
+    source.terminate();
+    let data_dir = path("source");
+    let data_dir = data_dir.to_str().expect("it is UTF-8");
+    export(&["--data-dir", data_dir], &path("stopped.ndjson"));
+    export(&["--data-dir", data_dir, "--format", "csv"], &path("stopped.csv"));
+    for (live, stopped) in [("live.ndjson", "stopped.ndjson"), ("live.csv", "stopped.csv")] {
+        let text = |name: &str| fs::read_to_string(path(name)).expect("it was written");
+        assert!(text(live) == text(stopped), "{live} is not {stopped}");
+    }
+
+    let rows = lines(&path("live.ndjson"));
+    assert_eq!(rows.len(), usize::try_from(MEMBERS).expect("small") - 2, "hidden entries are not listed");
+    let positions: Vec<_> = rows.iter().map(|row| row["position"].as_u64()).collect();
+    assert_eq!(positions, (1..).map(Some).take(rows.len()).collect::<Vec<_>>(), "best first, without a gap");
+    assert!(rows.iter().any(|row| row["score"][0] == json!(i64::MAX.to_string())), "beyond 2^53 as text");
+    assert!(rows.iter().any(|row| row["at"] != row["updated_at"]), "both times are there");
+    assert!(rows.iter().any(|row| row["meta"]["car"].is_string()));
+
+    for (shards, file) in [(1, "live.ndjson"), (5, "stopped.csv")] {
+        let name = format!("target of {shards}");
+        let target = Binary::start(&path(&name), shards, &[]);
+        assert_eq!(target.client().put(&format!("/v1/boards/{BOARD}"), &definition()).0, 201);
+        for _ in 0..2 {
+            import(&target, &path(file), &[]);
+        }
+        let again = path(&format!("again {shards}.ndjson"));
+        export(&["--url", &format!("http://{}", target.address())], &again);
+        let (found, expect) = (without_updates(lines(&again)), without_updates(rows.clone()));
+        for (found, expect) in found.iter().zip(&expect) {
+            assert_eq!(found, expect, "{file} in {shards} shards");
+        }
+        assert_eq!(found.len(), expect.len());
+    }
+}
+
+#[test]
+fn what_cannot_be_exported_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = folder.path().join("data");
+    let mut binary = Binary::start(&data_dir, 2, &[]);
+    assert_eq!(binary.client().put("/v1/boards/arena/members/p42", &json!({"score": 7})).0, 200);
+    let url = format!("http://{}", binary.address());
+    let to = folder.path().join("out.ndjson");
+    let run = |arguments: &[&str]| {
+        let output = command().arg("export").args(arguments).arg("--output").arg(&to).output();
+        let output = output.expect("the binary can be started");
+        assert!(!to.exists(), "{arguments:?}");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&["--board", "none", "--url", &url]);
+    assert!(code == Some(2) && said.contains("unknown_board"), "{said}");
+    let (code, said) = run(&["--board", "arena", "--url", &url, "--dry-run"]);
+    assert!(code == Some(0) && said.lines().any(|line| line.split_whitespace().eq(["rows", "1"])), "{said}");
+    assert_eq!(run(&["--board", "arena", "--url", "https://localhost"]).0, Some(2));
+    let (code, said) = run(&["--board", "arena", "--data-dir", data_dir.to_str().expect("it is UTF-8")]);
+    assert!(code == Some(2) && said.contains("in use"), "a running service's directory is its own: {said}");
+    // A time that orders ties is told to whoever asks, and to nobody else.
+    let (_, page) = binary.client().get("/v1/boards/arena/top?reached_at=true");
+    assert_eq!(page["entries"][0]["reached_at"], page["entries"][0]["updated_at"]);
+    let (_, page) = binary.client().get("/v1/boards/arena/top");
+    assert!(page["entries"][0].get("reached_at").is_none(), "{page}");
+    let gone = binary.client().send(Method::DELETE, "/v1/boards/arena", None).expect("it answers");
+    assert!(gone.0 < 300, "{}", gone.1);
+    binary.terminate();
+    let (code, said) = run(&["--board", "arena", "--data-dir", data_dir.to_str().expect("it is UTF-8")]);
+    assert!(code == Some(2) && said.contains("there is no board arena"), "{said}");
+}
