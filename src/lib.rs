@@ -13,8 +13,10 @@
 //! - [`writer`]: fetch → decode → plan → commit → apply → publish
 //! - [`queue`]: where jobs come from
 //! - [`query`]: reads, summed and merged over shards
+//! - [`access`]: tokens, and what each allows
 //! - [`http`]: the API
 //! - [`load`]: load for a running service, and what it measured
+//! - [`credentials`]: tokens and certificates from files, read again when they change
 //! - [`service`]: puts it all together; it alone sees everything
 //! - [`cli`]: one file per subcommand
 
@@ -35,6 +37,8 @@ pub mod queue;
 
 pub mod query;
 
+pub mod access;
+
 pub mod http;
 
 pub mod load;
@@ -42,6 +46,8 @@ pub mod load;
 pub mod metrics;
 
 pub mod config;
+
+pub mod credentials;
 
 pub mod service;
 

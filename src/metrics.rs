@@ -13,6 +13,10 @@ pub const READ_SHARDS: &str = "ranktree_read_shards";
 pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";
 /// Counter, requests that were turned away because too many were in work.
 pub const HTTP_REQUESTS_SHED_TOTAL: &str = "ranktree_http_requests_shed_total";
+/// Gauge: connections that are open.
+pub const HTTP_CONNECTIONS: &str = "ranktree_http_connections";
+/// Counter, connections, by reason: ended for what the client did or did not do, or turned away.
+pub const HTTP_CONNECTIONS_ENDED_TOTAL: &str = "ranktree_http_connections_ended_total";
 
 /// Tells the recorder what the metrics of reads and requests mean. Call it once, after the recorder is installed.
 pub fn describe_http() {
@@ -35,6 +39,12 @@ pub fn describe_http() {
         READ_SECONDS,
         metrics::Unit::Seconds,
         "Time a read takes, shards held and metadata fetched, by route"
+    );
+    metrics::describe_gauge!(HTTP_CONNECTIONS, metrics::Unit::Count, "Connections that are open");
+    metrics::describe_counter!(
+        HTTP_CONNECTIONS_ENDED_TOTAL,
+        metrics::Unit::Count,
+        "Connections that were ended or turned away, by reason"
     );
     metrics::describe_histogram!(READ_SHARDS, metrics::Unit::Count, "Shards that a read asked, by route");
 }

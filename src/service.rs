@@ -15,8 +15,9 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::ServeConfig;
-use crate::http::{Api, Limits, serve};
+use crate::config::{HttpConfig, ServeConfig};
+use crate::credentials::{Credentials, CredentialsError};
+use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::{Node, ShardHandle};
 use crate::queue::jetstream::{
     Boards, BoardsOfShard, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher, StreamSource,
@@ -39,6 +40,8 @@ use crate::writer::{
 pub enum ServiceError {
     #[error("shard {shard} cannot be opened: {error}")]
     Shard { shard: ShardId, error: StorageError },
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     #[error("NATS cannot be used: {0}")]
     Nats(#[from] SetupError),
     #[error(
@@ -71,6 +74,7 @@ pub async fn run(
     ready: impl FnOnce(),
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
+    let mut credentials = Credentials::load(&config.http)?;
     let opened = {
         let config = config.clone();
         let opened = tokio::task::spawn_blocking(move || open_shards(&config)).await;
@@ -122,17 +126,19 @@ pub async fn run(
         complete_board_changes(&node, &registry).await;
         None
     };
-    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, Limits::default(), boards));
+    let (limits, access) = (limits(&config.http), credentials.access.clone());
+    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, limits, access, boards));
     all_started(&node).await;
+    credentials.keep_up();
     // Served from here on: a shard that has much to catch up on answers probes and stale reads meanwhile, and ends when
     // it is told to.
-    let serving = serve(listener, api, shutdown);
+    let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     tokio::select! {
-        served = &mut serving => served?,
+        () = &mut serving => {}
         () = all_live(&node, catch_up_within) => {
             ready();
-            serving.await?;
+            serving.await;
         }
     }
     for shard in &node.shards {
@@ -144,6 +150,31 @@ pub async fn run(
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
         Err(error) => Err(std::io::Error::other(error).into()),
+    }
+}
+
+fn limits(config: &HttpConfig) -> Limits {
+    Limits {
+        requests_in_flight: config.max_requests,
+        body: config.body,
+        body_stall: config.body / 3,
+        ..Limits::default()
+    }
+}
+
+fn serving(config: &HttpConfig, credentials: &Credentials) -> Serving {
+    if config.sends_tokens_in_the_clear() {
+        tracing::warn!(
+            "requests carry their tokens unencrypted; pass --tls-cert and --tls-key, unless a proxy in front does TLS and nobody listens in between"
+        );
+    }
+    Serving {
+        tls: credentials.tls.clone(),
+        patience: Patience { header: config.header, idle: config.idle, write: config.write },
+        connections: ConnectionLimits {
+            total: config.max_connections,
+            per_client: config.max_connections_per_client,
+        },
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ureq::Agent;
+use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
 use crate::config::{FileArgs, HttpArgs};
@@ -35,12 +36,18 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let base = match &args.url {
-        Some(url) => url.trim_end_matches('/').to_owned(),
-        None => format!("http://{}", reachable(args.http.listen)?),
+    let base = if let Some(url) = &args.url {
+        url.trim_end_matches('/').to_owned()
+    } else {
+        let scheme = if args.http.tls_cert.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", reachable(args.http.listen)?)
     };
+    // The certificate is for the name that clients use, and not for this machine's address. Nothing secret is sent, and
+    // whoever could answer in the service's place could as well stop it.
+    let tls = TlsConfig::builder().disable_verification(true).build();
     let url = format!("{base}{}", if args.live { "/healthz" } else { "/readyz" });
     let config = Agent::config_builder()
+        .tls_config(tls)
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_millis(args.timeout_ms)))
         .user_agent(concat!("ranktree-healthcheck/", env!("CARGO_PKG_VERSION")))

@@ -12,6 +12,8 @@ mod progress;
 mod rebuild;
 mod rejects;
 mod serve;
+mod token;
+mod trust;
 mod verify;
 
 use std::process::ExitCode;
@@ -47,11 +49,13 @@ enum Command {
     /// Write a board's entries, best first, to a file
     Export(export::Args),
     /// Show, check and explain the settings
-    Config(config::Args),
+    Config(Box<config::Args>),
     /// Ask a running service whether it is ready, for containers and scripts
-    Healthcheck(healthcheck::Args),
+    Healthcheck(Box<healthcheck::Args>),
     /// Write completions for a shell to standard output
     Completions(completions::Args),
+    /// Make bearer tokens for the service's HTTP API
+    Token(token::Args),
 }
 
 /// What a subcommand fails with; printed with its causes.
@@ -76,8 +80,9 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Openapi => openapi::run().map(|()| ExitCode::SUCCESS),
         Command::Load(args) => load::run(&args),
         Command::Export(args) => export::run(&args),
-        Command::Config(args) => config::run(args, &settings),
+        Command::Config(args) => config::run(*args, &settings),
         Command::Healthcheck(args) => healthcheck::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+        Command::Token(args) => token::run(&args),
     }
 }

@@ -30,8 +30,8 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Failure> {
-    let listener =
-        TcpListener::bind(config.listen).await.map_err(|error| cannot_listen(config.listen, &error))?;
+    let listen = config.http.listen;
+    let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
     let address = listener.local_addr()?;
     tokio::spawn(keep_up(metrics.clone(), config.data_dir.clone()));
     // By default it ends the process. Taken, it leaves a failed write, which is handled as a full disk is.
@@ -46,10 +46,11 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
             std::process::exit(1);
         });
     };
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let ready = || {
         let mut stdout = std::io::stdout();
         // Whoever started us may have closed our output; that is no reason not to serve.
-        let _ = writeln!(stdout, "listening on http://{address}");
+        let _ = writeln!(stdout, "listening on {scheme}://{address}");
         let _ = stdout.flush();
     };
     let process = metrics_process::Collector::default();

@@ -1,6 +1,8 @@
-//! Settings of the HTTP side: where it listens, and who may reach it.
+//! Settings of the HTTP side: where it listens, who may reach it, and how long it waits for clients.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
@@ -12,28 +14,128 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080",
         value_parser = parse_address)]
     pub listen: SocketAddr,
-    /// Listen beyond this machine although anyone who reaches the port may read and write
+    /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new` makes one and its
+    /// lines. Read again within two seconds of a change. Without it, everybody may do everything
+    #[arg(long, env = "RANKTREE_TOKENS", value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+    /// What the tokens file would hold, where the environment is easier to have than a file
+    #[arg(
+        long,
+        env = "RANKTREE_TOKEN_LIST",
+        value_name = "TOML",
+        hide_env_values = true,
+        conflicts_with = "tokens"
+    )]
+    pub token_list: Option<String>,
+    /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two seconds of a change
+    #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key, a PEM file
+    #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without tokens, although anyone who reaches the port may read and write
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub insecure: bool,
+    /// Connections that may be open; more are told so with 503, or closed. 0 is no limit
+    #[arg(long, env = "RANKTREE_MAX_CONNECTIONS", value_name = "N", default_value_t = 4_096)]
+    pub max_connections: usize,
+    /// Connections that one client may have open, that is one IPv4 address or one IPv6 network of 64 bits; raise it
+    /// behind a proxy. 0 is no limit
+    #[arg(long, env = "RANKTREE_MAX_CONNECTIONS_PER_CLIENT", value_name = "N", default_value_t = 1_024)]
+    pub max_connections_per_client: usize,
+    /// Requests that may be in work, probes and metrics apart; more are told so with 503
+    #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 4_096,
+        value_parser = at_least_one())]
+    pub max_requests: usize,
+    /// How long a request's head may take to arrive, and TLS to be set up, in seconds
+    #[arg(long, env = "RANKTREE_HEADER_SECONDS", value_name = "SECONDS", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub header_seconds: u32,
+    /// How long a request's body may take to arrive, in seconds; a third of it without any of it arriving
+    #[arg(long, env = "RANKTREE_BODY_SECONDS", value_name = "SECONDS", default_value_t = 30,
+        value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub body_seconds: u32,
+    /// How long a connection may be open without a request, in seconds
+    #[arg(long, env = "RANKTREE_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 75,
+        value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub idle_seconds: u32,
+    /// How long an answer may wait to be read, in seconds; one that is read gets more, a second for every 16 KiB
+    #[arg(long, env = "RANKTREE_WRITE_SECONDS", value_name = "SECONDS", default_value_t = 30,
+        value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub write_seconds: u32,
+}
+
+/// Where tokens are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenSource {
+    File(PathBuf),
+    Text(String),
+}
+
+/// A certificate's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+/// The HTTP side's settings, decided and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpConfig {
+    pub listen: SocketAddr,
+    pub tokens: Option<TokenSource>,
+    pub tls: Option<TlsFiles>,
+    pub max_connections: usize,
+    pub max_connections_per_client: usize,
+    pub max_requests: usize,
+    pub header: Duration,
+    pub body: Duration,
+    pub idle: Duration,
+    pub write: Duration,
 }
 
 impl HttpArgs {
-    /// The address to listen on.
+    /// Checks what one setting alone does not say.
     ///
     /// # Errors
-    /// When others could reach it, and nobody said that they may.
-    pub fn resolve(&self) -> Result<SocketAddr, ConfigError> {
-        if self.listen.ip().is_loopback() || self.insecure {
-            Ok(self.listen)
-        } else {
-            Err(ConfigError::Exposed(self.listen))
+    /// When others could reach it without tokens, and nobody said that they may.
+    pub fn resolve(self) -> Result<HttpConfig, ConfigError> {
+        let tokens = self.tokens.map(TokenSource::File).or(self.token_list.map(TokenSource::Text));
+        if !(self.listen.ip().is_loopback() || tokens.is_some() || self.insecure) {
+            return Err(ConfigError::Exposed(self.listen));
         }
+        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        Ok(HttpConfig {
+            listen: self.listen,
+            tokens,
+            tls: self.tls_cert.zip(self.tls_key).map(|(cert, key)| TlsFiles { cert, key }),
+            max_connections: self.max_connections,
+            max_connections_per_client: self.max_connections_per_client,
+            max_requests: self.max_requests,
+            header: seconds(self.header_seconds),
+            body: seconds(self.body_seconds),
+            idle: seconds(self.idle_seconds),
+            write: seconds(self.write_seconds),
+        })
+    }
+}
+
+impl HttpConfig {
+    /// Whether tokens can be read on their way, by whoever is between here and a client.
+    #[must_use]
+    pub fn sends_tokens_in_the_clear(&self) -> bool {
+        self.tokens.is_some() && self.tls.is_none() && !self.listen.ip().is_loopback()
     }
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse()
         .map_err(|_| "an IP address and a port are expected, for example 127.0.0.1:8080 or [::1]:8080")
+}
+
+fn at_least_one() -> impl clap::builder::TypedValueParser<Value = usize> {
+    use clap::builder::TypedValueParser as _;
+    clap::value_parser!(u64).range(1..).try_map(usize::try_from)
 }

@@ -31,6 +31,7 @@
 //! are left alone.
 
 mod board;
+mod client;
 mod data;
 mod error;
 mod file;
@@ -42,9 +43,10 @@ mod serve;
 mod storage;
 
 pub use board::BoardArgs;
+pub use client::ClientArgs;
 pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
-pub use http::HttpArgs;
+pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{LoadError, Names, Origin, Setting, Settings, load, load_from, service_settings};
 pub use nats::NatsArgs;
 pub use nats_access::NatsAccessArgs;

@@ -1,12 +1,13 @@
 //! The service's settings, all of them: as they are given, and decided and checked.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::{BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, NatsArgs, StorageArgs};
+use crate::config::{
+    BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs,
+};
 use crate::queue::jetstream;
 use crate::types::MAX_SHARDS;
 
@@ -35,7 +36,7 @@ pub struct ServeArgs {
 /// A service's settings, decided and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeConfig {
-    pub listen: SocketAddr,
+    pub http: HttpConfig,
     pub data_dir: PathBuf,
     /// 1 to 64.
     pub shards: u16,
@@ -58,7 +59,7 @@ impl ServeConfig {
             return Err(ConfigError::Shards(shards));
         }
         Ok(Self {
-            listen: http.resolve()?,
+            http: http.resolve()?,
             data_dir: data.data_dir,
             shards,
             auto_create: !boards.no_auto_create,
@@ -133,6 +134,14 @@ mod tests {
         assert!(error.contains("pass --insecure"), "{error}");
         assert!(ServeConfig::of(&["--listen", "0.0.0.0:0", "--insecure"]).is_ok());
         assert!(with_file("insecure = true", &["--listen", "0.0.0.0:0"]).is_ok());
+        let guarded =
+            with_file("tokens = \"t.toml\"", &["--listen", "0.0.0.0:0"]).expect("it is guarded").http;
+        assert!(guarded.sends_tokens_in_the_clear());
+        let tls = ["--listen", "0.0.0.0:0", "--tokens", "t", "--tls-cert", "c", "--tls-key", "k"];
+        assert!(!ServeConfig::of(&tls).expect("it is guarded").http.sends_tokens_in_the_clear());
+        assert!(ServeConfig::of(&["--tls-cert", "c"]).is_err(), "a certificate needs its key");
+        assert!(ServeConfig::of(&["--tokens", "t", "--token-list", "x"]).is_err(), "which of them?");
+        assert!(ServeConfig::of(&["--header-seconds", "0"]).is_err());
         let error = ServeConfig::of(&["--shards", "65"]).expect_err("too many").to_string();
         assert_eq!(error, "--shards is 1 to 64, not 65");
         assert!(ServeConfig::of(&["--prefix", "a.b"]).is_err());

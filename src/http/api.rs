@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use crate::access::Access;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
 use crate::queue::jetstream::Boards;
@@ -17,13 +19,24 @@ pub struct Limits {
     pub body_bytes_in_flight: usize,
     /// Messages that a shard may be behind its queue and still be called ready.
     pub lag: u64,
+    /// How long a body may take to arrive.
+    pub body: Duration,
+    /// How long a body may take to get on at all.
+    pub body_stall: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // 4,096 requests of a kilobyte or two are a few megabytes; a queue longer than that only makes all wait. Of the
         // largest bodies, 128 at a time keep any disk busy.
-        Self { requests_in_flight: 4_096, body_bytes_in_flight: 128 << 20, lag: 10_000 }
+        // At a mebibyte, 30 seconds are 35 kB/s.
+        Self {
+            requests_in_flight: 4_096,
+            body_bytes_in_flight: 128 << 20,
+            lag: 10_000,
+            body: Duration::from_secs(30),
+            body_stall: Duration::from_secs(10),
+        }
     }
 }
 
@@ -34,6 +47,8 @@ pub struct Api {
     /// Renders all metrics as Prometheus text.
     pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub limits: Limits,
+    /// Whose tokens are needed; `None`: none are, everybody may do everything.
+    pub access: Option<Arc<Access>>,
     /// Where boards are decided, if not by the registry alone.
     pub boards_stream: Option<Arc<Boards>>,
     /// Held by whoever defines or drops a board, until every shard has it: two definitions never overtake each other
@@ -51,6 +66,7 @@ impl Api {
         registry: Arc<Registry>,
         render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
         limits: Limits,
+        access: Option<Arc<Access>>,
         boards_stream: Option<Arc<Boards>>,
     ) -> Self {
         // There from the start, so that its rate can be asked for.
@@ -60,6 +76,7 @@ impl Api {
             registry,
             render_metrics,
             limits,
+            access,
             boards_stream,
             boards: tokio::sync::Mutex::new(()),
             in_flight: AtomicUsize::new(0),

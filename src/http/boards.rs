@@ -48,6 +48,9 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(BoardName::new).transpose()?;
     let view = call.api.node.view();
     let mut boards = call.api.registry.all();
+    if let Some(grant) = call.confined_to() {
+        boards.retain(|(name, _)| grant.allows_board(name.as_str()));
+    }
     if let Some(cursor) = cursor {
         boards.retain(|(name, _)| *name > cursor);
     }

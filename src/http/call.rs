@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use hyper::body::{Body as _, Frame};
 use metrics::{Counter, Histogram};
 
+use crate::access::Grant;
 use crate::http::api::{Api, BodyBytes};
 use crate::http::error::Problem;
 use crate::http::params::Params;
@@ -24,8 +25,6 @@ use crate::types::{AsOf, BoardName, MemberId};
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// What most bodies stay below, in bytes.
 const BODY_BYTES_EXPECTED: usize = 16 << 10;
-/// How long a body may take to arrive: at a mebibyte, 35 kB/s.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a body may take that is thrown away.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much more of a body is read and thrown away, so that a client that writes before it reads sees the refusal.
@@ -69,6 +68,8 @@ pub struct Call {
     pub api: Arc<Api>,
     parts: Parts,
     path: RawPathParams,
+    /// What the request's token allows; `None` where no tokens are needed.
+    grant: Option<Arc<Grant>>,
     pub body: Vec<u8>,
     /// Held as long as the body is.
     _body_bytes: BodyBytes,
@@ -85,15 +86,17 @@ impl Call {
     ) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let grant = parts.extensions.remove::<Arc<Grant>>();
         let mut body_bytes = BodyBytes::none(&api);
         let body = if body.is_end_stream() {
             Vec::new()
         } else {
-            let read = tokio::time::timeout(BODY_TIMEOUT, read_body(body, &mut body_bytes));
+            let read = read_body(body, api.limits.body_stall, &mut body_bytes);
+            let read = tokio::time::timeout(api.limits.body, read);
             read.await.map_err(|_| Problem::body_too_slow())??
         };
         let path = path.map_err(|_| Problem::path_not_utf8())?;
-        Ok(Self { api, parts, path, body, _body_bytes: body_bytes, metrics })
+        Ok(Self { api, parts, path, grant, body, _body_bytes: body_bytes, metrics })
     }
 
     /// A segment of the path, by its name in the route.
@@ -116,6 +119,12 @@ impl Call {
     /// When the segment is no member's id.
     pub fn member(&self) -> Result<MemberId, Problem> {
         Ok(MemberId::new(self.segment("member"))?)
+    }
+
+    /// What confines the request to boards of some names, if anything does. Of boards that its path names this was judged
+    /// before; of others, whoever reads their names judges.
+    pub fn confined_to(&self) -> Option<&Grant> {
+        self.grant.as_deref().filter(|grant| !grant.allows_every_board())
     }
 
     pub fn query(&self) -> Option<&str> {
@@ -200,12 +209,14 @@ impl Call {
     }
 }
 
-async fn read_body(mut body: Body, budget: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
+async fn read_body(mut body: Body, stall: Duration, budget: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
     let announced = announced(&body);
     // No more at first than a client has to send to get it.
     let mut bytes = Vec::with_capacity(announced.min(BODY_BYTES_EXPECTED));
     let mut seen: usize = 0;
-    while let Some(data) = next(&mut body).await {
+    loop {
+        let data = tokio::time::timeout(stall, next(&mut body)).await;
+        let Some(data) = data.map_err(|_| Problem::body_too_slow())? else { break };
         let data = data?;
         seen += data.len();
         if seen <= BODY_BYTES_MAX {

@@ -4,9 +4,10 @@
 
 use std::borrow::Cow;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::access::Scope;
 use crate::board::InvalidDefinition;
 use crate::http::json::Object;
 use crate::http::reply::{PROBLEM_JSON, body_response};
@@ -16,6 +17,9 @@ use crate::queue::publisher::NotPublished;
 use crate::types::Malformed;
 use crate::writer::DefineRefused;
 
+/// The code of what a token's board prefixes rule out, also within a list of jobs.
+pub const FORBIDDEN_BOARD: &str = "forbidden_board";
+
 /// An error on its way to the client.
 #[derive(Debug)]
 pub struct Problem {
@@ -24,17 +28,23 @@ pub struct Problem {
     detail: Cow<'static, str>,
     /// Seconds after which another try makes sense.
     retry_after: Option<u32>,
+    /// What a client without the right token is told of tokens.
+    challenge: Option<HeaderValue>,
     /// Further members, written already: `"errors":[...]`.
     more: Option<Vec<u8>>,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, detail: detail.into(), retry_after: None, more: None }
+        Self { status, code, detail: detail.into(), retry_after: None, challenge: None, more: None }
     }
 
     fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..self }
+    }
+
+    fn challenge(self, challenge: &'static str) -> Self {
+        Self { challenge: Some(HeaderValue::from_static(challenge)), ..self }
     }
 
     /// Adds members to the problem, written as JSON without the braces.
@@ -119,7 +129,34 @@ impl Problem {
     }
 
     pub fn body_too_slow() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive within 30 seconds")
+        Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time")
+    }
+
+    /// There is no token (RFC 6750, section 3: no error is named then).
+    pub fn unauthorized() -> Self {
+        let detail = "a token is needed: Authorization: Bearer ...";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenge("Bearer realm=\"ranktree\"")
+    }
+
+    pub fn invalid_token() -> Self {
+        let detail = "the token is not known here, or not any more";
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_token", detail)
+            .challenge("Bearer realm=\"ranktree\", error=\"invalid_token\"")
+    }
+
+    pub fn insufficient_scope(needed: Scope) -> Self {
+        let detail = format!("this takes a token with the scope {needed}");
+        Self::new(StatusCode::FORBIDDEN, "insufficient_scope", detail).challenge(match needed {
+            Scope::Read => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"read\"",
+            Scope::Write => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"write\"",
+            Scope::Admin => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"admin\"",
+        })
+    }
+
+    /// The token is confined to other boards. Whether the board exists is not told.
+    pub fn forbidden_board(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, FORBIDDEN_BOARD, detail)
+            .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
     }
 
     pub fn not_json(error: &serde_json::Error) -> Self {
@@ -128,6 +165,11 @@ impl Problem {
 
     pub fn overloaded() -> Self {
         let detail = "too many requests are in work; try again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(1)
+    }
+
+    pub fn too_many_connections() -> Self {
+        let detail = "too many connections are open; try again in a moment, and keep those that you have";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(1)
     }
 
@@ -249,7 +291,10 @@ impl IntoResponse for Problem {
         }
         let mut response = body_response(self.status, PROBLEM_JSON, body);
         if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(axum::http::header::RETRY_AFTER, seconds.into());
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }

@@ -2,16 +2,17 @@
 
 use axum::http::StatusCode;
 
+use crate::access::Grant;
 use crate::http::api::Api;
 use crate::http::call::Call;
-use crate::http::error::Problem;
+use crate::http::error::{FORBIDDEN_BOARD, Problem};
 use crate::http::json::{self, Object};
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::writes::{JobResult, Wait, write, write_result};
-use crate::job::Reject;
+use crate::job::{Job, Reject, Targets};
 use crate::queue::wire;
-use crate::types::AsOf;
+use crate::types::{AsOf, BoardName};
 
 /// How long a write waits: without a queue in between, for its commit, whether asked to or not.
 pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
@@ -36,6 +37,9 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     }
     if !rejects.is_empty() {
         return Err(invalid(&rejects));
+    }
+    if let Some(grant) = call.confined_to() {
+        check_boards(grant, &jobs)?;
     }
     let written = write(&call.api, jobs, wait).await?;
     let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
@@ -71,16 +75,45 @@ fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
     });
 }
 
+/// Refuses all jobs if one touches a board that the token may not touch.
+fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
+    let mut refused = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        match &job.targets {
+            Targets::Boards(boards) => {
+                let forbidden = boards.iter().find(|(board, _)| !grant.allows_board(board.as_str()));
+                let detail =
+                    |(board, _): &(BoardName, _)| format!("the token may not touch the board {board}");
+                refused.extend(forbidden.map(|forbidden| (index, detail(forbidden))));
+            }
+            Targets::EveryBoard => {
+                let detail = "the token is confined to some boards, and the job touches all of its member's";
+                refused.push((index, detail.to_owned()));
+            }
+        }
+    }
+    let Some((_, detail)) = refused.first().cloned() else { return Ok(()) };
+    let errors = errors(refused.iter().map(|(index, detail)| (*index, FORBIDDEN_BOARD, detail.as_str())));
+    Err(Problem::forbidden_board(detail).with(errors))
+}
+
 /// The request as a whole is refused, and nothing is applied.
 fn invalid(rejects: &[(usize, Reject)]) -> Problem {
-    let mut errors = b"\"errors\":".to_vec();
-    json::array(&mut errors, rejects, |out, (index, reject)| {
-        let mut object = Object::begin(out);
-        object.count("index", u64::try_from(*index).unwrap_or(0));
-        object.text("code", reject.code.name());
-        object.text("detail", &reject.detail);
-        object.end();
-    });
+    let told = rejects.iter().map(|(index, reject)| (*index, reject.code.name(), reject.detail.as_str()));
+    let errors = errors(told);
     let first = rejects.first().map(|(_, reject)| reject.clone());
     first.map_or_else(Problem::internal, Problem::invalid_job).with(errors)
+}
+
+/// The member `errors` of a problem: what is wrong with which jobs.
+fn errors<'a>(wrong: impl Iterator<Item = (usize, &'a str, &'a str)>) -> Vec<u8> {
+    let mut errors = b"\"errors\":".to_vec();
+    json::array(&mut errors, wrong, |out, (index, code, detail)| {
+        let mut object = Object::begin(out);
+        object.count("index", u64::try_from(index).unwrap_or(0));
+        object.text("code", code);
+        object.text("detail", detail);
+        object.end();
+    });
+    errors
 }

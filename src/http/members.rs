@@ -146,9 +146,20 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
         let mut named = std::collections::HashSet::new();
         boards.retain(|board| named.insert(board.clone()));
     }
+    let grant = call.confined_to().cloned();
+    if let (Some(grant), Some(boards)) = (&grant, &boards)
+        && let Some(forbidden) = boards.iter().find(|board| !grant.allows_board(board.as_str()))
+    {
+        return Err(Problem::forbidden_board(format!("the token may not touch the board {forbidden}")));
+    }
     let started = Instant::now();
     let (api, id) = (std::sync::Arc::clone(&call.api), member.clone());
-    let ask = move || query::on_boards(&api.node, &api.registry, &id, boards.as_deref(), BATCH_MAX);
+    let is_allowed =
+        move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
+    let ask = move || {
+        let boards = boards.as_deref();
+        query::on_boards(&api.node, &api.registry, &id, boards, &is_allowed, BATCH_MAX)
+    };
     let mut answer = ask();
     let as_of = answer.as_of.clone();
     if !call.fill_metadata_at_once(&as_of, &mut answer) {

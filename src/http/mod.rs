@@ -24,15 +24,24 @@ mod ranks;
 mod status;
 mod writes;
 
+mod authorize;
 mod openapi;
 mod router;
 mod routes;
+
+mod connection;
+mod places;
+mod pulse;
 mod server;
+mod tls;
 
 #[cfg(test)]
 mod tests;
 
 pub use api::{Api, Limits};
 pub use openapi::json as openapi_json;
+pub use places::ConnectionLimits;
+pub use pulse::Patience;
 pub use router::router;
-pub use server::serve;
+pub use server::{Serving, serve};
+pub use tls::{InvalidPair, Tls};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
 
 use crate::http::api::Api;
+use crate::http::authorize::authorize;
 use crate::http::error::Problem;
 use crate::http::openapi::{self, operations as docs};
 use crate::http::routes::Method::{Delete, Get, Post, Put};
@@ -24,7 +26,12 @@ pub fn router(api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(async |request: Request| {
             refuse(request, Problem::method_not_allowed()).await
         });
-    router.with_state(api)
+    let access = api.access.clone();
+    let router = router.with_state(api);
+    match access {
+        Some(access) => router.layer(from_fn_with_state(access, authorize)),
+        None => router,
+    }
 }
 
 /// Every path, in the order in which the document tells them.

@@ -82,13 +82,12 @@ impl Routes {
         let metrics = RouteMetrics::new(name);
         let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
             let started = Instant::now();
-            let Some(_admitted) = api.admit() else {
-                let response = refuse(request, Problem::overloaded()).await.into_response();
-                metrics.note_response(response.status());
-                return response;
-            };
             let answer = match Call::new(api, request, metrics.clone()).await {
-                Ok(call) => handler(call).await,
+                // With its body read: one that comes slowly keeps nobody else out.
+                Ok(call) => match call.api.admit() {
+                    Some(_admitted) => handler(call).await,
+                    None => Err(Problem::overloaded()),
+                },
                 Err(problem) => Err(problem),
             };
             let response = answer.map_or_else(Problem::into_response, Reply::into_response);

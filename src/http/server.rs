@@ -1,51 +1,104 @@
 //! Serving: the listener, its connections, and how they end.
 
 use std::future::Future;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::http::api::Api;
+use crate::http::connection::{self, Shared, Stage, count_ended};
+use crate::http::places::{ConnectionLimits, Places};
+use crate::http::pulse::Patience;
 use crate::http::router::router;
+use crate::http::tls::Tls;
+use crate::metrics::HTTP_CONNECTIONS;
 
 /// How long requests in work may take to end after the service was told to.
 const DRAIN_REQUESTS: Duration = Duration::from_secs(10);
+/// How long to wait before the next connection when the system has no means for this one.
+const OUT_OF_MEANS: Duration = Duration::from_millis(200);
+
+/// How connections are served.
+#[derive(Default)]
+pub struct Serving {
+    /// With what certificate; `None` for plain HTTP.
+    pub tls: Option<Arc<Tls>>,
+    pub patience: Patience,
+    pub connections: ConnectionLimits,
+}
 
 /// Serves the API until `shutdown` completes, then lets requests in work end.
-///
-/// # Errors
-/// When the listener fails.
 pub async fn serve(
     listener: TcpListener,
     api: Arc<Api>,
+    serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let app = router(api);
-    // A request is one small packet and so is its answer: waiting to fill one up only adds latency.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let (stopping, stopped) = oneshot::channel::<()>();
-    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
-        shutdown.await;
-        tracing::info!("shutting down");
-        let _ = stopping.send(());
-    });
-    let overdue = async move {
-        if stopped.await.is_ok() {
-            tokio::time::sleep(DRAIN_REQUESTS).await;
-        } else {
-            std::future::pending::<()>().await;
+) {
+    let Serving { tls, patience, connections } = serving;
+    let shared = Arc::new(Shared { router: router(api), tls, patience });
+    let places = Places::new(connections);
+    let open = metrics::gauge!(HTTP_CONNECTIONS);
+    let (stage, staged) = watch::channel(Stage::Serving);
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let (stream, address) = tokio::select! {
+            () = shutdown.as_mut() => break,
+            accepted = accept(&listener) => accepted,
+        };
+        // Dropped, it is closed.
+        let Some(place) = places.take(address.ip()) else {
+            count_ended("refused");
+            continue;
+        };
+        if place.is_spare {
+            count_ended("over_limit");
         }
-    };
-    tokio::select! {
-        served = server => served,
-        () = overdue => {
-            tracing::warn!("some requests did not end in time; they get no answer");
-            Ok(())
+        open.increment(1.0);
+        let leaving = Leaving(open.clone());
+        let (shared, staged) = (Arc::clone(&shared), staged.clone());
+        tokio::spawn(async move {
+            let _leaving = leaving;
+            connection::serve(stream, place, shared, staged).await;
+        });
+    }
+    drop((listener, staged));
+    tracing::info!("shutting down");
+    let _ = stage.send(Stage::Draining);
+    if tokio::time::timeout(DRAIN_REQUESTS, stage.closed()).await.is_err() {
+        tracing::warn!("some requests did not end in time; they get no answer");
+        let _ = stage.send(Stage::Over);
+        stage.closed().await;
+    }
+}
+
+/// Counts a connection out, however it ends.
+struct Leaving(metrics::Gauge);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// The next connection. There is always one more: an error is that connection's, or passes.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                let is_its_own = matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
+                );
+                if !is_its_own {
+                    tracing::error!(%error, "no connection can be accepted now; are there files enough (ulimit -n)?");
+                    tokio::time::sleep(OUT_OF_MEANS).await;
+                }
+            }
         }
     }
 }

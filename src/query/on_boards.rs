@@ -25,14 +25,15 @@ impl HoldsEntries for OnBoards {
     }
 }
 
-/// The member's entries on the boards asked for, in that order; on the first `limit` boards by name that list it,
-/// if none are.
+/// The member's entries on the boards asked for, in that order; on the first `limit` boards by name that list it and
+/// that `is_wanted` says yes to, if none are.
 #[must_use]
 pub fn on_boards(
     node: &Node,
     registry: &Registry,
     id: &MemberId,
     boards: Option<&[BoardName]>,
+    is_wanted: &dyn Fn(&BoardName) -> bool,
     limit: usize,
 ) -> OnBoards {
     let view = node.view();
@@ -54,6 +55,7 @@ pub fn on_boards(
     {
         let listing = home
             .boards()
+            .filter(|(name, _)| is_wanted(name))
             .filter(|(_, board)| home.tree(board.all).is_some_and(|window| window.tree.contains(handle)));
         entries = listing.filter_map(|(name, _)| Some((name.clone(), entry(name)?))).take(limit).collect();
     }

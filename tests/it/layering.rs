@@ -62,6 +62,11 @@ const RULES: &[Rule] = &[
         why: "so that answers do not depend on how they are transported",
     },
     Rule {
+        names: &["tokio_rustls::"],
+        place: Where::OnlyIn(&["http/"]),
+        why: "so that TLS ends where connections do",
+    },
+    Rule {
         names: &["std::env", "env::var", "env::vars", "env::var_os"],
         place: Where::OnlyIn(&["config.rs", "config/"]),
         why: "so that there is one place that says what can be set",
@@ -87,9 +92,14 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("writer/", &["queue", "query", "http", "service", "cli"]),
     ("queue/", &["query", "http", "service", "cli"]),
     ("query/", &["http", "service", "cli"]),
-    ("http/", &["service", "cli"]),
+    (
+        "access/",
+        &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
+    ),
+    ("http/", &["credentials", "config", "service", "cli"]),
     // A stranger to the service, whom it loads from without.
     ("load/", &["tree", "state", "storage", "writer", "query", "http", "service", "cli"]),
+    ("credentials.rs", &["service", "cli"]),
     ("service.rs", &["cli"]),
 ];
 

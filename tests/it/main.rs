@@ -25,6 +25,10 @@
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
 //! - [`deployment`]: the container files name what exists, pinned and confined
 //! - [`openapi`]: the examples of the API's document are what a node answers, and a fuzzer finds nothing that it does not say
+//! - [`tokens`]: who may do what, and how tokens are exchanged while the service runs
+//! - [`tls`]: HTTPS, and certificates that are exchanged while it runs
+//! - [`slow_clients`]: clients that keep the service waiting, and floods of them
+//! - [`overload`]: too many requests are told so, while probes and metrics answer
 //! - [`layering`]: what a module must not know, read from the source
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
@@ -53,7 +57,11 @@ mod nats_protocol;
 mod nats_real_data;
 mod nats_rejects;
 mod openapi;
+mod overload;
 mod readme;
 mod real_data;
 mod redis;
+mod slow_clients;
+mod tls;
+mod tokens;
 mod two_processes;

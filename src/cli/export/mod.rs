@@ -19,6 +19,7 @@ use indicatif::HumanCount;
 use crate::cli::Failure;
 use crate::cli::offline::Offline;
 use crate::cli::progress::Progress;
+use crate::config::ClientArgs;
 use crate::types::BoardName;
 use output::Output;
 use remote::Remote;
@@ -67,9 +68,8 @@ pub struct Args {
     /// Reads everything, and writes nothing
     #[arg(long)]
     dry_run: bool,
-    /// A bearer token with the scope read
-    #[arg(long, env = "RANKTREE_TOKEN", hide_env_values = true)]
-    token: Option<String>,
+    #[command(flatten)]
+    client: ClientArgs,
     #[command(flatten)]
     offline: Offline,
 }
@@ -89,7 +89,7 @@ type Pages = Box<dyn Fn(Option<&str>) -> Result<Page, Failure>>;
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let board = args.board.as_str();
     let pages: Pages = if let Some(url) = &args.url {
-        let remote = Remote::new(url, args.token.as_deref(), board, &args.window)?;
+        let remote = Remote::new(url, &args.client, board, &args.window)?;
         Box::new(move |cursor| remote.page(cursor))
     } else {
         if args.window != "all" {

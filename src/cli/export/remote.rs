@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::Agent;
 use ureq::http::{StatusCode, Uri, header};
+use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
 use crate::cli::export::row::Page;
+use crate::cli::trust::{is_untrusted, trusted};
+use crate::config::ClientArgs;
 
 /// The most that a page may have.
 const PAGE_ENTRIES: usize = 1_000;
@@ -33,13 +36,23 @@ enum Trouble {
 
 impl Remote {
     /// # Errors
-    /// When the address is none that can be connected to.
-    pub fn new(base: &str, token: Option<&str>, board: &str, window: &str) -> Result<Self, Failure> {
+    /// When the address is none that can be connected to, the token cannot be read, or nothing says whose certificates
+    /// to trust.
+    pub fn new(base: &str, client: &ClientArgs, board: &str, window: &str) -> Result<Self, Failure> {
         let base = base.trim_end_matches('/');
-        if !base.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http")) {
-            return Err(format!("--url is a URL that starts with http://, got {base:?}").into());
+        let uri = base.parse::<Uri>().ok();
+        let mut tls = TlsConfig::builder();
+        match uri.as_ref().and_then(Uri::scheme_str) {
+            Some("http") => {}
+            Some("https") => tls = tls.root_certs(trusted(client.ca.as_deref())?),
+            _ => {
+                return Err(
+                    format!("--url is a URL that starts with http:// or https://, got {base:?}").into()
+                );
+            }
         }
         let config = Agent::config_builder()
+            .tls_config(tls.build())
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
@@ -50,7 +63,7 @@ impl Remote {
             (utf8_percent_encode(board, NON_ALPHANUMERIC), utf8_percent_encode(window, NON_ALPHANUMERIC));
         let url =
             format!("{base}/v1/boards/{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true");
-        let authorization = token.map(|token| format!("Bearer {token}"));
+        let authorization = client.token()?.map(|token| format!("Bearer {token}"));
         Ok(Self { agent: Agent::new_with_config(config), url, authorization })
     }
 
@@ -79,6 +92,7 @@ impl Remote {
             request = request.header(header::AUTHORIZATION, authorization);
         }
         let failed = |error: ureq::Error| match error {
+            error if is_untrusted(&error) => Trouble::Lasting(format!("{error}; --ca says whom to trust")),
             ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed => {
                 Trouble::Passing(error.to_string())
             }

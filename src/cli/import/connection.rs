@@ -1,9 +1,11 @@
 //! Sends batches to the service, one after the other, and settles what comes of their jobs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::{StatusCode, Uri, header};
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, RequestBuilder};
 
 use crate::cli::import::ImportError;
@@ -12,6 +14,7 @@ use crate::cli::import::batch::Batch;
 use crate::cli::import::patience::{Ended, Patience, until_answered};
 use crate::cli::import::row::RejectedLine;
 use crate::cli::import::tally::Tally;
+use crate::cli::trust::trusted;
 
 /// A connection that takes longer will not come to be.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,6 +27,8 @@ const JOB_NOT_APPLIED: [&str; 1] = ["overloaded"];
 pub struct Service<'a> {
     pub base: String,
     authorization: Option<String>,
+    /// Whose certificates are good, for https.
+    trusted: Option<RootCerts>,
     pub retry_for: Duration,
     pub tally: &'a Tally,
 }
@@ -36,24 +41,32 @@ pub struct Connection<'a> {
 
 impl<'a> Service<'a> {
     /// # Errors
-    /// When the address is not one that can be connected to.
+    /// When the address is not one that can be connected to, or nothing says whose certificates to trust.
     pub fn new(
         to: &str,
         token: Option<&str>,
+        ca: Option<&Path>,
         retry_for: Duration,
         tally: &'a Tally,
     ) -> Result<Self, ImportError> {
         let base = to.trim_end_matches('/').to_owned();
-        let is_http = base.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http"));
-        if !is_http {
-            return Err(ImportError::Address(to.to_owned()));
-        }
+        let uri = base.parse::<Uri>().ok();
+        let trusted = match uri.as_ref().and_then(Uri::scheme_str) {
+            Some("http") => None,
+            Some("https") => Some(trusted(ca).map_err(ImportError::Trust)?),
+            _ => return Err(ImportError::Address(to.to_owned())),
+        };
         let authorization = token.map(|token| format!("Bearer {token}"));
-        Ok(Self { base, authorization, retry_for, tally })
+        Ok(Self { base, authorization, trusted, retry_for, tally })
     }
 
     pub fn connection(&'a self) -> Connection<'a> {
+        let mut tls = TlsConfig::builder();
+        if let Some(trusted) = &self.trusted {
+            tls = tls.root_certs(trusted.clone());
+        }
         let config = Agent::config_builder()
+            .tls_config(tls.build())
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
@@ -249,7 +262,7 @@ mod tests {
         let patience = if replies.is_empty() { Duration::ZERO } else { Duration::from_secs(30) };
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let service = Service::new(&base, None, patience, &tally).expect("an address");
+        let service = Service::new(&base, None, None, patience, &tally).expect("an address");
         let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Vec::new());
         let batch = Batch::of((0..jobs).map(row));
         let sent = service.connection().send(batch).map_err(|error| error.to_string().replace(&base, "URL"));
@@ -364,13 +377,17 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_http_addresses_are_taken() {
+    fn only_http_and_https_addresses_are_taken() {
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        for bad in ["", "127.0.0.1:8080", "https://ranks.example", "ftp://ranks.example", "http://"] {
-            assert!(Service::new(bad, None, Duration::ZERO, &tally).is_err(), "{bad}");
+        for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
+            assert!(Service::new(bad, None, None, Duration::ZERO, &tally).is_err(), "{bad}");
         }
-        let service =
-            Service::new("http://ranks.example/base/", None, Duration::ZERO, &tally).expect("an address");
+        let service = Service::new("http://ranks.example/base/", None, None, Duration::ZERO, &tally)
+            .expect("an address");
         assert_eq!(service.base, "http://ranks.example/base");
+        let no_ca = Some(Path::new("/no/such/file"));
+        let refused = Service::new("https://ranks.example", None, no_ca, Duration::ZERO, &tally).map(|_| ());
+        let refused = refused.expect_err("there is no such file").to_string();
+        assert!(refused.contains("cannot read /no/such/file"), "{refused}");
     }
 }

@@ -31,6 +31,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use thiserror::Error;
 
+use crate::config::{ClientArgs, ConfigError};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::types::{BoardName, Malformed, Timestamp};
 use batch::Lane;
@@ -68,6 +69,9 @@ Scores of Redis are floating-point numbers. Whole ones are taken exactly; fracti
 --scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id,
 upwards with the best first, where ZREVRANK orders them downwards. The board should order ties by `first` (the
 default) or `member`. Members that come and go while Redis is read may be missed.
+
+A service that asks for tokens gets the one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the
+scope write.
 
 An interrupted import can be run again from the beginning. set and best come to the same result, and to the same
 order among ties where rows carry at. incr counts a row twice unless it carries a version; with versions, rows that
@@ -146,9 +150,8 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_DRY_RUN", action = ArgAction::SetTrue)]
     pub dry_run: bool,
 
-    /// A bearer token with the scope write
-    #[arg(long, env = "RANKTREE_TOKEN", hide_env_values = true)]
-    pub token: Option<String>,
+    #[command(flatten)]
+    pub client: ClientArgs,
 }
 
 /// How rows are written.
@@ -185,8 +188,12 @@ pub enum ImportError {
     RedisEmpty(String),
     #[error("--op with --redis is set or best, not {0}: members may be read twice, and must not count twice")]
     RedisOp(&'static str),
-    #[error("--to is a URL that starts with http://, got {0:?}")]
+    #[error("--to is a URL that starts with http:// or https://, got {0:?}")]
     Address(String),
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    #[error("cannot trust anybody's certificate: {0}; name a PEM file with --ca")]
+    Trust(String),
     #[error("cannot write rejected lines to {}", .path.display())]
     Rejects { path: PathBuf, source: io::Error },
     #[error("more than {0} rows are rejected (--limit-errors)")]
@@ -272,7 +279,8 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
 }
 
 fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
-    let service = Service::new(&args.to, args.token.as_deref(), args.retry_for, tally)?;
+    let token = args.client.token()?;
+    let service = Service::new(&args.to, token.as_deref(), args.client.ca.as_deref(), args.retry_for, tally)?;
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut connections = Vec::new();

@@ -13,6 +13,7 @@ use ureq::{Body, Timeout};
 use crate::cli::import::ImportError;
 use crate::cli::import::answer::Answer;
 use crate::cli::import::connection::Service;
+use crate::cli::trust::is_untrusted;
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
@@ -123,6 +124,9 @@ fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
 fn classify(error: &ureq::Error) -> Attempt {
     let reason = error.to_string();
     match error {
+        error if is_untrusted(error) => {
+            Attempt::Hopeless { reason: format!("{reason}; --ca says whom to trust") }
+        }
         ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
             Attempt::NotApplied { reason, wait: Duration::ZERO }
         }

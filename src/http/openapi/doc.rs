@@ -4,8 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::http::error::FORBIDDEN_BOARD;
 use crate::http::openapi::parameters;
-use crate::http::openapi::problems::{PROBLEM_STATUSES, meaning};
+use crate::http::openapi::problems::{PROBLEM_STATUSES, REFUSED_TOKENS, meaning};
 
 /// What a token must allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,18 +112,26 @@ impl Doc {
         if let Some(body) = &self.body {
             fields.insert("requestBody".to_owned(), body.clone());
         }
-        fields.insert("responses".to_owned(), self.responses().into());
+        fields.insert("responses".to_owned(), self.responses(path).into());
         operation
     }
 
-    fn responses(&self) -> Map<String, Value> {
+    fn responses(&self, path: &str) -> Map<String, Value> {
         let mut responses = Map::new();
         for (status, answer) in &self.answers {
             responses.insert(status.to_string(), answer.clone());
         }
+        let mut problems = self.problems.clone();
+        if self.scope != Scope::Open {
+            problems.extend(REFUSED_TOKENS);
+            // Boards and members, which are on boards.
+            if ["/boards", "/members", "/jobs"].iter().any(|part| path.contains(part)) {
+                problems.push((403, FORBIDDEN_BOARD));
+            }
+        }
         for status in PROBLEM_STATUSES {
             let mut codes: Vec<&str> = Vec::new();
-            for (_, code) in self.problems.iter().filter(|(known, _)| known == status) {
+            for (_, code) in problems.iter().filter(|(known, _)| known == status) {
                 if !codes.contains(code) {
                     codes.push(code);
                 }

@@ -3,7 +3,7 @@
 //! A test reads `http/error.rs` and finds each code of it here.
 
 /// Statuses that problems have, in the order in which they are told.
-pub const PROBLEM_STATUSES: &[u16] = &[400, 404, 405, 408, 409, 413, 422, 500, 503, 504];
+pub const PROBLEM_STATUSES: &[u16] = &[400, 401, 403, 404, 405, 408, 409, 413, 422, 500, 503, 504];
 
 pub struct ProblemKind {
     pub code: &'static str,
@@ -48,6 +48,14 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[413, 422],
         "more than a limit allows: a page, a batch, metadata, or a body beyond 1 MiB",
     ),
+    kind("unauthorized", &[401], "a bearer token is needed, and there is none"),
+    kind("invalid_token", &[401], "the token is not known here, or not any more"),
+    kind("insufficient_scope", &[403], "the token does not have the scope that this takes"),
+    kind(
+        "forbidden_board",
+        &[403],
+        "the token is confined to boards whose names begin otherwise; whether the board exists is not told",
+    ),
     kind("unknown_route", &[404], "there is nothing at this path"),
     kind("method_not_allowed", &[405], "the path does not take this method; `Allow` says which it takes"),
     kind("unknown_member", &[404], "the member has no entry on this board"),
@@ -65,7 +73,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("board_differs", &[409], "the board is there, with other settings that can never change"),
     kind("being_dropped", &[409], "the board is just being dropped; try again when that is done"),
     kind("too_many_boards", &[422], "the node holds as many boards as it can"),
-    kind("body_too_slow", &[408], "the body did not arrive within 30 seconds"),
+    kind(
+        "body_too_slow",
+        &[408],
+        "the body did not arrive in time, which is 30 seconds unless the node was told another",
+    ),
     kind("internal", &[500], "the request failed within the service; its log says more"),
     kind("overloaded", &[503], "too many requests are in work; try again after `Retry-After` seconds"),
     kind("shard_unavailable", &[503], "a shard takes no writes at the moment; `detail` says why"),
@@ -84,6 +96,10 @@ pub const PROBLEMS: &[ProblemKind] = &[
 /// What any request may meet.
 pub const ANY: &[(u16, &str)] =
     &[(400, "malformed"), (408, "body_too_slow"), (413, "too_large"), (500, "internal"), (503, "overloaded")];
+
+/// What any request that takes a token may meet.
+pub const REFUSED_TOKENS: &[(u16, &str)] =
+    &[(401, "unauthorized"), (401, "invalid_token"), (403, "insufficient_scope")];
 
 /// What the parameters of a read may meet, and the wait for a token.
 pub const READ: &[(u16, &str)] = &[

@@ -45,7 +45,7 @@ async fn every_documented_operation_is_routed_and_takes_the_parameters_that_are_
     assert!(operations.len() > 20, "{}", operations.len());
     for (method, path, told) in &operations {
         let method = method.to_uppercase();
-        if told["security"].as_array().is_some_and(Vec::is_empty) {
+        if told["security"].as_array().is_some_and(Vec::is_empty) || path == "/metrics" {
             let (status, _) = service.send(&method, path, "").await;
             assert_eq!(status, StatusCode::OK, "{method} {path}");
             continue;

@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
+use crate::access::Access;
 use crate::board::Definition;
 use crate::http::openapi::document;
 use crate::http::openapi::validator::check_answer;
@@ -40,6 +41,7 @@ use crate::writer::{
 
 mod reads;
 mod refusals;
+mod tokens;
 mod writes;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
@@ -61,11 +63,15 @@ pub fn start(shards: u16) -> Fixture {
 }
 
 fn start_with(shards: u16, limits: Limits) -> Fixture {
+    start_guarded(shards, limits, None)
+}
+
+fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<Access>>) -> Fixture {
     let registry = Arc::new(Registry::new(true));
     let handles = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry))).collect();
     let node = Arc::new(Node { shards: handles });
     let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
-    let api = Arc::new(Api::new(node, registry, render, limits, None));
+    let api = Arc::new(Api::new(node, registry, render, limits, access, None));
     Fixture { router: router(Arc::clone(&api)), api }
 }
 

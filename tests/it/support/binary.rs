@@ -20,6 +20,7 @@ pub struct Binary {
     base: String,
     data_dir: PathBuf,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     /// What it writes to standard error, shown when a test fails.
     log: PathBuf,
 }
@@ -27,12 +28,19 @@ pub struct Binary {
 impl Binary {
     /// Starts the service on a free port, and waits until it says that it is ready.
     pub fn start(data_dir: &Path, shards: u16, extra: &[&str]) -> Self {
+        Self::start_in(data_dir, shards, extra, &[])
+    }
+
+    /// The same, with variables in its environment.
+    pub fn start_in(data_dir: &Path, shards: u16, extra: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut arguments = vec!["serve".to_owned(), "--listen".to_owned(), "127.0.0.1:0".to_owned()];
         arguments.extend(["--shards".to_owned(), shards.to_string()]);
         arguments.extend(extra.iter().map(ToString::to_string));
         let data_dir = data_dir.to_owned();
         let log = data_dir.with_extension("log");
-        let mut binary = Self { child: None, base: String::new(), data_dir, arguments, log };
+        let environment =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut binary = Self { child: None, base: String::new(), data_dir, arguments, environment, log };
         binary.restart();
         binary
     }
@@ -43,6 +51,7 @@ impl Binary {
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be written");
         let mut command = command();
         command.args(&self.arguments).arg("--data-dir").arg(&self.data_dir);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("the binary can be started");
         let stdout = child.stdout.take().expect("it is piped");
@@ -58,7 +67,7 @@ impl Binary {
             Err(RecvTimeoutError::Timeout) => panic!("the service is not ready after {READY_WITHIN:?}"),
             Err(RecvTimeoutError::Disconnected) => panic!("the service ended before it was ready"),
         };
-        let base = ready.split_whitespace().last().filter(|word| word.starts_with("http://"));
+        let base = ready.split_whitespace().last().filter(|word| word.contains("://"));
         let base = base.unwrap_or_else(|| panic!("its first line ends with its address: {ready:?}"));
         base.clone_into(&mut self.base);
     }
@@ -76,9 +85,19 @@ impl Binary {
         self.child.as_ref().expect("it is running").id()
     }
 
+    /// Scheme, host and port.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Host and port.
     pub fn address(&self) -> &str {
-        self.base.trim_start_matches("http://")
+        self.base.split_once("://").expect("it is a URL").1
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("the log can be read")
     }
 
     pub fn kill9(&mut self) {

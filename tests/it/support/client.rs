@@ -3,12 +3,14 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use ureq::http::{Method, Request, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, SendBody};
 
 /// One keep-alive connection to a service.
 pub struct Client {
     base: String,
     agent: Agent,
+    authorization: Option<String>,
 }
 
 /// A status, and the body; `Null` if it is not JSON.
@@ -17,7 +19,20 @@ pub type Reply = (u16, Value);
 impl Client {
     pub fn new(base: &str) -> Self {
         let config = Agent::config_builder().http_status_as_error(false).build();
-        Self { base: base.to_owned(), agent: Agent::new_with_config(config) }
+        Self { base: base.to_owned(), agent: Agent::new_with_config(config), authorization: None }
+    }
+
+    /// One that trusts this certificate, in PEM, and no other.
+    pub fn trusting(base: &str, certificate: &str) -> Self {
+        let certificate = Certificate::from_pem(certificate.as_bytes()).expect("a certificate");
+        let tls = TlsConfig::builder().root_certs(RootCerts::from([certificate])).build();
+        let config = Agent::config_builder().http_status_as_error(false).tls_config(tls).build();
+        Self { base: base.to_owned(), agent: Agent::new_with_config(config), authorization: None }
+    }
+
+    /// Sends this bearer token with every request.
+    pub fn with_token(self, token: &str) -> Self {
+        Self { authorization: Some(format!("Bearer {token}")), ..self }
     }
 
     pub fn get(&self, path: &str) -> Reply {
@@ -36,7 +51,10 @@ impl Client {
     /// When there was no complete answer.
     pub fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, ureq::Error> {
         let uri = format!("{}{path}", self.base);
-        let request = Request::builder().method(method).uri(uri);
+        let mut request = Request::builder().method(method).uri(uri);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
         let mut response = match body {
             Some(body) => {
                 let request = request.header(header::CONTENT_TYPE, "application/json");

@@ -1,4 +1,5 @@
-//! What the tests stand on: the real binary, a client, a model, the real jobs, random numbers.
+//! What the tests stand on: the real binary, a client, a model, the real jobs, random numbers, raw
+//! connections.
 
 pub mod binary;
 pub mod certificates;
@@ -10,5 +11,6 @@ pub mod nats;
 pub mod nats_cluster;
 pub mod nats_server;
 pub mod random;
+pub mod raw;
 pub mod real_jobs;
 pub mod secured;

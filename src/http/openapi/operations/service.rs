@@ -34,12 +34,14 @@ pub fn readyz() -> Doc {
 
 pub fn metrics() -> Doc {
     let schema = json!({"type": "string"});
-    plain("Metrics for Prometheus").answer_as(
-        200,
-        "text/plain; version=0.0.4; charset=utf-8",
-        &schema,
-        "All metrics, as Prometheus reads them.",
-    )
+    Doc::new(TAG, Scope::Read, "Metrics for Prometheus")
+        .describe("Is answered by an overloaded node too.")
+        .answer_as(
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            &schema,
+            "All metrics, as Prometheus reads them.",
+        )
 }
 
 pub fn openapi() -> Doc {

@@ -1,0 +1,70 @@
+//! What a token allows.
+
+use crate::access::Scope;
+
+/// What a token allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The token's name, for logs and people. Never its secret.
+    pub name: String,
+    pub scope: Scope,
+    /// What the names of the boards begin with that it may touch; `None` for all boards.
+    pub board_prefixes: Option<Vec<String>>,
+}
+
+impl Grant {
+    #[must_use]
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.scope >= scope
+    }
+
+    #[must_use]
+    pub fn allows_board(&self, board: &str) -> bool {
+        self.board_prefixes
+            .as_ref()
+            .is_none_or(|prefixes| prefixes.iter().any(|prefix| board.starts_with(prefix.as_str())))
+    }
+
+    /// Whether it may touch every board, also those that are yet to come.
+    #[must_use]
+    pub fn allows_every_board(&self) -> bool {
+        self.board_prefixes.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_includes_those_before_it_and_prefixes_confine_it() {
+        let grant = |scope, prefixes: Option<&[&str]>| Grant {
+            name: "t".to_owned(),
+            scope,
+            board_prefixes: prefixes.map(|list| list.iter().map(ToString::to_string).collect()),
+        };
+        for (held, allowed) in [
+            (Scope::Read, [true, false, false]),
+            (Scope::Write, [true, true, false]),
+            (Scope::Admin, [true; 3]),
+        ] {
+            let found = Scope::ALL.map(|scope| grant(held, None).allows(scope));
+            assert_eq!(found, allowed, "{held}");
+        }
+        let confined = grant(Scope::Read, Some(&["eu-", "demo"]));
+        for (board, allowed) in [
+            ("eu-arena", true),
+            ("eu-", true),
+            ("demo", true),
+            ("demolition", true),
+            ("us-eu-", false),
+            ("EU-a", false),
+            ("", false),
+        ] {
+            assert_eq!(confined.allows_board(board), allowed, "{board}");
+            assert!(grant(Scope::Read, None).allows_board(board));
+        }
+        assert!(!confined.allows_every_board());
+        assert!(grant(Scope::Read, None).allows_every_board());
+    }
+}

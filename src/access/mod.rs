@@ -1,0 +1,14 @@
+//! Who may do what: bearer tokens, their scopes, and the boards they are confined to.
+//!
+//! Knows: tokens as an operator writes them, and what a grant allows. Must not know: requests, routes, statuses
+//! (`http::authorize` puts a grant and a route together). Reads no file; whoever read one hands its text over.
+
+mod grant;
+mod scope;
+mod secret;
+mod tokens;
+
+pub use grant::Grant;
+pub use scope::Scope;
+pub use secret::{Digest, SECRET_CHARS_MIN, Secret, SecretTooShort};
+pub use tokens::{Access, InvalidTokens, Tokens};

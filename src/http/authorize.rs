@@ -1,0 +1,135 @@
+//! Which request needs what, and whether its token allows it: the one place that decides.
+//!
+//! A layer over the whole router, before anything of a request's body is read. What a route needs stands in a table; a
+//! method of a path that the table does not have needs the most there is, so that a route which is forgotten here is
+//! closed and not open. Boards that only a body or a parameter names are left to its handler, through
+//! [`Call::confined_to`](crate::http::call::Call::confined_to).
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::access::{Access, Grant, Scope};
+use crate::http::error::Problem;
+use crate::http::routes::refuse;
+
+/// What a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: it tells nothing of boards and members.
+    Nothing,
+    Token(Scope, Boards),
+}
+
+/// Which boards a request touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Boards {
+    /// None: any token of the scope will do.
+    None,
+    /// The one that its path names.
+    InPath,
+    /// Some that its handler knows, which refuses those that are ruled out or leaves them out of its answer.
+    Judged,
+    /// All there are: a token that is confined to some will not do.
+    Every,
+}
+
+use Boards::{Every, InPath, Judged};
+use Needs::{Nothing, Token};
+use Scope::{Admin, Read, Write};
+
+const MOST: Needs = Token(Admin, Every);
+
+/// What every route needs.
+pub const TABLE: &[(&str, &str, Needs)] = &[
+    ("GET", "/v1/boards", Token(Read, Judged)),
+    ("PUT", "/v1/boards/{board}", Token(Admin, InPath)),
+    ("GET", "/v1/boards/{board}", Token(Read, InPath)),
+    ("DELETE", "/v1/boards/{board}", Token(Admin, InPath)),
+    ("GET", "/v1/boards/{board}/members/{member}", Token(Read, InPath)),
+    ("PUT", "/v1/boards/{board}/members/{member}", Token(Write, InPath)),
+    ("DELETE", "/v1/boards/{board}/members/{member}", Token(Write, InPath)),
+    ("GET", "/v1/boards/{board}/members/{member}/around", Token(Read, InPath)),
+    ("POST", "/v1/boards/{board}/members:lookup", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/top", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/positions/{position}", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/rank", Token(Read, InPath)),
+    ("POST", "/v1/boards/{board}/ranks:of", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/score", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/count", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/histogram", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/percentiles", Token(Read, InPath)),
+    ("GET", "/v1/members/{member}", Token(Read, Judged)),
+    ("DELETE", "/v1/members/{member}", Token(Write, Every)),
+    ("POST", "/v1/jobs", Token(Write, Judged)),
+    ("GET", "/v1/status", Token(Read, Boards::None)),
+    ("GET", "/metrics", Token(Read, Boards::None)),
+    // Whoever starts and stops the service asks these, and has no token.
+    ("GET", "/healthz", Nothing),
+    ("GET", "/readyz", Nothing),
+    // The same for every ranktree of this version.
+    ("GET", "/openapi.json", Nothing),
+    ("GET", "/docs", Nothing),
+];
+
+/// What a method of a route's path needs.
+pub fn needs(method: &Method, path: &str) -> Needs {
+    // Whatever answers GET answers HEAD.
+    let name = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let found = TABLE.iter().find(|(known, route, _)| *known == name && *route == path);
+    found.map_or(MOST, |(_, _, needs)| *needs)
+}
+
+/// Lets a request on to its handler, with what its token allows, or refuses it.
+pub async fn authorize(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    // What is at no route's path is nothing, and anybody may be told.
+    let Some(route) = request.extensions().get::<MatchedPath>().cloned() else {
+        return next.run(request).await;
+    };
+    let Token(scope, boards) = needs(request.method(), route.as_str()) else {
+        return next.run(request).await;
+    };
+    let (mut parts, body) = request.into_parts();
+    let judged = judge(&access, &parts.headers, scope);
+    let judged = match judged {
+        Ok(grant) if boards == InPath => {
+            let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+            // A path that is not UTF-8 names no board, and is refused for that.
+            let board = path.iter().flatten().find(|(name, _)| *name == "board").map(|(_, board)| board);
+            match board {
+                Some(board) if !grant.allows_board(board) => {
+                    Err(Problem::forbidden_board("the token may not touch this board"))
+                }
+                _ => Ok(grant),
+            }
+        }
+        Ok(grant) if boards == Every && !grant.allows_every_board() => {
+            let detail = "this touches every board, and the token is confined to some";
+            Err(Problem::forbidden_board(detail))
+        }
+        judged => judged,
+    };
+    match judged {
+        Ok(grant) => {
+            parts.extensions.insert(grant);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(problem) => refuse(Request::from_parts(parts, body), problem).await.into_response(),
+    }
+}
+
+fn judge(access: &Access, headers: &HeaderMap, scope: Scope) -> Result<Arc<Grant>, Problem> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(given), None) = (given.next(), given.next()) else { return Err(Problem::unauthorized()) };
+    let given = given.to_str().map_err(|_| Problem::invalid_token())?;
+    // The scheme's name has no case (RFC 9110, section 11.1).
+    let (scheme, token) = given.split_once(' ').unwrap_or((given, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Problem::unauthorized());
+    }
+    let grant = access.tokens().find(token.trim_matches(' ')).ok_or_else(Problem::invalid_token)?;
+    if grant.allows(scope) { Ok(grant) } else { Err(Problem::insufficient_scope(scope)) }
+}

@@ -1,0 +1,178 @@
+//! One connection, from its handshake to its end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+
+use crate::http::error::Problem;
+use crate::http::places::Place;
+use crate::http::pulse::{Noted, Patience, Pulse};
+use crate::http::tls::Tls;
+use crate::metrics::HTTP_CONNECTIONS_ENDED_TOTAL;
+
+/// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path.
+const HEAD_BYTES_MAX: usize = 128 << 10;
+/// What a client beyond the limits is given. Probes are sent at once.
+const SPARE_PATIENCE: Duration = Duration::from_secs(2);
+/// What is answered all the same.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// Ranks move: no answer is good for later, and none is to be found in a cache that is shared.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// How far the server is on its way to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    Serving,
+    /// Requests in work are answered, and no more are taken.
+    Draining,
+    /// Nothing is answered any more.
+    Over,
+}
+
+/// What all connections share.
+pub struct Shared {
+    pub router: Router,
+    pub tls: Option<Arc<Tls>>,
+    pub patience: Patience,
+}
+
+/// Serves a connection until it ends, by itself, for its slowness, or with the server.
+pub async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+    // A request is one small packet and so is its answer: waiting to fill one up only adds latency.
+    let _ = stream.set_nodelay(true);
+    let mut patience = shared.patience;
+    if place.is_spare {
+        let short = |time: Duration| time.min(SPARE_PATIENCE);
+        patience = Patience {
+            header: short(patience.header),
+            idle: short(patience.idle),
+            write: short(patience.write),
+        };
+    }
+    let pulse = Arc::new(Pulse::new());
+    let requests =
+        Requests { router: shared.router.clone(), pulse: Arc::clone(&pulse), is_spare: place.is_spare };
+    let watched = Watched { pulse: Arc::clone(&pulse), patience, stage };
+    let Some(tls) = &shared.tls else {
+        return speak(Noted::new(stream, pulse), requests, watched).await;
+    };
+    let mut stage = watched.stage.clone();
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(patience.header, tls.acceptor().accept(stream)) => accepted,
+        // Nothing was asked yet.
+        _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
+    };
+    match accepted {
+        Ok(Ok(stream)) => speak(Noted::new(stream, pulse), requests, watched).await,
+        Ok(Err(error)) => {
+            count_ended("handshake");
+            tracing::debug!(%error, "a TLS handshake failed");
+        }
+        Err(_) => count_ended("handshake"),
+    }
+}
+
+pub fn count_ended(reason: &'static str) {
+    metrics::counter!(HTTP_CONNECTIONS_ENDED_TOTAL, "reason" => reason).increment(1);
+}
+
+/// What a connection is watched by.
+struct Watched {
+    pulse: Arc<Pulse>,
+    patience: Patience,
+    stage: watch::Receiver<Stage>,
+}
+
+async fn speak<S>(stream: S, requests: Requests, watched: Watched)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Watched { pulse, patience, mut stage } = watched;
+    let mut builder = http1::Builder::new();
+    // The pulse does it, which tells a slow head from an idle connection.
+    builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_spare);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
+    let mut look = pin!(tokio::time::sleep_until(Instant::now()));
+    let mut until = Stage::Draining;
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke");
+                }
+                return;
+            }
+            reached = stage.wait_for(|stage| *stage >= until) => match reached.map(|stage| *stage) {
+                Ok(Stage::Draining) => {
+                    until = Stage::Over;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ => return,
+            },
+            () = look.as_mut() => match pulse.overdue(&patience) {
+                Ok(again) => look.as_mut().reset(again),
+                Err(why) => {
+                    count_ended(why.name());
+                    return;
+                }
+            },
+        }
+    }
+}
+
+/// The requests of a connection.
+struct Requests {
+    router: Router,
+    pulse: Arc<Pulse>,
+    is_spare: bool,
+}
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.pulse.request_begins();
+        let is_shed = self.is_spare && !PROBES.contains(&request.uri().path());
+        let (router, pulse) = (self.router.clone(), Arc::clone(&self.pulse));
+        Box::pin(async move {
+            let mut response = if is_shed {
+                Problem::too_many_connections().into_response()
+            } else {
+                router.oneshot(request.map(Body::new)).await?
+            };
+            let is_late = response.status() == StatusCode::REQUEST_TIMEOUT;
+            let headers = response.headers_mut();
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+            headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
+            if is_late {
+                // The rest of its body may still come, and is no request.
+                headers.insert(header::CONNECTION, CLOSE);
+            }
+            pulse.request_ends();
+            Ok(response)
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! What each route needs of a token, over all routes, and what confined tokens see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, header};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use crate::access::{Access, Scope, Secret, Tokens};
+use crate::http::authorize::{Boards, Needs, TABLE};
+use crate::http::tests::{Fixture, start_guarded};
+use crate::http::{Limits, router};
+
+/// A service that needs tokens, and one for each scope, for all boards and for those that begin with `eu-`.
+struct Guarded {
+    service: Fixture,
+    all: [Secret; 3],
+    confined: [Secret; 3],
+}
+
+fn guarded() -> Guarded {
+    let secrets = || Scope::ALL.map(|_| Secret::random().expect("random numbers"));
+    let (all, confined) = (secrets(), secrets());
+    let mut list = Vec::new();
+    for (secrets, prefixes) in [(&all, ""), (&confined, "board_prefixes = [\"eu-\"]\n")] {
+        for (scope, secret) in Scope::ALL.iter().zip(secrets) {
+            let confined = !prefixes.is_empty();
+            list.push(format!(
+                "[[token]]\nname = \"{scope}-{confined}\"\nscope = \"{scope}\"\nsha256 = \"{}\"\n{prefixes}",
+                secret.digest()
+            ));
+        }
+    }
+    let access = Arc::new(Access::new(Tokens::parse(&list.concat()).expect("a good list")));
+    Guarded { service: start_guarded(2, Limits::default(), Some(access)), all, confined }
+}
+
+impl Guarded {
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        authorization: &[&str],
+        body: &str,
+    ) -> (u16, HeaderMap, Value) {
+        let mut request = Request::builder().method(method).uri(path);
+        for value in authorization {
+            request = request.header(header::AUTHORIZATION, *value);
+        }
+        let request = request.body(Body::from(body.to_owned())).expect("a good request");
+        let response = self.service.router.clone().oneshot(request).await.expect("the router never fails");
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("the body is in memory");
+        (parts.status.as_u16(), parts.headers, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    async fn with(&self, secret: &Secret, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let (status, _, answer) =
+            self.send(method, path, &[&format!("Bearer {}", secret.reveal())], body).await;
+        (status, answer)
+    }
+}
+
+/// A route's path with names in it.
+fn path(route: &str, board: &str) -> String {
+    route.replace("{board}", board).replace("{member}", "m").replace("{position}", "1")
+}
+
+fn code(answer: &Value) -> &str {
+    answer["code"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn the_table_has_every_route_and_the_scope_that_its_description_tells() {
+    let document: Value = serde_json::from_str(&crate::http::openapi_json()).expect("it is JSON");
+    let mut told = BTreeMap::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            let security = operation["security"].as_array().expect("every operation says what it needs");
+            let scope = security.iter().find_map(|scheme| scheme["bearer"][0].as_str()).unwrap_or("none");
+            told.insert((method.to_uppercase(), path.clone()), scope.to_owned());
+        }
+    }
+    let table: BTreeMap<_, _> = TABLE
+        .iter()
+        .map(|(method, path, needs)| {
+            let scope = match needs {
+                Needs::Nothing => "none",
+                Needs::Token(scope, _) => scope.name(),
+            };
+            (((*method).to_owned(), (*path).to_owned()), scope.to_owned())
+        })
+        .collect();
+    assert_eq!(told, table);
+    assert_eq!(table.len(), TABLE.len(), "each once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_takes_the_scopes_of_the_table_and_no_others() {
+    let guarded = guarded();
+    for (method, route, needs) in TABLE {
+        let asked = path(route, "eu-a");
+        let what = format!("{method} {asked}");
+        let (status, headers, answer) = guarded.send(method, &asked, &[], "").await;
+        let Needs::Token(needed, boards) = needs else {
+            assert!(!matches!(status, 401 | 403), "{what}: {answer}");
+            continue;
+        };
+        assert_eq!((status, code(&answer)), (401, "unauthorized"), "{what}");
+        assert_eq!(headers[header::WWW_AUTHENTICATE], "Bearer realm=\"ranktree\"", "{what}");
+        for (held, (all, confined)) in
+            Scope::ALL.into_iter().zip(guarded.all.iter().zip(&guarded.confined)).rev()
+        {
+            let authorization = format!("Bearer {}", all.reveal());
+            let (status, headers, answer) = guarded.send(method, &asked, &[&authorization], "").await;
+            if held >= *needed {
+                assert!(!matches!(status, 401 | 403), "{what} with {held}: {status} {answer}");
+            } else {
+                assert_eq!((status, code(&answer)), (403, "insufficient_scope"), "{what} with {held}");
+                let challenge = headers[header::WWW_AUTHENTICATE].to_str().expect("it is text");
+                assert!(challenge.contains(&format!("error=\"insufficient_scope\", scope=\"{needed}\"")));
+            }
+            // On another board than it is confined to.
+            let (status, answer) = guarded.with(confined, method, &path(route, "us-a"), "").await;
+            let is_refused = held < *needed || matches!(boards, Boards::InPath | Boards::Every);
+            assert_eq!(status == 403, is_refused, "{what} confined, with {held}: {status} {answer}");
+            // On one of its own.
+            let (status, answer) = guarded.with(confined, method, &asked, "").await;
+            let is_refused = held < *needed || *boards == Boards::Every;
+            assert_eq!(status == 403, is_refused, "{what} confined, with {held}: {status} {answer}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_no_token_of_ours_is_refused() {
+    let guarded = guarded();
+    let good = guarded.all[0].reveal().to_owned();
+    let other = Secret::random().expect("random numbers");
+    for (authorization, expect) in [
+        (vec![format!("Bearer {good}")], (200, "")),
+        (vec![format!("bEARER  {good}")], (200, "")),
+        (vec![format!("Bearer {}", other.reveal())], (401, "invalid_token")),
+        (vec![format!("Bearer {good} ")], (200, "")),
+        (vec![format!("Bearer {good}0")], (401, "invalid_token")),
+        (vec!["Bearer ".to_owned()], (401, "invalid_token")),
+        (vec!["Bearer".to_owned()], (401, "invalid_token")),
+        (vec![good.clone()], (401, "unauthorized")),
+        (vec![format!("Basic {good}")], (401, "unauthorized")),
+        (vec![format!("Bearer {good}"), format!("Bearer {good}")], (401, "unauthorized")),
+    ] {
+        let values: Vec<&str> = authorization.iter().map(String::as_str).collect();
+        let (status, headers, answer) = guarded.send("GET", "/v1/boards", &values, "").await;
+        assert_eq!((status, code(&answer)), expect, "{} values", values.len());
+        assert_eq!(headers.contains_key(header::WWW_AUTHENTICATE), status == 401);
+    }
+    // A method that a path does not have is not a way in, and what is nowhere is no secret.
+    let (status, _, _) = guarded.send("PATCH", "/v1/boards/eu-a", &[], "").await;
+    assert_eq!(status, 401);
+    let (status, answer) = guarded.with(&guarded.all[2], "PATCH", "/v1/boards/eu-a", "").await;
+    assert_eq!((status, code(&answer)), (405, "method_not_allowed"));
+    assert_eq!(guarded.send("HEAD", "/v1/boards", &[], "").await.0, 401);
+    assert_eq!(guarded.with(&guarded.all[0], "HEAD", "/v1/boards", "").await.0, 200);
+    assert_eq!(guarded.send("GET", "/v2", &[], "").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_confined_token_sees_and_changes_its_boards_only() {
+    let guarded = guarded();
+    let [_, write, _] = &guarded.all;
+    let [reads, writes, _] = &guarded.confined;
+    let jobs =
+        json!([{"board": "eu-a", "member": "m", "score": 1}, {"board": "us-a", "member": "m", "score": 2}]);
+    let (status, answer) = guarded.with(write, "POST", "/v1/jobs", &jobs.to_string()).await;
+    assert_eq!(status, 200, "{answer}");
+
+    let (_, answer) = guarded.with(reads, "GET", "/v1/boards", "").await;
+    let names: Vec<_> = answer["boards"].as_array().expect("a list").iter().map(|b| &b["board"]).collect();
+    assert_eq!(names, ["eu-a"]);
+    let (_, answer) = guarded.with(reads, "GET", "/v1/members/m", "").await;
+    let names: Vec<_> = answer["entries"].as_array().expect("a list").iter().map(|e| &e["board"]).collect();
+    assert_eq!(names, ["eu-a"]);
+    let (status, answer) = guarded.with(reads, "GET", "/v1/members/m?boards=eu-a,us-a", "").await;
+    assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");
+    assert_eq!(guarded.with(reads, "GET", "/v1/members/m?boards=eu-a,eu-b", "").await.0, 200);
+    // Percent-encoded, it is the same board.
+    let (status, answer) = guarded.with(reads, "GET", "/v1/boards/%75s-a/top", "").await;
+    assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");
+    assert_eq!(guarded.with(reads, "GET", "/v1/boards/%65u-a/top", "").await.0, 200);
+
+    // One forbidden job refuses all of them, before anything is applied; also one board of several of a job.
+    let jobs = json!([{"board": "eu-a", "member": "m", "score": 10}, {"board": "us-a", "member": "m", "score": 20},
+        {"member": "m", "scores": {"eu-a": 5, "us-b": 5}}]);
+    let (status, answer) = guarded.with(writes, "POST", "/v1/jobs", &jobs.to_string()).await;
+    assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");
+    let errors: Vec<_> =
+        answer["errors"].as_array().expect("a list").iter().map(|e| (&e["index"], &e["code"])).collect();
+    assert_eq!(errors, [(&json!(1), &json!("forbidden_board")), (&json!(2), &json!("forbidden_board"))]);
+    for board in ["eu-a", "us-a"] {
+        let (_, entry) = guarded.with(write, "GET", &format!("/v1/boards/{board}/members/m"), "").await;
+        assert!(entry["score"].as_u64().is_some_and(|score| score < 10), "{entry}");
+    }
+    // It creates boards by their first job within its prefix, and not beyond.
+    let job = |board: &str| json!({"board": board, "member": "m", "score": 3}).to_string();
+    assert_eq!(guarded.with(writes, "POST", "/v1/jobs", &job("eu-new")).await.0, 200);
+    assert_eq!(guarded.with(writes, "POST", "/v1/jobs", &job("us-new")).await.0, 403);
+    let score = r#"{"score":3}"#;
+    assert_eq!(guarded.with(writes, "PUT", "/v1/boards/us-new/members/m", score).await.0, 403);
+    assert_eq!(guarded.with(write, "GET", "/v1/boards/us-new", "").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_tokens_everybody_may_do_everything() {
+    let guarded = guarded();
+    let open = router(Arc::clone(&start_guarded(1, Limits::default(), None).api));
+    let request = Request::builder()
+        .uri("/v1/boards")
+        .header(header::AUTHORIZATION, format!("Bearer {}", guarded.all[0].reveal()));
+    let response = open.oneshot(request.body(Body::empty()).expect("a good request")).await;
+    assert_eq!(response.expect("the router never fails").status(), 200);
+}

@@ -1,0 +1,56 @@
+//! Too many requests: the surplus is told so with 503 and when to come back, while probes and metrics answer.
+
+use std::io::Write as _;
+
+use serde_json::json;
+
+use crate::support::binary::Binary;
+use crate::support::nats::wait_until;
+use crate::support::raw::{connect, get};
+
+const LIMIT: usize = 2;
+
+#[test]
+fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let service = Binary::start(&folder.path().join("data"), 2, &["--max-requests", &LIMIT.to_string()]);
+    let (client, address) = (service.client(), service.address());
+    assert_eq!(client.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);
+
+    // A write whose body does not come keeps nobody out.
+    let bodies: Vec<_> = (0..5)
+        .map(|_| {
+            let mut stream = connect(address);
+            let head =
+                "PUT /v1/boards/a/members/m HTTP/1.1\r\nhost: x\r\ncontent-length: 11\r\n\r\n{\"score\"";
+            stream.write_all(head.as_bytes()).expect("it is open");
+            stream
+        })
+        .collect();
+    assert_eq!(client.get("/v1/boards/a").0, 200);
+
+    // Reads that wait for a write that nobody makes.
+    let blocked: Vec<_> = (0..LIMIT)
+        .map(|_| {
+            let mut stream = connect(address);
+            let wait = "GET /v1/boards/a?after=0:999&timeout_ms=60000 HTTP/1.1\r\nhost: x\r\n\r\n";
+            stream.write_all(wait.as_bytes()).expect("it is open");
+            stream
+        })
+        .collect();
+    wait_until("the service is full", || client.get("/v1/boards/a").0 == 503);
+    let said = get(address, "/v1/boards/a/top");
+    assert!(said.starts_with("HTTP/1.1 503") && said.contains("\"code\":\"overloaded\""), "{said}");
+    assert!(said.contains("retry-after: 1\r\n"), "{said}");
+    let (status, problem) = client.put("/v1/boards/a/members/m", &json!({"score": 2}));
+    assert_eq!((status, &problem["code"]), (503, &json!("overloaded")));
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(client.get(path).0, 200, "{path}");
+    }
+
+    // Whoever leaves makes room.
+    drop(blocked);
+    wait_until("there is room again", || client.get("/v1/boards/a").0 == 200);
+    assert_eq!(client.get("/v1/boards/a/members/m").1["score"], 1, "what was shed was not applied");
+    drop(bodies);
+}

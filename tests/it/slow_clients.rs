@@ -1,0 +1,174 @@
+//! Clients that keep the service waiting: each is let go after its time, and nobody else feels it. Floods of connections
+//! are turned away, and probes get through.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::binary::Binary;
+use crate::support::nats::wait_until;
+use crate::support::raw::{ask, connect, get, rest_of, trickle};
+
+const SECOND: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_millis(50);
+/// Times are the service's; the machine may be busy with other things for so long.
+const SLACK: Duration = Duration::from_secs(20);
+
+fn check_time(took: Duration, seconds: u32, what: &str) {
+    let (least, most) = (SECOND * seconds, SECOND * seconds + SLACK);
+    // The client's clock may start after the service's.
+    assert!((least..most).contains(&(took + PACE)), "{what} ended after {took:?}, not about {seconds} s");
+}
+
+/// How many connections were ended for this reason.
+fn ended(service: &Binary, reason: &str) -> u64 {
+    let metrics = get(service.address(), "/metrics");
+    let name = format!("ranktree_http_connections_ended_total{{reason=\"{reason}\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    line.map_or(0, |count| count.trim().parse().expect("a count"))
+}
+
+#[test]
+fn clients_that_keep_the_service_waiting_are_let_go() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let times =
+        ["--header-seconds", "1", "--body-seconds", "3", "--idle-seconds", "2", "--write-seconds", "1"];
+    let service = Binary::start(&folder.path().join("data"), 1, &times);
+    let address = service.address().to_owned();
+
+    // Nothing at all.
+    let started = Instant::now();
+    assert_eq!(rest_of(&mut connect(&address)), "");
+    check_time(started.elapsed(), 1, "a connection without a request");
+
+    // A head, a byte at a time.
+    let mut stream = connect(&address);
+    stream.write_all(b"GET /v1/boards HTTP/1.1\r\nhost: x\r\nx-slow: ").expect("it is open");
+    let (took, said) = trickle(&mut stream, PACE);
+    check_time(took, 1, "a slow head");
+    assert_eq!(said, "");
+
+    // A second head, after a good request.
+    let mut stream = connect(&address);
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").expect("it is open");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("there is an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nx-slow: ").expect("it is open");
+    let (took, _) = trickle(&mut stream, PACE);
+    check_time(took, 1, "a slow second head");
+
+    // A body, a byte at a time, is answered.
+    let mut stream = connect(&address);
+    let put = "PUT /v1/boards/a/members/m HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
+    stream.write_all(put.as_bytes()).expect("it is open");
+    let (took, said) = trickle(&mut stream, PACE);
+    check_time(took, 3, "a slow body");
+    assert!(said.starts_with("HTTP/1.1 408") && said.contains("body_too_slow"), "{said}");
+    assert!(said.contains("connection: close"), "{said}");
+
+    // A body that stops.
+    let started = Instant::now();
+    let said = ask(&address, put);
+    check_time(started.elapsed(), 1, "a body that stops");
+    assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+
+    // A connection that is kept open without use.
+    let started = Instant::now();
+    let said = ask(&address, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+    check_time(started.elapsed(), 2, "an idle connection");
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+
+    for (reason, count) in [("slow_header", 3), ("idle", 1)] {
+        assert_eq!(ended(&service, reason), count, "{reason}");
+    }
+    let (status, boards) = service.client().get("/v1/boards");
+    assert_eq!((status, &boards["boards"]), (200, &json!([])), "nothing of all that was taken for a write");
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answers_is_let_go() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let service = Binary::start(&folder.path().join("data"), 1, &["--write-seconds", "1"]);
+    let jobs: Vec<Value> =
+        (0..1_000).map(|n| json!({"board": "a", "member": format!("member-{n}"), "score": n})).collect();
+    assert_eq!(service.client().post("/v1/jobs", &json!(jobs)).0, 200);
+    // More than the buffers of both sides hold.
+    let top = "GET /v1/boards/a/top?limit=1000 HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut stream = connect(service.address());
+    stream.write_all(top.repeat(300).as_bytes()).expect("it is open");
+    wait_until("the client is let go", || ended(&service, "slow_reader") == 1);
+    assert_eq!(service.client().get("/v1/boards/a").0, 200);
+    // What was in the buffers is all that it gets.
+    let said = rest_of(&mut stream);
+    assert!(said.starts_with("HTTP/1.1 200") && said.matches("HTTP/1.1 200").count() < 300);
+}
+
+/// A connection that asks nothing.
+fn silent(address: &str) -> TcpStream {
+    connect(address)
+}
+
+/// Whether the other side has ended it.
+fn is_ended(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).expect("it can be set");
+    match stream.read(&mut [0; 16]) {
+        Ok(length) => length == 0,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for limits in [
+        ["--max-connections", "20", "--max-connections-per-client", "0"],
+        ["--max-connections", "0", "--max-connections-per-client", "20"],
+    ] {
+        let mut service = Binary::start(
+            &folder.path().join("data"),
+            1,
+            &[&limits[..], &["--header-seconds", "300"]].concat(),
+        );
+        let address = service.address().to_owned();
+        let mut held: Vec<_> = (0..20).map(|_| silent(&address)).collect();
+        wait_until("all places are taken", || {
+            get(&address, "/metrics").lines().any(|line| line == "ranktree_http_connections 21")
+        });
+        // One more is told so, in full.
+        let said = get(&address, "/v1/boards");
+        assert!(said.starts_with("HTTP/1.1 503") && said.contains("\"code\":\"overloaded\""), "{said}");
+        assert!(said.contains("retry-after: 1\r\n") && said.contains("connection: close\r\n"), "{said}");
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            let said = get(&address, path);
+            assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        }
+        // A flood is closed, at once but for a few that are closed soon.
+        let mut flood: Vec<_> = (0..300).map(|_| silent(&address)).collect();
+        wait_until("probes get through", || get(&address, "/healthz").starts_with("HTTP/1.1 200"));
+        wait_until("the flood is closed", || flood.iter_mut().all(is_ended));
+        assert!(ended(&service, "refused") >= 290, "most are closed at once");
+        assert!(held.iter_mut().all(|stream| !is_ended(stream)), "who was there first stays");
+        drop(held);
+        wait_until("there is room again", || get(&address, "/v1/boards").starts_with("HTTP/1.1 200"));
+        service.terminate();
+    }
+}
+
+#[test]
+fn silent_connections_do_not_keep_the_service_from_ending() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let address = service.address().to_owned();
+    let mut idle = connect(&address);
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").expect("it is open");
+    idle.read_exact(&mut [0; 12]).expect("there is an answer");
+    let _silent = connect(&address);
+    let mut slow = connect(&address);
+    slow.write_all(b"GET /healthz HTTP/1.1\r\n").expect("it is open");
+    let started = Instant::now();
+    assert!(service.terminate().success());
+    assert!(started.elapsed() < SLACK, "{:?}", started.elapsed());
+}

@@ -1,0 +1,133 @@
+//! HTTPS: one address, and certificates that are exchanged while the service runs.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::support::binary::{Binary, command, run_serve};
+use crate::support::client::Client;
+use crate::support::nats::wait_until;
+use crate::support::raw::{connect, get, rest_of};
+
+/// A certificate for 127.0.0.1 and its key, in PEM.
+fn pair() -> (String, String) {
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    (pair.cert.pem(), pair.signing_key.serialize_pem())
+}
+
+fn write(folder: &Path, (certificate, key): (&str, &str)) {
+    fs::write(folder.join("cert.pem"), certificate).expect("it can be written");
+    fs::write(folder.join("key.pem"), key).expect("it can be written");
+}
+
+#[test]
+fn certificates_are_exchanged_while_connections_go_on() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let (cert, key) = (cert.to_str().expect("UTF-8"), key.to_str().expect("UTF-8"));
+    let (old, old_key) = pair();
+    write(folder.path(), (&old, &old_key));
+    let flags = ["--tls-cert", cert, "--tls-key", key, "--header-seconds", "1"];
+    let mut service = Binary::start(&folder.path().join("data"), 1, &flags);
+    assert!(service.base().starts_with("https://"), "{}", service.base());
+    // It keeps its connection, as long as the service does.
+    let first = Client::trusting(service.base(), &old);
+    assert_eq!(first.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);
+
+    let (new, new_key) = pair();
+    let is_in_force = |certificate: &str| {
+        let client = Client::trusting(service.base(), certificate);
+        client.send(ureq::http::Method::GET, "/v1/boards/a", None).is_ok()
+    };
+    assert!(is_in_force(&old) && !is_in_force(&new));
+    write(folder.path(), (&new, &new_key));
+    wait_until("the new certificate is in force", || is_in_force(&new));
+    assert!(!is_in_force(&old));
+    assert_eq!(first.get("/v1/boards/a/members/m").0, 200, "an open connection goes on");
+
+    // A pair that does not belong together, and no certificate at all: the log says so, and the old one stays.
+    for broken in [(old.as_str(), new_key.as_str()), ("nothing", new_key.as_str())] {
+        let told = || service.log().matches("cannot be used, so that the old stays in force").count();
+        let before = told();
+        write(folder.path(), broken);
+        wait_until("the log says so", || told() > before);
+        assert!(is_in_force(&new));
+    }
+
+    // Who does not speak TLS is let go, at once or after its time.
+    let started = Instant::now();
+    assert_eq!(rest_of(&mut connect(service.address())), "");
+    assert!(started.elapsed().as_millis() >= 950, "{:?}", started.elapsed());
+    assert!(!get(service.address(), "/healthz").contains("200"));
+    let mut stream = connect(service.address());
+    stream.write_all(&[22, 3, 1, 2, 0, 1]).expect("it is open");
+    assert_eq!(rest_of(&mut stream), "", "a handshake that goes no further");
+    assert!(is_in_force(&new));
+    assert!(service.terminate().success());
+}
+
+#[test]
+fn a_start_with_a_pair_that_cannot_be_used_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let flags = ["--tls-cert", cert.to_str().expect("UTF-8"), "--tls-key", key.to_str().expect("UTF-8")];
+    let (status, words) = run_serve(&folder.path().join("data"), 1, &flags);
+    assert!(!status.success() && words.contains("cannot read"), "{words}");
+    write(folder.path(), (&pair().0, &pair().1));
+    let (status, words) = run_serve(&folder.path().join("data"), 1, &flags);
+    assert!(!status.success() && words.contains("cannot be used together"), "{words}");
+}
+
+#[test]
+fn imports_and_exports_go_over_https_with_a_token() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (certificate, key) = pair();
+    write(folder.path(), (&certificate, &key));
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let made = command().args(["token", "new", "--scope", "write", "--name", "import"]).output();
+    let made = made.expect("the binary can be started");
+    let said = String::from_utf8(made.stderr).expect("UTF-8");
+    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    fs::write(path("tokens.toml"), &made.stdout).expect("it can be written");
+    fs::write(path("scores.csv"), "board,member,score\na,m,1\na,n,2\n").expect("it can be written");
+    let [cert, key, tokens] = ["cert.pem", "key.pem", "tokens.toml"].map(path);
+    let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
+    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let import = |ca: &[&str], token: Option<&str>| {
+        let mut command = command();
+        command.args(["import", &path("scores.csv"), "--to", service.base()]).args(ca);
+        let output = command.envs(token.map(|token| ("RANKTREE_TOKEN", token))).output();
+        let output = output.expect("the binary can be started");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let ca = ["--ca", cert.as_str()];
+    let (status, words) = import(&[], Some(secret));
+    assert!(status == Some(2) && words.contains("--ca says whom to trust"), "{words}");
+    let (status, words) = import(&ca, None);
+    assert!(status == Some(2) && words.contains("401 unauthorized"), "{words}");
+    let (status, words) = import(&ca, Some(secret));
+    assert_eq!(status, Some(0), "{words}");
+    fs::write(path("token"), format!("{secret}\n")).expect("it can be written");
+    let token_file = path("token");
+    let with_file = [&ca[..], &["--token-file", &token_file]].concat();
+    assert_eq!(import(&with_file, None).0, Some(0));
+    // So do an export, and a health check, which needs neither.
+    let run = |arguments: &[&str]| {
+        let mut command = command();
+        let output = command.args(arguments).output().expect("the binary can be started");
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &words)
+    };
+    let export = ["export", "--board", "a", "--url", service.base(), "--token-file", &token_file];
+    let (status, words) = run(&export);
+    assert!(status == Some(2) && words.contains("--ca says whom to trust"), "{words}");
+    let (status, rows) = run(&[&export[..], &ca].concat());
+    assert!(status == Some(0) && rows.contains("\"member\":\"n\""), "{rows}");
+    let (status, words) = run(&["healthcheck", "--url", service.base()]);
+    assert_eq!(status, Some(0), "{words}");
+    let client = Client::trusting(service.base(), &certificate).with_token(secret);
+    assert_eq!(client.get("/v1/boards/a/members/n").1["rank"], 1);
+}
