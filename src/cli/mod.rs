@@ -7,6 +7,7 @@ mod healthcheck;
 mod import;
 mod load;
 mod offline;
+mod open_files;
 mod openapi;
 mod progress;
 mod rebuild;

@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::Failure;
+use crate::cli::{Failure, open_files};
 use crate::config::{ServeArgs, ServeConfig};
 use crate::metrics as names;
 use crate::service;
@@ -25,6 +25,7 @@ const FILE_TOO_LARGE: i32 = 25;
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let config = ServeConfig::resolve(args)?;
     let metrics = install_metrics()?;
+    open_files::raise_limit(config.http.max_connections);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(config, metrics))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -56,6 +56,7 @@ mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
 mod nats_rejects;
+mod open_files;
 mod openapi;
 mod overload;
 mod readme;
