@@ -23,9 +23,14 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::{LoadError, ServeArgs, load};
 
+/// What holds for every subcommand, and is needed before there are settings.
+const ENVIRONMENT: &str = "\
+The environment variable RANKTREE_LOG says what is logged, to standard error: error, warn, info (the default), debug or
+trace, also of one module, as in RANKTREE_LOG=info,ranktree::queue=debug.";
+
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
 #[derive(Debug, Parser)]
-#[command(name = "ranktree", version, about, max_term_width = 100)]
+#[command(name = "ranktree", version, about, max_term_width = 100, after_help = ENVIRONMENT)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -17,6 +17,7 @@
 //! - [`two_processes`]: a data directory belongs to one of them
 //! - [`load`]: the load generator's figures are what the service applied, and its errors are told in words
 //! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
+//! - [`command_line`]: what documents, containers and errors say of commands, flags and variables is what there is
 //! - [`export`]: out and in again, ranks and ties are equal
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`healthcheck`]: the exit code says whether a service is ready
@@ -36,6 +37,7 @@
 mod support;
 
 mod api;
+mod command_line;
 mod config;
 mod crash;
 mod dashboards;
