@@ -37,6 +37,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("tail", "docker compose"),
     ("uid", "systemd-run"),
     ("volumes", "docker compose"),
+    ("web", "prometheus"),
 ];
 
 /// What begins like a variable of ours and is none, and what it is.
@@ -299,7 +300,7 @@ fn what_documents_name_exists() {
             assert!(is_none || known.variables.contains(variable), "{path}: nothing reads {variable}");
         }
     }
-    assert!(runs > 50, "only {runs} commands were found");
+    assert!(runs > 40, "only {runs} commands were found");
     let all: String = DOCUMENTS.iter().map(|path| shipped(path)).collect();
     for (flag, program) in OF_OTHERS {
         assert!(
