@@ -369,6 +369,12 @@ READS_BOARD = dashboard(
                    [(f"sum by (instance) ({rate('ranktree_http_responses_total', ROUTE + ',class=' + chr(34) + '5xx' + chr(34))})", "{{instance}} 5xx"),
                     (rate("ranktree_http_requests_shed_total", NODE), "{{instance}} shed")], "reqps", 8),
         ]),
+        ("Connections", [
+            series("Connections open", "By node, those without a request included. Beyond --max-connections, 64 spare ones are answered for two seconds, and more are closed.",
+                   [(f"ranktree_http_connections{{{NODE}}}", "{{instance}}")], "none"),
+            series("Connections ended or turned away", "over_limit, refused: there were too many. slow_header, slow_reader: the client took too long. handshake: it does not speak TLS as we do. idle: it asked nothing for long, which is harmless.",
+                   [(f"sum by (reason) ({rate('ranktree_http_connections_ended_total', NODE)})", "{{reason}}")], "suffix:conn/s"),
+        ]),
     ],
     ["job", "instance", "route"],
 )

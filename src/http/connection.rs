@@ -92,6 +92,17 @@ pub async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>, stage: 
     }
 }
 
+/// Why connections are ended or turned away, as metrics name it.
+const REASONS: [&str; 6] = ["handshake", "idle", "over_limit", "refused", "slow_header", "slow_reader"];
+
+/// Says that none was ended yet, so that a rate has something to begin from.
+pub fn register_ended() {
+    for reason in REASONS {
+        metrics::counter!(HTTP_CONNECTIONS_ENDED_TOTAL, "reason" => reason).increment(0);
+    }
+}
+
+/// Counts a connection that is ended, or turned away, for one of [`REASONS`].
 pub fn count_ended(reason: &'static str) {
     metrics::counter!(HTTP_CONNECTIONS_ENDED_TOTAL, "reason" => reason).increment(1);
 }

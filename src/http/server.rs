@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::http::api::Api;
-use crate::http::connection::{self, Shared, Stage, count_ended};
+use crate::http::connection::{self, Shared, Stage, count_ended, register_ended};
 use crate::http::places::{ConnectionLimits, Places};
 use crate::http::pulse::Patience;
 use crate::http::router::router;
@@ -42,6 +42,7 @@ pub async fn serve(
     let shared = Arc::new(Shared { router: router(api), tls, patience });
     let places = Places::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);
+    register_ended();
     let (stage, staged) = watch::channel(Stage::Serving);
     let mut shutdown = std::pin::pin!(shutdown);
     loop {

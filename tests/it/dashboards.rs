@@ -1,28 +1,31 @@
 //! The dashboards and rules: a real Prometheus, with the shipped configuration, scrapes two loaded nodes, one of them
 //! fed by NATS, and every expression of every panel and rule has to find something.
 //!
-//! `make prometheus` brings Prometheus and promtool. Of the configuration only addresses and intervals are changed.
+//! And the other way round: every metric is shown or watched somewhere, or it is said why not.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::net::TcpListener;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::support::binary::Binary;
 use crate::support::client::Client;
-use crate::support::nats::{Nats, wait_until};
+use crate::support::nats::Nats;
+use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
 
 /// Scrapes come every second here; a rate needs two of them.
 const RATE_INTERVAL: &str = "15s";
-const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Metrics that no panel shows and no rule watches, and why.
+const NOT_SHOWN: &[(&str, &str)] = &[
+    ("process_virtual_memory_bytes", "addresses cost nothing; what is resident is shown"),
+    ("process_virtual_memory_max_bytes", "a limit of addresses, which nobody sets"),
+];
 
 #[test]
 fn every_expression_of_every_panel_and_rule_finds_something() {
@@ -65,9 +68,48 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
         }
         assert!(wanted.len() > 100, "only {} expressions", wanted.len());
         wanted.extend(prometheus.expressions_of_rules());
+        let used = wanted.iter().flat_map(|expression| selectors(&expression.query));
+        let used = used.map(|selector| selector.split('{').next().expect("a name").to_owned()).collect();
         prometheus.wait_for_all(wanted);
         prometheus.assert_rules_are_well();
+        assert_all_are_used(&[&embedded, &fed], &used);
+        assert_runbooks_are_served(&prometheus);
     });
+}
+
+/// Of all metrics that these services have, and that the source names.
+fn assert_all_are_used(services: &[&Binary], used: &BTreeSet<String>) {
+    let source = fs::read_to_string(root().join("src/metrics.rs")).expect("it is in the repository");
+    let named: BTreeSet<_> =
+        source.split('"').filter(|text| text.starts_with("ranktree_")).map(str::to_owned).collect();
+    let mut there = BTreeSet::new();
+    for service in services {
+        let mut answer = ureq::get(format!("{}/metrics", service.base())).call().expect("metrics are served");
+        let text = answer.body_mut().read_to_string().expect("they are text");
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        there.extend(types.map(str::to_owned));
+    }
+    let ours: BTreeSet<_> = there.iter().filter(|name| name.starts_with("ranktree_")).cloned().collect();
+    assert_eq!(ours, named, "what two loaded services have, and what src/metrics.rs names");
+    let parts = ["", "_bucket", "_sum", "_count"];
+    let is_used = |name: &str| parts.iter().any(|part| used.contains(&format!("{name}{part}")));
+    let unused: Vec<_> = there.iter().filter(|name| !is_used(name)).map(String::as_str).collect();
+    let excused: Vec<_> = NOT_SHOWN.iter().map(|(name, _)| *name).collect();
+    assert_eq!(unused, excused, "on no panel and in no rule, and excused for it");
+}
+
+/// Where each alert leads, there is its paragraph.
+fn assert_runbooks_are_served(prometheus: &Prometheus) {
+    let page = prometheus.page("/user/runbooks.html");
+    let mut alerts = 0;
+    for rule in prometheus.rules() {
+        let Some(url) = rule["annotations"]["runbook_url"].as_str() else { continue };
+        let anchor = url.strip_prefix("{{ $externalURL }}/user/runbooks.html#").expect("it is on that page");
+        let heading = format!("<h3 id=\"{anchor}\">{}</h3>", rule["name"].as_str().expect("a name"));
+        assert!(page.contains(&heading), "{url} leads to no {heading}");
+        alerts += 1;
+    }
+    assert!(alerts >= 20, "only {alerts} alerts lead somewhere");
 }
 
 #[test]
@@ -98,7 +140,8 @@ fn every_alert_has_a_paragraph_and_a_test() {
     assert_eq!(names, headings, "an alert without a paragraph, or a paragraph without an alert");
     let tests = read("dashboards/prometheus/tests/alerts.yml");
     for name in &names {
-        let anchor = format!("runbook_url: docs/runbooks.md#{}", name.to_lowercase());
+        let page = "{{ $externalURL }}/user/runbooks.html";
+        let anchor = format!("runbook_url: \"{page}#{}\"", name.to_lowercase());
         assert_eq!(count_lines(&alerts, &anchor), 1, "{name} names its paragraph");
         assert!(tests.contains(&format!("alertname=\"{name}\"")), "no test fires {name}");
         let paragraph =
@@ -116,12 +159,20 @@ fn every_alert_has_a_paragraph_and_a_test() {
 }
 
 #[test]
-fn dashboards_are_what_their_source_says_and_say_what_they_show() {
+fn the_page_of_runbooks_is_what_they_say() {
+    assert_is_up_to_date("runbooks.py");
+}
+
+fn assert_is_up_to_date(script: &str) {
     let mut check = Command::new("python3");
-    check.arg(root().join("dashboards/generate.py")).arg("--check").stdin(Stdio::null());
+    check.arg(root().join("dashboards").join(script)).arg("--check").stdin(Stdio::null());
     let output = check.output().expect("python3 is here");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
 
+#[test]
+fn dashboards_are_what_their_source_says_and_say_what_they_show() {
+    assert_is_up_to_date("generate.py");
     let mut uids = BTreeSet::new();
     for dashboard in dashboards() {
         let title = dashboard["title"].as_str().expect("a title");
@@ -184,19 +235,8 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Something to ask Prometheus, and where it stands.
-struct Expression {
-    place: String,
-    query: String,
-}
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn tool(name: &str) -> PathBuf {
-    let here = root().join(".tools/bin").join(name);
-    if here.exists() { here } else { PathBuf::from(name) }
 }
 
 fn count_lines(text: &str, line: &str) -> usize {
@@ -257,36 +297,6 @@ fn expressions_of_variables(dashboard: &Value) -> Vec<Expression> {
     queries.map(expression).collect()
 }
 
-/// The metrics of an expression, with their matchers.
-fn selectors(expr: &str) -> impl Iterator<Item = String> {
-    const BEGINNINGS: &[&str] =
-        &["ranktree_", "process_", "scrape_", "instance:", "instance_shard:", "instance_route:", "up"];
-    let mut found = Vec::new();
-    let mut rest = expr;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_alphabetic() || matches!(c, '{' | '"')) {
-        rest = &rest[start..];
-        if rest.starts_with(['{', '"']) {
-            let end = if rest.starts_with('{') { '}' } else { '"' };
-            let length = rest[1..].find(end).expect("it is closed");
-            rest = &rest[length + 2..];
-            continue;
-        }
-        let length =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(length);
-        let matchers =
-            if after.starts_with('{') { &after[..=after.find('}').expect("it is closed")] } else { "" };
-        if BEGINNINGS
-            .iter()
-            .any(|beginning| name == *beginning || (name.starts_with(beginning) && *beginning != "up"))
-        {
-            found.push(format!("{name}{matchers}"));
-        }
-        rest = after;
-    }
-    found.into_iter()
-}
-
 #[test]
 fn selectors_are_found_with_their_matchers() {
     let found: Vec<_> = selectors(
@@ -294,132 +304,4 @@ fn selectors_are_found_with_their_matchers() {
     )
     .collect();
     assert_eq!(found, ["ranktree_x_bucket{job=\"up\",a=~\"b|c\"}", "up", "process_y"]);
-}
-
-/// A real Prometheus on a free port.
-struct Prometheus {
-    child: Child,
-    client: Client,
-    log: PathBuf,
-    _folder: TempDir,
-}
-
-impl Prometheus {
-    fn start(targets: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = format!("127.0.0.1:{}", port.expect("there is a free port").port());
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let shipped = root().join("dashboards/prometheus");
-        let mut config = fs::read_to_string(shipped.join("prometheus.yml")).expect("it is in the repository");
-        let targets: Vec<_> = targets.iter().map(|target| format!("\"{target}\"")).collect();
-        for (from, to) in [
-            ("\"ranktree:8080\"", targets.join(", ")),
-            ("\"127.0.0.1:9090\"", format!("\"{address}\"")),
-            ("scrape_interval: 5s", "scrape_interval: 1s".to_owned()),
-            ("scrape_timeout: 4s", "scrape_timeout: 1s".to_owned()),
-            ("evaluation_interval: 15s", "evaluation_interval: 1s".to_owned()),
-            ("rules/*.yml", shipped.join("rules/*.yml").display().to_string()),
-        ] {
-            assert_eq!(config.matches(from).count(), 1, "the configuration has {from} once");
-            config = config.replace(from, &to);
-        }
-        let (file, log) = (folder.path().join("prometheus.yml"), folder.path().join("log"));
-        fs::write(&file, config).expect("it can be written");
-        let mut command = Command::new(tool("prometheus"));
-        command.arg(format!("--config.file={}", file.display()));
-        command.arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()));
-        command.arg(format!("--web.listen-address={address}"));
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(File::create(&log).expect("it can be written"));
-        let child = command.spawn().expect("prometheus is here; `make prometheus` installs it");
-        let prometheus =
-            Self { child, client: Client::new(&format!("http://{address}")), log, _folder: folder };
-        wait_until("Prometheus is ready", || {
-            let answer = prometheus.client.send(ureq::http::Method::GET, "/-/ready", None);
-            answer.is_ok_and(|(status, _)| status == 200)
-        });
-        prometheus
-    }
-
-    /// What a query finds; `Err` if it is refused.
-    fn query(&self, query: &str) -> Result<Vec<f64>, String> {
-        let path = format!("/api/v1/query?query={}", utf8_percent_encode(query, NON_ALPHANUMERIC));
-        let (status, answer) = self.client.get(&path);
-        if status != 200 {
-            return Err(answer["error"].to_string());
-        }
-        let series = answer["data"]["result"].as_array().expect("a vector");
-        let values = series.iter().filter_map(|series| series["value"][1].as_str()?.parse::<f64>().ok());
-        Ok(values.filter(|value| value.is_finite()).collect())
-    }
-
-    fn rules(&self) -> Vec<Value> {
-        let (status, answer) = self.client.get("/api/v1/rules");
-        assert_eq!(status, 200, "{answer}");
-        let groups = answer["data"]["groups"].as_array().expect("groups");
-        groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect()
-    }
-
-    /// Of a recording rule, what it records and what it is made of; of an alert, which should not fire, what it is
-    /// made of.
-    fn expressions_of_rules(&self) -> Vec<Expression> {
-        let mut found = Vec::new();
-        let rules = self.rules();
-        assert!(rules.len() > 30, "only {} rules are loaded", rules.len());
-        for rule in rules {
-            let (name, expr) =
-                (rule["name"].as_str().expect("a name"), rule["query"].as_str().expect("a query"));
-            let place = format!("rule {name}");
-            let before = found.len();
-            found.extend(selectors(expr).map(|query| Expression { place: place.clone(), query }));
-            assert!(found.len() > before, "{name} has no metric that is known here: {expr}");
-            if rule["type"] == "recording" {
-                found.push(Expression { place, query: name.to_owned() });
-            }
-        }
-        found
-    }
-
-    fn wait_for_all(&self, mut wanted: Vec<Expression>) {
-        let started = Instant::now();
-        loop {
-            wanted.retain(|expression| match self.query(&expression.query) {
-                Ok(values) => values.is_empty(),
-                Err(error) => panic!("{}: {}: {error}", expression.place, expression.query),
-            });
-            if wanted.is_empty() {
-                return;
-            }
-            if started.elapsed() > PATIENCE {
-                let left: Vec<_> = wanted
-                    .iter()
-                    .map(|Expression { place, query }| format!("{place}\n    {query}"))
-                    .collect();
-                panic!("no data after {PATIENCE:?}:\n{}", left.join("\n"));
-            }
-            thread::sleep(Duration::from_millis(200));
-        }
-    }
-
-    fn assert_rules_are_well(&self) {
-        for rule in self.rules() {
-            assert_eq!(rule["health"], "ok", "{rule}");
-            // These would mean that the nodes of this test are not well, or that the rule is wrong.
-            let alarming =
-                ["RanktreeDown", "RanktreeMissing", "RanktreeShardHalted", "RanktreeCommitFailing"];
-            if alarming.iter().any(|name| rule["name"] == *name) {
-                assert_eq!(rule["state"], "inactive", "{rule}");
-            }
-        }
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if thread::panicking() {
-            eprintln!("Prometheus said:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
-        }
-    }
 }

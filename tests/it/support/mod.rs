@@ -10,6 +10,7 @@ pub mod model;
 pub mod nats;
 pub mod nats_cluster;
 pub mod nats_server;
+pub mod prometheus;
 pub mod random;
 pub mod raw;
 pub mod real_jobs;
