@@ -6,6 +6,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -221,9 +222,11 @@ impl AsOf {
     /// # Errors
     /// [`Malformed::Token`] when the text is not of that form.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
+        // As they are printed, and no other way: a token is one text.
+        let is_printed = |text: &str| text == "0" || !text.starts_with('0');
         let part = |part: &str| {
-            let (shard, sequence) = part.split_once(':')?;
-            Some((ShardId(shard.parse().ok()?), Sequence(sequence.parse().ok()?)))
+            let (shard, sequence) = part.split_once(':').filter(|(a, b)| is_printed(a) && is_printed(b))?;
+            Some((ShardId(decimal(shard)?), Sequence(decimal(sequence)?)))
         };
         text.split(',').map(part).collect::<Option<Vec<_>>>().map(Self).ok_or(Malformed::Token)
     }
@@ -237,6 +240,13 @@ impl fmt::Display for AsOf {
         }
         Ok(())
     }
+}
+
+/// The number that decimal digits, and nothing beside them, say: no sign, which Rust's own parsers take, and no space.
+#[must_use]
+pub fn decimal<N: FromStr>(text: &str) -> Option<N> {
+    let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_digits { text.parse().ok() } else { None }
 }
 
 /// A length as a count. No length is beyond 64 bits.
@@ -309,10 +319,49 @@ mod tests {
 
     #[test]
     fn tokens_read_back_as_they_print() {
-        let token = AsOf::parse("0:1842,1:1777").expect("well-formed");
-        assert_eq!(token.to_string(), "0:1842,1:1777");
-        for bad in ["", "0", "0:", ":1", "0:1,", "a:1", "-1:1"] {
-            assert_eq!(AsOf::parse(bad), Err(Malformed::Token), "{bad}");
+        for good in ["0:1842,1:1777", "0:0", "10:1,2:3,10:4", "65535:18446744073709551615"] {
+            assert_eq!(AsOf::parse(good).map(|token| token.to_string()), Ok(good.to_owned()));
+        }
+        for bad in [
+            "",
+            ",",
+            "0",
+            "0:",
+            ":1",
+            "0:1,",
+            ",0:1",
+            "0:1,,1:1",
+            "a:1",
+            "-1:1",
+            "+0:+1",
+            "0:+1",
+            "+0:1",
+            "0:-0",
+            " 0:1",
+            "0:1 ",
+            "0: 1",
+            "0:1, 1:1",
+            "0:1;1:1",
+            "0:1:1",
+            "00:1",
+            "0:01",
+            "0x0:1",
+            "0:1.0",
+            "0:1e3",
+            "0:1_000",
+            "0:٣",
+            "65536:1",
+            "0:18446744073709551616",
+        ] {
+            assert_eq!(AsOf::parse(bad), Err(Malformed::Token), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn decimal_digits_are_all_that_a_number_has() {
+        assert_eq!((decimal("0"), decimal("007"), decimal("255")), (Some(0_u8), Some(7_u8), Some(255_u8)));
+        for bad in ["", "+1", "-1", "-0", " 1", "1 ", "1.0", "256", "٣"] {
+            assert_eq!(decimal::<u8>(bad), None, "{bad:?}");
         }
     }
 

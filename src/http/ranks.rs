@@ -7,7 +7,7 @@ use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::json::{self, Object};
 use crate::http::lists::{BATCH_MAX, parse_body};
-use crate::http::params::{Params, number};
+use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::query::{self, Mark, Standing};
@@ -107,8 +107,12 @@ fn place(object: &mut Object<'_>, score: &Score, standing: &Standing) {
 }
 
 fn parse_percentile(text: &str) -> Result<f64, Problem> {
-    let number: Option<f64> = number(text).filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| Problem::bad_parameter("a percentile is a number from 0 to 100"))
+    // As JSON has numbers: Rust's own parser takes more, such as `.5`, `5.` and `+5`.
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let number = if is_number { serde_json::from_str::<f64>(text).ok() } else { None };
+    number
+        .filter(|number| (0.0..=100.0).contains(number))
+        .ok_or_else(|| Problem::bad_parameter("a percentile is a number from 0 to 100"))
 }
 
 pub async fn percentiles(call: Call) -> Result<Reply, Problem> {

@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::store::StorageError;
-use crate::types::ShardId;
+use crate::types::{ShardId, decimal};
 
 /// A shard's directory.
 #[must_use]
 pub fn shard_directory(data_dir: &Path, shard: ShardId) -> PathBuf {
-    data_dir.join(format!("shard-{:03}", shard.0))
+    data_dir.join(directory_name(shard))
+}
+
+fn directory_name(shard: ShardId) -> String {
+    format!("shard-{:03}", shard.0)
 }
 
 /// How many shards a data directory holds: 0 for one that does not exist or is empty.
@@ -21,7 +25,11 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(StorageError::Io { path: data_dir.to_owned(), error }),
     };
-    let number = |name: &str| name.strip_prefix("shard-")?.parse::<u16>().ok();
+    // Only what `shard_directory` names: another directory must not pass for a shard of that number.
+    let number = |name: &str| {
+        let id = ShardId(decimal(name.strip_prefix("shard-")?)?);
+        (name == directory_name(id)).then_some(id.0)
+    };
     let highest = entries.flatten().filter_map(|entry| number(entry.file_name().to_str()?)).max();
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
@@ -30,4 +38,27 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
 #[must_use]
 pub fn missing_shard(data_dir: &Path, shards: u16) -> Option<ShardId> {
     (0..shards).map(ShardId).find(|id| !shard_directory(data_dir, *id).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_of_a_shards_own_name_count() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let count = |names: &[&str]| {
+            for name in names {
+                std::fs::create_dir(folder.path().join(name)).expect("it can be made");
+            }
+            shards_in(folder.path()).expect("it can be read")
+        };
+        assert_eq!(
+            count(&["shard-+07", "shard-7", "shard-0007", "shard--01", "shard-007.old", "shard-", "x"]),
+            0
+        );
+        assert_eq!(count(&["shard-000"]), 1);
+        assert_eq!(count(&["shard-012"]), 13);
+        assert_eq!(missing_shard(folder.path(), 13), Some(ShardId(1)));
+    }
 }

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use crate::cli::import::ImportError;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp};
+use crate::queue::loose::parse_integer;
+use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal};
 
 const FIELDS: [&str; 6] = ["board", "member", "score", "at", "version", "meta"];
 
@@ -136,8 +137,9 @@ impl<R: BufRead> CsvRows<R> {
         };
         let at = optional(at)?.map(parse_time).transpose();
         let at = at.map_err(|why| refuse(RejectCode::Malformed, why))?;
-        let version = optional(version)?.map(str::parse::<u64>).transpose();
-        let version = version.map_err(|_| malformed("a version is an unsigned 64-bit integer".to_owned()))?;
+        let no_version = || malformed("a version is an unsigned 64-bit integer".to_owned());
+        let version = optional(version)?.map(|text| decimal::<u64>(text).ok_or_else(no_version));
+        let version = version.transpose()?;
 
         let meta = optional(meta)?.map(serde_json::from_str::<&RawValue>).transpose();
         let meta = meta.map_err(|why| malformed(format!("meta is a JSON object: {why}")))?;
@@ -246,7 +248,7 @@ fn find_column(header: &[String], name: &str) -> Result<Option<usize>, ImportErr
 
 /// `1200`, or `1200,90000` for several keys.
 fn parse_score(text: &str) -> Result<Score, Malformed> {
-    let keys = text.split(',').map(|key| key.trim().parse().map_err(|_| Malformed::Score));
+    let keys = text.split(',').map(|key| parse_integer(key.trim()).map_err(|_| Malformed::Score));
     Score::new(&keys.collect::<Result<Vec<i64>, _>>()?)
 }
 
@@ -316,6 +318,8 @@ mod tests {
             ("b,m,9223372036854775808", "bad_score"),
             ("b,m,\"1,2,3,4,5,6,7,8,9\"", "bad_score"),
             ("b,m,NaN", "bad_score"),
+            ("b,m,+1", "bad_score"),
+            ("b,m,\"1,+2\"", "bad_score"),
             ("b,,1", "bad_member"),
             ("b,\"a\tb\",1", "bad_member"),
             ("no spaces,m,1", "malformed"),
@@ -328,7 +332,7 @@ mod tests {
                 &[(2, &first), (3, code), (4, &last)],
             );
         }
-        for (at, version) in [("yesterday", "1"), ("2026-13-01", "1"), ("", "-1"), ("", "1.0")] {
+        for (at, version) in [("yesterday", "1"), ("2026-13-01", "1"), ("", "-1"), ("", "+1"), ("", "1.0")] {
             check(&format!("board,member,score,at,version\nb,m,1,{at},{version}\n"), &[(2, "malformed")]);
         }
     }

@@ -14,6 +14,7 @@ use crate::cli::import::ImportError;
 use crate::cli::import::answer::Answer;
 use crate::cli::import::connection::Service;
 use crate::cli::trust::is_untrusted;
+use crate::types::decimal;
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
@@ -77,7 +78,8 @@ impl<'a> Patience<'a> {
         }
         let since = *self.trouble_since.get_or_insert_with(Instant::now);
         let wait = self.backoff.max(at_least);
-        if since.elapsed() + wait > *retry_for {
+        // No sum: a service may ask to wait for longer than a duration can say.
+        if wait > retry_for.saturating_sub(since.elapsed()) {
             return Err(ImportError::Unreachable { to: base.clone(), seconds: retry_for.as_secs(), reason });
         }
         thread::sleep(wait);
@@ -101,7 +103,7 @@ fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
     };
     let status = response.status();
     let retry_after = response.headers().get(header::RETRY_AFTER);
-    let wait = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    let wait = retry_after.and_then(|value| decimal(value.to_str().ok()?)).map(Duration::from_secs);
     let body = match response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
         Ok(body) => body,
         Err(error) => return Attempt::Unknown { reason: error.to_string() },
@@ -138,5 +140,43 @@ fn classify(error: &ureq::Error) -> Attempt {
         }
         // A host that has no address, a URL that is none: waiting does not help.
         _ => Attempt::Hopeless { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cli::import::progress::Progress;
+    use crate::cli::import::tally::Tally;
+
+    #[test]
+    fn what_a_service_asks_for_is_waited_unless_that_is_too_long_or_no_number() {
+        let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
+        let service = Service::new("http://nowhere", None, None, Duration::from_secs(60), &tally);
+        let service = service.expect("an address");
+        for (asked, expect) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("+7", Some(0)),
+            ("-1", Some(0)),
+            ("soon", Some(0)),
+            ("Sat, 21 Nov 2026 07:00:00 GMT", Some(0)),
+        ] {
+            let body = Body::builder().data(r#"{"code":"overloaded"}"#);
+            let answer = Response::builder().status(503).header(header::RETRY_AFTER, asked).body(body);
+            let waits = match attempt(Ok(answer.expect("a good answer"))) {
+                Attempt::NotApplied { wait, .. } => Some(wait.as_secs()),
+                _ => None,
+            };
+            assert_eq!(waits, expect, "{asked}");
+        }
+        // Longer than it is given, and so long that a sum of it and anything is no duration any more.
+        for asked in [Duration::from_secs(61), Duration::from_secs(u64::MAX)] {
+            let mut patience = Patience::new(&service);
+            assert!(matches!(patience.wait(String::new(), asked), Err(ImportError::Unreachable { .. })));
+        }
     }
 }

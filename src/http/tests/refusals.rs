@@ -110,6 +110,26 @@ async fn whatever_is_wrong_is_a_problem_with_a_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_have_no_plus_sign_and_tokens_are_as_they_are_printed() {
+    let service = start(2);
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    service
+        .check_refusals(&[
+            ("GET", "/v1/boards/a/score?percentile=.5", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score?percentile=%2B5", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/score?rank=%2B1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/rank?score=%2B5", "", 422, "bad_score"),
+            ("GET", "/v1/boards/a/top?limit=%2B5", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a/positions/+1", "", 422, "bad_parameter"),
+            ("DELETE", "/v1/boards/a/members/m?version=%2B1", "", 422, "bad_parameter"),
+            ("GET", "/v1/boards/a?after=%2B0:%2B1", "", 422, "malformed"),
+            ("GET", "/v1/boards/a?after=0:01", "", 422, "malformed"),
+            ("GET", "/v1/boards/a?after=0:0&timeout_ms=%2B5", "", 422, "bad_parameter"),
+        ])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_say_how_the_shards_are() {
     let service = start(2);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 
 use crate::queue::jetstream::names::Names;
-use crate::types::ShardId;
+use crate::types::{ShardId, decimal};
 
 /// Raised when subjects, payloads or the choice of the shard change.
 const LAYOUT: &str = "2";
@@ -56,7 +56,7 @@ fn facts(shard: ShardId, shards: u16) -> [(&'static str, String); 4] {
 
 /// How many shards there are, as a stream of jobs says.
 pub fn shards_of(found: &Config) -> Option<u16> {
-    found.metadata.get(SHARDS_KEY)?.parse().ok()
+    decimal(found.metadata.get(SHARDS_KEY)?)
 }
 
 /// What is wrong with an existing stream of jobs; empty if it can be used.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::types::decimal;
 use crate::writer::{CommitFailed, MessageOutcome};
 
 pub type Answer = oneshot::Sender<Result<MessageOutcome, CommitFailed>>;
@@ -45,7 +46,7 @@ impl Waiters {
 
     /// Who waits for the message of this id.
     pub fn take(&self, id: &str) -> Option<Answer> {
-        let number = id.strip_prefix(&self.process)?.strip_prefix('-')?.parse().ok()?;
-        self.waiting.lock().remove(&number)
+        let number = id.strip_prefix(&self.process)?.strip_prefix('-')?;
+        self.waiting.lock().remove(&decimal(number)?)
     }
 }

@@ -18,7 +18,7 @@ use crate::types::{MAX_BOARD_BYTES, MAX_KEYS, MAX_MEMBER_BYTES};
 
 const BOARD_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$";
 const MEMBER_PATTERN: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
-const AS_OF_PATTERN: &str = "^[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*$";
+const AS_OF_PATTERN: &str = "^(0|[1-9][0-9]*):(0|[1-9][0-9]*)(,(0|[1-9][0-9]*):(0|[1-9][0-9]*))*$";
 
 /// All of them, in the order in which they are told.
 pub fn components() -> Value {
