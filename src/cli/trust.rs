@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use ureq::tls::{Certificate, PemItem, RootCerts, parse_pem};
+use ureq::tls::{Certificate, PemItem, parse_pem};
 
 /// The certificates in a file, or those that the system trusts.
 ///
 /// # Errors
 /// When there are none; says what to do.
-pub fn trusted(ca: Option<&Path>) -> Result<RootCerts, String> {
+pub fn trusted(ca: Option<&Path>) -> Result<Vec<Certificate<'static>>, String> {
     let mut certificates: Vec<Certificate<'static>> = Vec::new();
     if let Some(path) = ca {
         let text = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -28,7 +28,12 @@ pub fn trusted(ca: Option<&Path>) -> Result<RootCerts, String> {
             return Err("this system has no list of certificates that it trusts".to_owned());
         }
     }
-    Ok(RootCerts::from(certificates))
+    Ok(certificates)
+}
+
+/// Their bytes, for who does not use ureq.
+pub fn der(certificates: &[Certificate<'static>]) -> Vec<Vec<u8>> {
+    certificates.iter().map(|certificate| certificate.der().to_vec()).collect()
 }
 
 /// Whether a request failed because the service's certificate is not trusted: nothing was sent then, and waiting does not

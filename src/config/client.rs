@@ -1,18 +1,22 @@
-//! How a subcommand that talks to a running service proves who it is, and whom it trusts.
+//! How a subcommand that talks to a running service proves who it is, and whom it trusts; and to a Redis.
+//!
+//! A secret is in a file, or in the environment. There is no flag for one: arguments can be read by everybody on the
+//! machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::config::ConfigError;
 
-/// The variable that holds a token. There is no flag for it: arguments can be read by everybody on the machine.
 const TOKEN: &str = "RANKTREE_TOKEN";
+const REDIS_PASSWORD: &str = "RANKTREE_REDIS_PASSWORD";
 
+/// For every subcommand that sends a token: import, export, load.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ClientArgs {
-    /// File that holds a bearer token; without it, the token is what the environment variable `RANKTREE_TOKEN` says, if
-    /// anything
+    /// File whose first line is a bearer token; without it, the token is what the environment variable `RANKTREE_TOKEN`
+    /// says, if anything
     #[arg(long, value_name = "FILE", env = "RANKTREE_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
@@ -25,15 +29,61 @@ impl ClientArgs {
     /// The token to send, if there is one.
     ///
     /// # Errors
-    /// When its file cannot be read.
+    /// When its file cannot be read, or has none.
     pub fn token(&self) -> Result<Option<String>, ConfigError> {
-        let token = match &self.token_file {
-            Some(path) => Some(
-                std::fs::read_to_string(path)
-                    .map_err(|error| ConfigError::TokenFile { path: path.clone(), error })?,
-            ),
-            None => std::env::var(TOKEN).ok(),
-        };
-        Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
+        secret("the token", self.token_file.as_deref(), TOKEN)
+    }
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct RedisArgs {
+    /// File whose first line is Redis's password; without it, the password is what the environment variable
+    /// `RANKTREE_REDIS_PASSWORD` says, if anything
+    #[arg(long, value_name = "FILE", env = "RANKTREE_REDIS_PASSWORD_FILE")]
+    pub redis_password_file: Option<PathBuf>,
+}
+
+impl RedisArgs {
+    /// # Errors
+    /// When its file cannot be read, or has none.
+    pub fn password(&self) -> Result<Option<String>, ConfigError> {
+        secret("the password of Redis", self.redis_password_file.as_deref(), REDIS_PASSWORD)
+    }
+}
+
+fn secret(what: &'static str, file: Option<&Path>, variable: &str) -> Result<Option<String>, ConfigError> {
+    let Some(path) = file else {
+        let secret = std::env::var(variable).unwrap_or_default();
+        return Ok(Some(secret.trim().to_owned()).filter(|secret| !secret.is_empty()));
+    };
+    let failed = |error| ConfigError::SecretFile { what, path: path.to_owned(), error };
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    match text.lines().next().map(str::trim) {
+        Some(secret) if !secret.is_empty() => Ok(Some(secret.to_owned())),
+        // Whoever names a file means to have a secret: to go on without one would only be told of later, as a refusal.
+        _ => Err(failed(std::io::Error::other("its first line is empty"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_first_line_is_the_secret() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let client = ClientArgs { token_file: Some(file.path().to_owned()), ca: None };
+        for (text, expect) in [
+            ("rkt_a\n", Some("rkt_a")),
+            (" rkt_a \r\nmore\n", Some("rkt_a")),
+            ("", None),
+            ("\nrkt_a\n", None),
+        ] {
+            std::fs::write(file.path(), text).expect("it can be written");
+            assert_eq!(client.token().ok().flatten().as_deref(), expect, "{text:?}");
+        }
+        let missing = RedisArgs { redis_password_file: Some("/no/such/file".into()) };
+        let said = missing.password().expect_err("it is not there").to_string();
+        assert!(said.starts_with("cannot read the password of Redis from /no/such/file: "), "{said}");
     }
 }

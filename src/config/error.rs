@@ -32,6 +32,6 @@ pub enum ConfigError {
         "{0} can be reached from other machines, and nobody would be asked for a token: make one with ranktree token new and pass --tokens FILE, or listen on a loopback address such as 127.0.0.1:8080, or pass --insecure if whoever reaches the port may do everything"
     )]
     Exposed(SocketAddr),
-    #[error("cannot read the token file {}: {error}", path.display())]
-    TokenFile { path: PathBuf, error: std::io::Error },
+    #[error("cannot read {what} from {}: {error}", path.display())]
+    SecretFile { what: &'static str, path: PathBuf, error: std::io::Error },
 }

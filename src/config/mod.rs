@@ -43,7 +43,7 @@ mod serve;
 mod storage;
 
 pub use board::BoardArgs;
-pub use client::ClientArgs;
+pub use client::{ClientArgs, RedisArgs};
 pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};

@@ -1,4 +1,4 @@
-//! The way to a service over HTTP: keep-alive connections, one request at a time on each.
+//! Requests to a service over HTTP: keep-alive connections, one request at a time on each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,80 +6,24 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
-use hyper::{Method, Request, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http1::SendRequest;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::load::feed::{Due, Feed};
+use crate::load::service::Service;
 use crate::load::tally::{Stored, Tally, Times, Trouble};
 use crate::load::workload::{Message, Operation, Read, Spec};
-use crate::types::{Sequence, ShardId};
+use crate::types::{Sequence, ShardId, decimal};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above what the service itself waits for a commit, so that it is the one to say what came of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 /// Above the longest answer: what came of 1,000 jobs.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// A service that asks to be left alone for longer is asked again all the same, so that a run ends when it is told to.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Before another try to connect: a service that is not there is not to be found by trying harder.
-const CONNECT_PAUSE: Duration = Duration::from_millis(100);
-
-/// A service.
-#[derive(Debug, Clone)]
-pub struct Service {
-    /// Host and port.
-    authority: String,
-    host: HeaderValue,
-    /// What paths begin with: empty, or `/ranks`.
-    base: String,
-    authorization: Option<HeaderValue>,
-}
-
-impl Service {
-    /// `url` is `http://host:port`, perhaps with a path; `token` is sent as a bearer token.
-    ///
-    /// # Errors
-    /// In words, when it cannot be used.
-    pub fn new(url: &str, token: Option<&str>) -> Result<Self, String> {
-        let wrong = || format!("{url:?} is no URL such as http://127.0.0.1:8080");
-        let uri: Uri = url.trim_end_matches('/').parse().map_err(|_| wrong())?;
-        if uri.scheme_str() != Some("http") {
-            return Err(wrong());
-        }
-        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
-        let authority = authority.ok_or_else(wrong)?;
-        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| wrong())?;
-        let authority = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80));
-        let authorization = token.map(|token| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-                .map_err(|_| "the token has characters that a header cannot have")?;
-            value.set_sensitive(true);
-            Ok::<_, String>(value)
-        });
-        let base = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { authority, host, base, authorization: authorization.transpose()? })
-    }
-
-    /// Whether anybody answers.
-    ///
-    /// # Errors
-    /// In words, when nobody does.
-    pub async fn check(&self) -> Result<(), String> {
-        let answer = Connection::new(self.clone()).send(Method::GET, "/healthz", Bytes::new()).await;
-        match answer {
-            Ok(answer) if answer.status.is_success() => Ok(()),
-            Ok(answer) => {
-                Err(format!("http://{} is no ranktree, or not well: {}", self.authority, answer.status))
-            }
-            Err(trouble) => Err(trouble.detail),
-        }
-    }
-}
 
 struct Answer {
     status: StatusCode,
@@ -96,6 +40,25 @@ pub struct Connection {
 impl Connection {
     pub fn new(service: Service) -> Self {
         Self { service, sender: None }
+    }
+
+    /// Whether a ranktree answers, and takes the token.
+    ///
+    /// # Errors
+    /// In words, when not.
+    pub async fn check(&mut self) -> Result<(), String> {
+        let health =
+            self.send(Method::GET, "/healthz", Bytes::new()).await.map_err(|trouble| trouble.detail)?;
+        if !health.status.is_success() {
+            return Err(format!("{} is no ranktree, or not well: {}", self.service.url(), health.status));
+        }
+        // What else may be wrong with it passes, and is counted; a token that is refused would be so every time.
+        let list = self.send(Method::GET, "/v1/boards?limit=1", Bytes::new()).await;
+        let list = list.map_err(|trouble| trouble.detail)?;
+        match list.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refused(&list).detail),
+            _ => Ok(()),
+        }
     }
 
     /// Sends operations until there are no more.
@@ -161,17 +124,17 @@ impl Connection {
         let mut sender = match self.sender.take() {
             Some(sender) if sender.is_ready() => sender,
             // Closed by the service while it was idle, or never opened.
-            _ => self.connect().await?,
+            _ => self.service.connect().await?,
         };
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("{}{path}", self.service.base))
-            .header(HOST, &self.service.host)
+            .uri(format!("{}{path}", self.service.base()))
+            .header(HOST, self.service.host())
             .header(USER_AGENT, concat!("ranktree-load/", env!("CARGO_PKG_VERSION")));
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        if let Some(authorization) = &self.service.authorization {
+        if let Some(authorization) = self.service.authorization() {
             request = request.header(AUTHORIZATION, authorization);
         }
         let request = request.body(Full::new(body)).expect("paths are ours, headers were checked");
@@ -180,7 +143,7 @@ impl Connection {
             let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
             let status = response.status();
             let retry_after = response.headers().get(RETRY_AFTER);
-            let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+            let retry_after = retry_after.and_then(|value| decimal(value.to_str().ok()?));
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|error| broken(&*error))?.to_bytes();
             Ok(Answer { status, retry_after: retry_after.map(Duration::from_secs), body })
@@ -192,24 +155,6 @@ impl Connection {
             self.sender = Some(sender);
         }
         answer
-    }
-
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Trouble> {
-        let authority = &self.service.authority;
-        let cannot = |why: &dyn std::fmt::Display| Trouble {
-            pause: Some(CONNECT_PAUSE),
-            ..Trouble::new(
-                "connect",
-                format!("cannot connect to http://{authority}: {why}; is `ranktree serve` running there?"),
-            )
-        };
-        let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(authority)).await;
-        let stream = stream.map_err(|_| cannot(&"no answer"))?.map_err(|error| cannot(&error))?;
-        stream.set_nodelay(true).map_err(|error| cannot(&error))?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| cannot(&error))?;
-        // It ends when the sender is dropped, or the service closes it; either is seen at the next request.
-        tokio::spawn(async move { drop(connection.await) });
-        Ok(sender)
     }
 }
 
@@ -334,16 +279,6 @@ mod tests {
         assert!(found(&answer(404, r#"{"code":"unknown_route"}"#)).is_err());
     }
 
-    #[test]
-    fn addresses_are_checked() {
-        let service = Service::new("http://ranks.example/base/", Some("secret\n")).expect("an address");
-        assert_eq!((service.authority.as_str(), service.base.as_str()), ("ranks.example:80", "/base"));
-        assert!(!format!("{service:?}").contains("secret"), "a token is not for logs");
-        for bad in ["", "127.0.0.1:8080", "https://ranks.example", "http://", "http://me:pw@ranks.example"] {
-            assert!(Service::new(bad, None).is_err(), "{bad}");
-        }
-    }
-
     /// Answers every request at once, but the first after half a second.
     async fn stalls_once(listener: TcpListener) {
         let (stream, _) = listener.accept().await.expect("a connection");
@@ -395,7 +330,7 @@ mod tests {
         let workload = Workload::new((*spec).clone());
         let feed = Feed::start(workload, Schedule::per_second(100.0), None).expect("a thread");
         let tally = Arc::new(Tally::new(feed.started()));
-        let service = Service::new(&url, None).expect("an address");
+        let service = Service::new(&url, None, &[]).expect("an address");
         Connection::new(service).work(Arc::clone(&feed), Arc::clone(&tally), spec, false).await;
         tally.with(|counts| {
             assert_eq!((counts.messages_acked, counts.errors.len()), (80, 0), "{:?}", counts.errors);

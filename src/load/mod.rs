@@ -5,7 +5,7 @@
 //!
 //! - [`random`], [`workload`]: the operations, the same for the same seed
 //! - [`schedule`], [`feed`]: when each is due, and who gets it
-//! - [`http`], [`nats`]: the two ways to a service
+//! - [`service`], [`http`], [`nats`]: the two ways to a service
 //! - [`tally`], [`summary`]: what came of it
 //! - [`run`]: puts it together
 
@@ -15,6 +15,7 @@ mod nats;
 mod random;
 mod run;
 mod schedule;
+mod service;
 mod summary;
 mod tally;
 mod workload;

@@ -7,7 +7,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
 
 use crate::load::feed::{Due, Feed};
-use crate::load::http::{Connection, Service};
+use crate::load::http::Connection;
+use crate::load::service::Service;
 use crate::load::tally::{Stored, Tally, Times, Trouble};
 use crate::load::workload::{Operation, Read};
 use crate::queue::jetstream::{BulkPublisher, NotStored};

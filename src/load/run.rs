@@ -9,9 +9,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::load::feed::Feed;
-use crate::load::http::{Connection, Service};
+use crate::load::http::Connection;
 use crate::load::nats::{self, Outlets};
 use crate::load::schedule::Schedule;
+use crate::load::service::Service;
 use crate::load::summary::{
     ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
 };
@@ -50,6 +51,8 @@ pub struct Plan {
     pub read_url: Option<String>,
     /// Sent with every HTTP request.
     pub token: Option<String>,
+    /// Certificates, in DER, that may sign the service's; needed for https.
+    pub trusted: Vec<Vec<u8>>,
     pub connections: usize,
     /// Connections that make reads, if writes go to NATS.
     pub read_connections: usize,
@@ -153,9 +156,10 @@ impl Senders {
             Target::Http { url } => Some(url),
             Target::Nats { .. } => plan.read_url.as_ref(),
         };
-        let service = read_url.map(|url| Service::new(url, token)).transpose().map_err(LoadError)?;
+        let service = read_url.map(|url| Service::new(url, token, &plan.trusted));
+        let service = service.transpose().map_err(LoadError)?;
         if let Some(service) = &service {
-            service.check().await.map_err(LoadError)?;
+            Connection::new(service.clone()).check().await.map_err(LoadError)?;
         }
         let Target::Nats { access, prefix, shards, in_flight } = &plan.target else {
             plan.spec.shards = None;

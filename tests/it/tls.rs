@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::binary::{Binary, command, run_serve};
 use crate::support::client::Client;
@@ -16,6 +16,15 @@ use crate::support::raw::{connect, get, rest_of};
 fn pair() -> (String, String) {
     let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     (pair.cert.pem(), pair.signing_key.serialize_pem())
+}
+
+/// A token of this scope, and what lists it.
+fn token(scope: &str) -> (String, String) {
+    let made = command().args(["token", "new", "--scope", scope, "--name", scope]).output();
+    let made = made.expect("the binary can be started");
+    let said = String::from_utf8(made.stderr).expect("UTF-8");
+    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    (secret.to_owned(), String::from_utf8(made.stdout).expect("UTF-8"))
 }
 
 fn write(folder: &Path, (certificate, key): (&str, &str)) {
@@ -87,11 +96,9 @@ fn imports_and_exports_go_over_https_with_a_token() {
     let (certificate, key) = pair();
     write(folder.path(), (&certificate, &key));
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    let made = command().args(["token", "new", "--scope", "write", "--name", "import"]).output();
-    let made = made.expect("the binary can be started");
-    let said = String::from_utf8(made.stderr).expect("UTF-8");
-    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
-    fs::write(path("tokens.toml"), &made.stdout).expect("it can be written");
+    let (secret, listed) = token("write");
+    let secret = secret.as_str();
+    fs::write(path("tokens.toml"), listed).expect("it can be written");
     fs::write(path("scores.csv"), "board,member,score\na,m,1\na,n,2\n").expect("it can be written");
     let [cert, key, tokens] = ["cert.pem", "key.pem", "tokens.toml"].map(path);
     let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
@@ -130,4 +137,69 @@ fn imports_and_exports_go_over_https_with_a_token() {
     assert_eq!(status, Some(0), "{words}");
     let client = Client::trusting(service.base(), &certificate).with_token(secret);
     assert_eq!(client.get("/v1/boards/a/members/n").1["rank"], 1);
+}
+
+#[test]
+fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (certificate, key) = pair();
+    write(folder.path(), (&certificate, &key));
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let ((writer, first), (reader, second)) = (token("write"), token("read"));
+    fs::write(path("tokens.toml"), first + &second).expect("it can be written");
+    fs::write(path("writer"), format!("{writer}\n")).expect("it can be written");
+    let [cert, key, tokens, writer_file] = ["cert.pem", "key.pem", "tokens.toml", "writer"].map(path);
+    let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
+    let service = Binary::start(&folder.path().join("data"), 2, &flags);
+    let load = |url: &str, secret: Option<&str>, arguments: &[&str]| {
+        let mut command = command();
+        command
+            .args(["load", "--json", "--jobs", "300", "--connections", "3", "--http", url])
+            .args(arguments);
+        let output = command.envs(secret.map(|secret| ("RANKTREE_TOKEN", secret))).output();
+        let output = output.expect("the binary can be started");
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!words.contains("rkt_"), "a token is not for logs: {words}");
+        (output.status.code(), summary, words)
+    };
+    let url = service.base();
+    let plain = Binary::start(&folder.path().join("plain"), 1, &[]);
+    let cleartext = url.replace("https:", "http:");
+    let no_tls = format!("https://{}", plain.address());
+    let other = format!("https://localhost:{}", url.rsplit(':').next().expect("a port"));
+    let trusting = ["--ca", cert.as_str()];
+    for (url, secret, arguments, expect) in [
+        (url, Some(writer.as_str()), &[][..], "--ca says whom to trust"),
+        (&other, Some(&writer), &trusting, "--ca says whom to trust"),
+        (url, None, &trusting, "401 Unauthorized"),
+        (url, Some("rkt_no_such_token_but_long_enough_to_be_one"), &trusting, "give --token-file"),
+        (&no_tls, Some(&writer), &trusting, "does not speak TLS"),
+        (&cleartext, Some(&writer), &[], "the connection broke"),
+        (url, None, &["--ca", &writer_file], "there is no certificate in"),
+        (
+            url,
+            None,
+            &["--ca", &cert, "--token-file", "/no/such/file"],
+            "cannot read the token from /no/such/file",
+        ),
+    ] {
+        let (code, summary, words) = load(url, secret, arguments);
+        assert!(code == Some(2) && words.contains(expect), "{url} {arguments:?}: {words}");
+        assert_eq!(summary, Value::Null, "nothing was sent");
+    }
+    let client = Client::trusting(url, &certificate).with_token(&writer);
+    assert_eq!(client.get("/v1/boards/load0").0, 404);
+    // Whoever may only read may not load, and is told so of each job.
+    let (code, summary, words) = load(url, Some(&reader), &trusting);
+    assert_eq!((code, &summary["errors"][0]["kind"]), (Some(1), &json!("insufficient_scope")), "{words}");
+    assert_eq!(client.get("/v1/boards/load0").0, 404);
+    // From the environment; from a file, which is before the environment; and with reads beside the writes.
+    let with_file = ["--ca", &cert, "--token-file", &writer_file, "--read-ratio", "0.5"];
+    for (secret, arguments) in [(&writer, &trusting[..]), (&reader, &with_file)] {
+        let (code, summary, words) = load(url, Some(secret), arguments);
+        assert_eq!((code, &summary["writes"]["jobs"]), (Some(0), &json!(300)), "{summary} {words}");
+        assert_eq!((&summary["errors"], &summary["workload"]["url"]), (&json!([]), &json!(url)));
+    }
+    assert!(client.get("/v1/boards/load0").1["totals"]["all"].as_u64() > Some(250));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::Agent;
 use ureq::http::{StatusCode, Uri, header};
-use ureq::tls::TlsConfig;
+use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::cli::Failure;
 use crate::cli::export::row::Page;
@@ -44,7 +44,7 @@ impl Remote {
         let mut tls = TlsConfig::builder();
         match uri.as_ref().and_then(Uri::scheme_str) {
             Some("http") => {}
-            Some("https") => tls = tls.root_certs(trusted(client.ca.as_deref())?),
+            Some("https") => tls = tls.root_certs(RootCerts::from(trusted(client.ca.as_deref())?)),
             _ => {
                 return Err(
                     format!("--url is a URL that starts with http:// or https://, got {base:?}").into()

@@ -53,7 +53,7 @@ impl<'a> Service<'a> {
         let uri = base.parse::<Uri>().ok();
         let trusted = match uri.as_ref().and_then(Uri::scheme_str) {
             Some("http") => None,
-            Some("https") => Some(trusted(ca).map_err(ImportError::Trust)?),
+            Some("https") => Some(RootCerts::from(trusted(ca).map_err(ImportError::Trust)?)),
             _ => return Err(ImportError::Address(to.to_owned())),
         };
         let authorization = token.map(|token| format!("Bearer {token}"));

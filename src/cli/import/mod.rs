@@ -31,7 +31,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use thiserror::Error;
 
-use crate::config::{ClientArgs, ConfigError};
+use crate::config::{ClientArgs, ConfigError, RedisArgs};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::types::{BoardName, Malformed, Timestamp};
 use batch::Lane;
@@ -101,9 +101,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub scale: u32,
 
-    /// Redis's password; set it in the environment, where other users of this machine do not see it
-    #[arg(long, env = "RANKTREE_REDIS_PASSWORD", hide_env_values = true)]
-    pub redis_password: Option<String>,
+    #[command(flatten)]
+    pub redis_password: RedisArgs,
 
     /// The service's base URL
     #[arg(long, value_name = "URL", env = "RANKTREE_TO", default_value = "http://127.0.0.1:8080")]
@@ -238,8 +237,8 @@ fn open_redis(
     if !matches!(op, Op::Set | Op::Best) {
         return Err(ImportError::RedisOp(op.name()));
     }
-    let password = args.redis_password.as_deref();
-    let source = RedisSource { url, password, key, board, op, scale: args.scale };
+    let password = args.redis_password.password()?;
+    let source = RedisSource { url, password: password.as_deref(), key, board, op, scale: args.scale };
     let now = jiff::Timestamp::now().to_string();
     let at = Timestamp::parse(&now).expect("a clock's time is one");
     let rows = RedisRows::open(&source, at)?;

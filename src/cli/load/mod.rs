@@ -3,7 +3,6 @@
 mod progress;
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +10,8 @@ use clap::ArgAction;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
-use crate::config::{FileArgs, NatsAccessArgs};
+use crate::cli::trust::{der, trusted};
+use crate::config::{ClientArgs, FileArgs, NatsAccessArgs};
 use crate::job::Op;
 use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
 use crate::types::BoardName;
@@ -33,6 +33,8 @@ Examples:
         --visible --read-url http://127.0.0.1:8080 --duration 1m --warmup 5s
   Over HTTP, nine reads to one write:
     ranktree load --http http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
+  A service that speaks TLS and asks for tokens, of which this one needs the scope write:
+    RANKTREE_TOKEN=... ranktree load --http https://ranks.example:8080 --ca authority.pem
   As a game service, which may do nothing but publish, so that it has to be told how many shards there are:
     RANKTREE_NATS_PASSWORD=... ranktree load --nats tls://nats.example.net --nats-user game --shards 3
   The same million jobs each time, and the summary for a program:
@@ -156,13 +158,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_GIVE_UP", default_value = "10s", value_parser = duration)]
     pub give_up: Duration,
 
-    /// A file with the bearer token for HTTP; the environment's `RANKTREE_TOKEN` is another way
-    #[arg(long, value_name = "FILE", env = "RANKTREE_TOKEN_FILE")]
-    pub token_file: Option<PathBuf>,
-
-    /// A bearer token for HTTP
-    #[arg(long, value_name = "TOKEN", env = "RANKTREE_TOKEN", hide_env_values = true, hide = true)]
-    pub token: Option<String>,
+    #[command(flatten)]
+    pub client: ClientArgs,
 
     /// Writes the summary to standard output as one JSON object, and nothing else there
     #[arg(long, env = "RANKTREE_LOAD_JSON", action = ArgAction::SetTrue)]
@@ -234,13 +231,9 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     } else {
         return Err("what is to be loaded? give --nats nats://HOST:4222, or --http http://HOST:8080".into());
     };
-    let token = match &args.token_file {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read the token from {}: {error}", path.display()))?,
-        ),
-        None => args.token.clone(),
-    };
+    let over_tls =
+        args.http.iter().chain(&args.read_url).any(|url| url.to_ascii_lowercase().starts_with("https:"));
+    let trusted = if over_tls { der(&trusted(args.client.ca.as_deref())?) } else { Vec::new() };
     let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
     let boards = boards.collect::<Result<Vec<_>, _>>().map_err(|why| format!("--board-prefix: {why}"))?;
     let default_connections = if args.http.is_some() { HTTP_CONNECTIONS } else { 1 };
@@ -259,7 +252,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         },
         target,
         read_url: args.read_url.clone(),
-        token,
+        token: args.client.token()?,
+        trusted,
         connections: args.connections.map_or(default_connections, usize::from),
         read_connections: args.read_connections.into(),
         rate: args.rate,
@@ -343,6 +337,8 @@ mod tests {
             &["--duration", "soon"],
             &["--connections", "0"],
             &["--read-url", "http://127.0.0.1:8080"],
+            // An argument is seen by everybody on the machine.
+            &["--token", "rkt_0123456789"],
         ] {
             assert!(parse(&[&http[..], bad].concat()).is_err(), "{bad:?}");
         }

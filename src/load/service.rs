@@ -1,0 +1,194 @@
+//! A service to load over HTTP: where it is, whom to trust to be it, what it is shown, and how a connection is opened.
+//!
+//! Must not know: what is asked on a connection (`http`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::HeaderValue;
+use hyper::rt::{Read, Write};
+use hyper::{Uri, http};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+use crate::load::tally::Trouble;
+
+/// For the connection, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Before another try to connect: a service that is not there is not to be found by trying harder.
+const CONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Host and port.
+    authority: String,
+    host: HeaderValue,
+    /// What paths begin with: empty, or `/ranks`.
+    base: String,
+    authorization: Option<HeaderValue>,
+    /// For https.
+    tls: Option<Tls>,
+}
+
+#[derive(Debug, Clone)]
+struct Tls {
+    config: Arc<ClientConfig>,
+    /// Whom the certificate must be for.
+    name: ServerName<'static>,
+}
+
+impl Service {
+    /// `url` is `http://host:port` or `https://host:port`, perhaps with a path; `token` is sent as a bearer token;
+    /// `trusted` are certificates, in DER, that may sign the service's.
+    ///
+    /// # Errors
+    /// In words, when it cannot be used.
+    pub fn new(url: &str, token: Option<&str>, trusted: &[Vec<u8>]) -> Result<Self, String> {
+        let wrong = || format!("{url:?} is no URL such as http://127.0.0.1:8080 or https://ranks.example");
+        let uri: Uri = url.trim_end_matches('/').parse().map_err(|_| wrong())?;
+        let port = match uri.scheme_str() {
+            Some("http") => 80,
+            Some("https") => 443,
+            _ => return Err(wrong()),
+        };
+        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
+        let authority = authority.ok_or_else(wrong)?;
+        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| wrong())?;
+        let tls = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) {
+            let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+            Some(Tls {
+                config: Arc::new(client_config(trusted)?),
+                name: ServerName::try_from(name).map_err(|_| wrong())?,
+            })
+        } else {
+            None
+        };
+        let authority = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(port));
+        let authorization = token.map(|token| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| "the token has characters that a header cannot have")?;
+            value.set_sensitive(true);
+            Ok::<_, String>(value)
+        });
+        let base = uri.path().trim_end_matches('/').to_owned();
+        Ok(Self { authority, host, base, authorization: authorization.transpose()?, tls })
+    }
+
+    pub fn host(&self) -> &HeaderValue {
+        &self.host
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub fn authorization(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
+    }
+
+    /// Scheme, host and port.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
+    }
+
+    /// # Errors
+    /// When there is no connection; what to do is in its words.
+    pub async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Trouble> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open()).await;
+        opened.unwrap_or_else(|_| Err(NO_ANSWER.to_owned())).map_err(|why| Trouble {
+            pause: Some(CONNECT_PAUSE),
+            ..Trouble::new("connect", format!("cannot connect to {}: {why}", self.url()))
+        })
+    }
+
+    async fn open(&self) -> Result<SendRequest<Full<Bytes>>, String> {
+        let refused = |error: std::io::Error| format!("{error}; is `ranktree serve` running there?");
+        let stream = TcpStream::connect(&self.authority).await.map_err(refused)?;
+        stream.set_nodelay(true).map_err(refused)?;
+        let Some(Tls { config, name }) = &self.tls else {
+            return speak(TokioIo::new(stream)).await;
+        };
+        let connector = TlsConnector::from(Arc::clone(config));
+        let stream = connector.connect(name.clone(), stream).await;
+        speak(TokioIo::new(stream.map_err(|error| no_tls(&error))?)).await
+    }
+}
+
+const NO_ANSWER: &str = "no answer; is `ranktree serve` running there?";
+
+/// Begins with HTTP on a stream.
+async fn speak<S>(stream: S) -> Result<SendRequest<Full<Bytes>>, String>
+where
+    S: Read + Write + Send + Unpin + 'static,
+{
+    let (sender, connection) = handshake(stream).await.map_err(|error| error.to_string())?;
+    // It ends when the sender is dropped, or the service closes it; either is seen at the next request.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(sender)
+}
+
+/// What rustls says, and what to do about it.
+fn no_tls(error: &std::io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(_)) => format!("{error}; --ca says whom to trust"),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            format!("it does not speak TLS ({error}); does its URL begin with http://?")
+        }
+        _ => format!("TLS cannot be set up: {error}"),
+    }
+}
+
+fn client_config(trusted: &[Vec<u8>]) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    // A system's list may hold some that rustls cannot read; those it trusts by the others.
+    roots.add_parsable_certificates(trusted.iter().map(|der| CertificateDer::from(der.as_slice())));
+    if roots.is_empty() {
+        return Err("for https there must be certificates to trust: --ca names a file of them".to_owned());
+    }
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked() {
+        let pair = rcgen::generate_simple_self_signed(["ranks.example".to_owned()]).expect("a certificate");
+        let trusted = [pair.cert.der().to_vec()];
+        for (url, authority, shown) in [
+            ("http://ranks.example/base/", "ranks.example:80", "http://ranks.example:80"),
+            ("https://ranks.example/base", "ranks.example:443", "https://ranks.example:443"),
+            ("https://[::1]:8443/base", "[::1]:8443", "https://[::1]:8443"),
+        ] {
+            let service = Service::new(url, Some("hunter2"), &trusted).expect("an address");
+            assert_eq!((service.authority.as_str(), service.base()), (authority, "/base"));
+            assert_eq!(service.url(), shown);
+            assert!(!format!("{service:?}").contains("hunter2"), "a token is not for logs");
+        }
+        for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://", "http://me:pw@ranks.example"] {
+            assert!(Service::new(bad, None, &trusted).is_err(), "{bad}");
+        }
+        let nobody = Service::new("https://ranks.example", None, &[]).expect_err("nobody is trusted");
+        assert!(nobody.contains("--ca"), "{nobody}");
+        assert!(Service::new("http://ranks.example", None, &[]).is_ok());
+        assert!(Service::new("http://ranks.example", Some("a\nb"), &[]).is_err(), "no header has that");
+    }
+}
