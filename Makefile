@@ -103,7 +103,8 @@ $(TOOLS)/.prometheus: Makefile
 
 .PHONY: deploy-check
 deploy-check: nats compose ## Checks the configuration of NATS, and docker-compose.yml by docker compose
-	$(VENV)/bin/nats-server -t -c deploy/nats/nats-server.conf
+	RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r \
+		$(VENV)/bin/nats-server -t -c deploy/nats/nats-server.conf
 	@if [[ -x $(TOOLS)/bin/docker-compose ]]; then \
 		for profile in "" demo; do \
 			COMPOSE_PROFILES=$$profile $(TOOLS)/bin/docker-compose -f docker-compose.yml config --quiet; \

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::binary::command;
+use crate::support::compose::Compose;
 
 /// Where flags and variables are named. The change log is not here: it may name what is no more.
 const DOCUMENTS: &[&str] = &[
@@ -14,6 +15,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/runbooks.md",
     "examples/README.md",
     "docker-compose.yml",
+    "deploy/compose/secrets.sh",
     "deploy/ranktree.service",
     "deploy/ranktree.example.toml",
     "deploy/nats/nats-server.conf",
@@ -34,6 +36,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("quiet", "wget"),
     ("spider", "wget"),
     ("storage", "prometheus"),
+    ("rm", "docker compose"),
     ("tail", "docker compose"),
     ("uid", "systemd-run"),
     ("volumes", "docker compose"),
@@ -191,59 +194,22 @@ fn invocations<'a>(text: &'a str, line_of: &CommandLine) -> Vec<Vec<&'a str>> {
     found
 }
 
-/// The services of the compose file whose image is ours: name and lines.
-fn our_services(compose: &str) -> BTreeMap<&str, Vec<&str>> {
-    let services = compose.split("\nservices:\n").nth(1).and_then(|rest| rest.split("\nvolumes:\n").next());
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    let mut name = "";
-    for line in services.expect("there are services").lines() {
-        match line.strip_prefix("  ") {
-            Some(key) if !key.starts_with([' ', '#']) && key.ends_with(':') => {
-                name = key.trim_end_matches(':');
-            }
-            _ => found.entry(name).or_default().push(line),
-        }
-    }
-    found.retain(|_, lines| lines.iter().any(|line| line.trim().starts_with("image: ranktree:")));
-    found
-}
-
-/// A list in YAML, on one line or a line for each.
-fn list<'a>(lines: &[&'a str], key: &str) -> Vec<&'a str> {
-    let position = lines.iter().position(|line| line.trim().starts_with(key));
-    let Some(position) = position else { return Vec::new() };
-    let here = lines[position].trim()[key.len()..].trim();
-    if let Some(inner) = here.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return inner.split(", ").map(|word| word.trim_matches('"')).collect();
-    }
-    assert!(here.is_empty(), "{here}");
-    lines[position + 1..].iter().map_while(|line| line.trim().strip_prefix("- ")).collect()
-}
-
 #[test]
 fn containers_use_commands_flags_and_variables_that_exist() {
     let known = CommandLine::of_the_binary();
-    let compose = shipped("docker-compose.yml");
-    let services = our_services(&compose);
-    assert!(services.contains_key("ranktree") && services.contains_key("load"), "{:?}", services.keys());
-    for (name, lines) in &services {
-        if list(lines, "entrypoint:").is_empty() {
-            let words = list(lines, "command:");
+    let compose = Compose::shipped();
+    let mut ours = 0;
+    for (name, service) in compose.services().iter().filter(|(_, service)| service.is_ours()) {
+        if service.list("entrypoint").is_empty() {
+            let words = service.list("command");
             assert_eq!(known.judge(&words), Ok(()), "{name}: {words:?}");
         }
-        let at = lines.iter().position(|line| line.trim() == "environment:");
-        let variables = at.map_or(&[][..], |at| &lines[at + 1..]);
-        let variables = variables.iter().take_while(|line| line.starts_with("      "));
-        let names: Vec<_> = variables
-            .map(|line| line.trim())
-            .filter(|line| !line.starts_with('#'))
-            .map(|line| line.split(':').next().expect("a name"))
-            .collect();
-        assert!(*name != "ranktree" || names.len() >= 3, "{names:?}");
-        for variable in names {
+        for (variable, _) in service.environment() {
             assert!(known.variables.contains(variable), "{name}: nothing reads {variable}");
+            ours += 1;
         }
     }
+    assert!(ours >= 5, "only {ours} variables were found");
 
     let dockerfile = shipped("Dockerfile");
     let runs: Vec<_> = dockerfile.lines().filter_map(|line| line.split_once("CMD [")).collect();

@@ -21,6 +21,10 @@ use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
 /// Scrapes come every second here; a rate needs two of them.
 const RATE_INTERVAL: &str = "15s";
 
+/// What one of the nodes asks for, and how its file has it.
+const TOKEN: &str = "rkt_0123456789abcdef0123456789abcdef";
+const TOKEN_SHA256: &str = "a03b485a91ed91fba0c826ee8b445d353594969a7c365aebfa35625edfd2dde8";
+
 /// Metrics that no panel shows and no rule watches, and why.
 const NOT_SHOWN: &[(&str, &str)] = &[
     ("process_virtual_memory_bytes", "addresses cost nothing; what is resident is shown"),
@@ -33,13 +37,18 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let url = nats.url();
     let often = ["--checkpoint-seconds", "1"];
-    let embedded = Binary::start(&folder.path().join("embedded"), 2, &often);
+    // One of them asks for a token.
+    let tokens = folder.path().join("tokens.toml");
+    let line = format!("[[token]]\nname = \"all\"\nscope = \"admin\"\nsha256 = \"{TOKEN_SHA256}\"\n");
+    fs::write(&tokens, line).expect("it can be written");
+    let guarded = [&often[..], &["--tokens", tokens.to_str().expect("it is UTF-8")]].concat();
+    let embedded = Binary::start(&folder.path().join("embedded"), 2, &guarded);
     let fed = Binary::start(&folder.path().join("fed"), 1, &["--checkpoint-seconds", "1", "--nats", &url]);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for (service, nats) in [(&embedded, None), (&fed, Some(&nats))] {
             scope.spawn(|| {
-                let client = service.client();
+                let client = service.client().with_token(TOKEN);
                 let mut turn = 0;
                 while !stop.load(Ordering::Relaxed) {
                     load(&client, turn);
@@ -60,7 +69,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
         }
         // Whatever fails below, those threads must end.
         let _stop = StopOnDrop(&stop);
-        let prometheus = Prometheus::start(&[embedded.address(), fed.address()]);
+        let prometheus = Prometheus::start(&[embedded.address(), fed.address()], TOKEN);
         let mut wanted = Vec::new();
         for dashboard in dashboards() {
             wanted.extend(expressions_of_panels(&dashboard));
@@ -84,7 +93,10 @@ fn assert_all_are_used(services: &[&Binary], used: &BTreeSet<String>) {
         source.split('"').filter(|text| text.starts_with("ranktree_")).map(str::to_owned).collect();
     let mut there = BTreeSet::new();
     for service in services {
-        let mut answer = ureq::get(format!("{}/metrics", service.base())).call().expect("metrics are served");
+        let mut answer = ureq::get(format!("{}/metrics", service.base()))
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .call()
+            .expect("metrics are served");
         let text = answer.body_mut().read_to_string().expect("they are text");
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
         there.extend(types.map(str::to_owned));
@@ -116,10 +128,10 @@ fn assert_runbooks_are_served(prometheus: &Prometheus) {
 fn promtool_accepts_the_rules_and_fires_every_alert() {
     let folder = root().join("dashboards/prometheus");
     for arguments in [
-        ["check", "config", "prometheus.yml"],
-        ["check", "rules", "rules/alerts.yml"],
-        ["check", "rules", "rules/recording.yml"],
-        ["test", "rules", "tests/alerts.yml"],
+        &["check", "config", "--syntax-only", "prometheus.yml"][..],
+        &["check", "rules", "rules/alerts.yml"],
+        &["check", "rules", "rules/recording.yml"],
+        &["test", "rules", "tests/alerts.yml"],
     ] {
         let output = Command::new(tool("promtool")).args(arguments).current_dir(&folder).output();
         let output = output.expect("promtool is here; `make prometheus` installs it");

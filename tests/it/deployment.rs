@@ -15,7 +15,7 @@ fn images_are_pinned_and_containers_confined() {
     let compose = shipped("docker-compose.yml");
     let of = |key: &'static str| compose.lines().filter_map(move |line| line.trim().strip_prefix(key));
     let images: Vec<_> = of("image: ").collect();
-    assert_eq!(images.len(), 6, "{images:?}");
+    assert_eq!(images.len(), 7, "{images:?}");
     let dockerfile = shipped("Dockerfile");
     let bases = dockerfile.lines().filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next());
     for image in images.iter().copied().chain(bases) {
@@ -46,6 +46,9 @@ fn nats_takes_its_configuration_and_stores_durably() {
     let program = if here.exists() { here } else { "nats-server".into() };
     let mut check = Command::new(program);
     check.args(["-t", "-c", "deploy/nats/nats-server.conf"]).current_dir(root).stdin(Stdio::null());
+    for user in ["NODE", "GAME", "REJECTS"] {
+        check.env(format!("RANKTREE_{user}_PASSWORD"), "secret");
+    }
     let output = check.output().expect("nats-server is here; `make nats` installs it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(shipped("deploy/nats/nats-server.conf").contains("\n  sync_interval: always\n"));

@@ -25,6 +25,7 @@
 //! - [`metrics`]: all that the contract names, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
 //! - [`deployment`]: the container files name what exists, pinned and confined
+//! - [`compose`]: what the compose file starts works together, and lets nobody in who has no token or password
 //! - [`openapi`]: the examples of the API's document are what a node answers, and a fuzzer finds nothing that it does not say
 //! - [`tokens`]: who may do what, and how tokens are exchanged while the service runs
 //! - [`tls`]: HTTPS, and certificates that are exchanged while it runs
@@ -38,6 +39,7 @@ mod support;
 
 mod api;
 mod command_line;
+mod compose;
 mod config;
 mod crash;
 mod dashboards;

@@ -4,6 +4,7 @@
 pub mod binary;
 pub mod certificates;
 pub mod client;
+pub mod compose;
 pub mod counting;
 pub mod jwt;
 pub mod model;

@@ -27,7 +27,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    pub fn start(targets: &[&str]) -> Self {
+    /// Scrapes these with a token.
+    pub fn start(targets: &[&str], token: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = format!("127.0.0.1:{}", port.expect("there is a free port").port());
         let folder = tempfile::tempdir().expect("a temporary directory");
@@ -40,11 +41,13 @@ impl Prometheus {
             ("scrape_interval: 5s", "scrape_interval: 1s".to_owned()),
             ("scrape_timeout: 4s", "scrape_timeout: 1s".to_owned()),
             ("evaluation_interval: 15s", "evaluation_interval: 1s".to_owned()),
+            ("/secrets/prometheus/token", folder.path().join("token").display().to_string()),
             ("rules/*.yml", shipped.join("rules/*.yml").display().to_string()),
         ] {
             assert_eq!(config.matches(from).count(), 1, "the configuration has {from} once");
             config = config.replace(from, &to);
         }
+        fs::write(folder.path().join("token"), token).expect("it can be written");
         let (file, log) = (folder.path().join("prometheus.yml"), folder.path().join("log"));
         fs::write(&file, config).expect("it can be written");
         let mut command = Command::new(tool("prometheus"));
