@@ -47,7 +47,7 @@ use support::service::{Service, applied, define_board};
 use support::{argument, list, number, scratch};
 
 /// As ranktree's fetcher asks.
-const PULL_MESSAGES: usize = 4_000;
+const PULL_MESSAGES: usize = 16_000;
 const PULL_BYTES: usize = 16 << 20;
 const HEARTBEAT: Duration = Duration::from_millis(500);
 const PULL_EXPIRES: Duration = Duration::from_secs(30);

@@ -5,5 +5,6 @@ mod describe;
 pub mod jetstream;
 pub mod local;
 pub mod loose;
+mod plain;
 pub mod publisher;
 pub mod wire;

@@ -14,6 +14,7 @@ use crate::job::{
     Targets,
 };
 use crate::queue::loose::Loose;
+use crate::queue::plain;
 use crate::types::{BoardName, MemberId, Score, Timestamp};
 
 /// How deep metadata may be nested: answers put it some levels deeper, and many readers of JSON stop at 128.
@@ -27,6 +28,25 @@ pub type Decoded = Result<Job, Reject>;
 /// # Errors
 /// When the bytes are no JSON, or neither an object nor such an array: then there are no jobs to speak of.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
+    decode_with(&mut BoardNames::default(), bytes)
+}
+
+/// The same, where the messages before named boards already.
+///
+/// # Errors
+/// As [`decode`] has them.
+pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
+    match plain::decode(names, bytes) {
+        Some(jobs) => Ok(jobs),
+        None => decode_strictly(bytes),
+    }
+}
+
+/// Decodes by asking each value what it is, so that whatever is wrong can be told.
+///
+/// # Errors
+/// As [`decode`] has them.
+pub(super) fn decode_strictly(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
     match serde_json::from_slice::<Jobs>(bytes) {
         Ok(jobs) => jobs.0,
         Err(error) => decode_each(bytes).ok_or_else(|| not_json(&error)),
@@ -313,12 +333,14 @@ fn quoted(text: &str) -> String {
     if head.len() < text.len() { format!("{head:?}...") } else { format!("{head:?}") }
 }
 
-/// Jobs of one message mostly name the same board: its name is made once.
+/// Jobs that come together mostly name the same board: its name is made once.
 #[derive(Default)]
-struct BoardNames(Option<BoardName>);
+pub struct BoardNames(Option<BoardName>);
 
 impl BoardNames {
-    fn get(&mut self, text: &str) -> Result<BoardName, Reject> {
+    /// # Errors
+    /// When the text is no board's name.
+    pub fn get(&mut self, text: &str) -> Result<BoardName, Reject> {
         match &self.0 {
             Some(known) if known.as_str() == text => Ok(known.clone()),
             _ => {

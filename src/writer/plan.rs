@@ -95,7 +95,7 @@ pub struct Plan {
 
 /// What comes of a job.
 enum JobPlan {
-    Taken(Vec<PlannedBoard>),
+    Taken,
     Parked,
 }
 
@@ -109,8 +109,15 @@ pub struct Planner<'a> {
 }
 
 /// A board as the batch sees it.
-#[derive(Clone)]
-struct BatchBoard {
+#[derive(Clone, Copy)]
+struct BatchBoard<'a> {
+    definition: &'a Arc<Definition>,
+    tree: TreeId,
+    incarnation: Incarnation,
+}
+
+/// A board that the batch defined.
+struct DefinedBoard {
     definition: Arc<Definition>,
     tree: TreeId,
     incarnation: Incarnation,
@@ -124,11 +131,11 @@ struct Batch<'a> {
     newcomers: HashMap<Box<[u8]>, Handle, foldhash::fast::RandomState>,
     added: usize,
     /// Boards that the batch defined (`Some`) or dropped (`None`).
-    boards: BTreeMap<BoardName, Option<BatchBoard>>,
+    boards: BTreeMap<BoardName, Option<DefinedBoard>>,
     /// What the batch dropped, and which life of it.
     dropped: BTreeMap<BoardName, Incarnation>,
-    /// The last board that a job named: mostly the next one names it too.
-    last_board: Option<(BoardName, BatchBoard)>,
+    /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
+    told: Option<Vec<PlannedBoard>>,
     next_tree: u32,
     events: Vec<BoardEvent>,
     metadata: BTreeMap<(TreeId, Handle), (Vec<u8>, Option<MetadataRecord>)>,
@@ -164,7 +171,7 @@ impl Planner<'_> {
             added: 0,
             boards: BTreeMap::new(),
             dropped: BTreeMap::new(),
-            last_board: None,
+            told: None,
             next_tree: self.shard.next_tree().0,
             events: Vec::new(),
             metadata: BTreeMap::new(),
@@ -206,11 +213,13 @@ impl Batch<'_> {
                 self.close_step();
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
+                    batch.told = Some(Vec::new());
                     let outcome = batch.plan_job(job, index, applied);
+                    let boards = batch.told.take().unwrap_or_default();
                     let mut step = batch.take_step();
                     step.applied = applied;
                     planned.push(match outcome {
-                        Ok(JobPlan::Taken(boards)) => PlannedJob::Applied { step, boards },
+                        Ok(JobPlan::Taken) => PlannedJob::Applied { step, boards },
                         Ok(JobPlan::Parked) => PlannedJob::Parked,
                         Err(reject) => PlannedJob::Rejected(reject),
                     });
@@ -383,10 +392,12 @@ impl Batch<'_> {
             let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
             self.settle(&mut decided)?;
             let [decided] = decided;
-            return Ok(JobPlan::Taken(vec![self.take(job, decided, handle, applied)]));
+            self.take(job, decided, handle, applied);
+            return Ok(JobPlan::Taken);
         }
         // All or nothing: every board is asked before any is changed.
         let mut decided = Vec::new();
+        let every;
         match &job.targets {
             Targets::Boards(boards) => {
                 for (board, score) in boards {
@@ -394,13 +405,18 @@ impl Batch<'_> {
                 }
             }
             Targets::EveryBoard => {
-                for board in handle.map(|handle| self.boards_of(handle)).unwrap_or_default() {
-                    decided.push(self.decide_on(job, &board, None, handle, applied.timestamp)?);
+                every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
+                for board in &every {
+                    decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
                 }
             }
         }
         self.settle(&mut decided)?;
-        Ok(JobPlan::Taken(self.take_all(job, decided, handle, applied)))
+        let mut handle = handle;
+        for decided in decided {
+            handle = self.take(job, decided, handle, applied);
+        }
+        Ok(JobPlan::Taken)
     }
 
     /// Whether a job has to wait for the queue to bring a board's definition.
@@ -446,11 +462,11 @@ impl Batch<'_> {
 
     /// Creates the boards that an accepted job names and nobody has. Should a client have defined one of them
     /// differently in this very moment, the job is refused rather than decided by rules that it did not meet.
-    fn settle(&self, decided: &mut [Decided]) -> Result<(), Reject> {
+    fn settle(&self, decided: &mut [Decided<'_>]) -> Result<(), Reject> {
         for decided in decided {
             if matches!(decided.board, Board::Nowhere) {
                 let refuse = |detail: String| Reject::new(RejectCode::UnknownBoard, detail);
-                let created = self.planner.registry.create_default(&decided.name);
+                let created = self.planner.registry.create_default(decided.name);
                 let created = created.map_err(|refused| refuse(refused.to_string()))?;
                 if *created.definition != Definition::default() {
                     return Err(refuse(
@@ -464,33 +480,17 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn take_all(
-        &mut self,
-        job: &Job,
-        decided: Vec<Decided>,
-        handle: Option<Handle>,
-        applied: Applied,
-    ) -> Vec<PlannedBoard> {
-        let mut handle = handle;
-        let mut planned = Vec::with_capacity(decided.len());
-        for decided in decided {
-            let board = self.take(job, decided, handle, applied);
-            handle = handle.or(board.handle);
-            planned.push(board);
-        }
-        planned
-    }
-
-    fn decide_on(
+    fn decide_on<'job>(
         &self,
         job: &Job,
-        board: &BoardName,
+        board: &'job BoardName,
         score: Option<&Score>,
         handle: Option<Handle>,
         now: Timestamp,
-    ) -> Result<Decided, Reject> {
-        let known = match self.board(board) {
-            Some(known) => Board::Here(known),
+    ) -> Result<Decided<'job>, Reject> {
+        let here = self.board(board);
+        let known = match here {
+            Some(known) => Board::Here(known.tree),
             None if self.parking.is_some() => {
                 let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
                 return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
@@ -507,12 +507,12 @@ impl Batch<'_> {
             },
         };
         let default;
-        let (definition, before) = match &known {
-            Board::Here(board) => {
-                (&*board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
+        let (definition, before) = match (here, &known) {
+            (Some(board), _) => {
+                (&**board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
             }
-            Board::Elsewhere { definition, .. } => (&**definition, None),
-            Board::Nowhere => {
+            (None, Board::Elsewhere { definition, .. }) => (&**definition, None),
+            (None, Board::Here(_) | Board::Nowhere) => {
                 default = Definition::default();
                 (&default, None)
             }
@@ -529,40 +529,40 @@ impl Batch<'_> {
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
         )?;
-        Ok(Decided { name: board.clone(), board: known, before, decision })
+        Ok(Decided { name: board, board: known, before, decision })
     }
 
-    /// Puts a decision into the plan.
+    /// Puts a decision into the plan. Gives back the member's handle, which it may have needed.
     fn take(
         &mut self,
         job: &Job,
-        decided: Decided,
+        decided: Decided<'_>,
         handle: Option<Handle>,
         applied: Applied,
-    ) -> PlannedBoard {
+    ) -> Option<Handle> {
         let Decided { name, board, before, decision } = decided;
-        let board = match board {
-            Board::Here(board) => board,
-            Board::Elsewhere { definition, incarnation } => self.define(&name, incarnation, definition),
+        let tree = match board {
+            Board::Here(tree) => tree,
+            Board::Elsewhere { definition, incarnation } => self.define(name, incarnation, definition),
             Board::Nowhere => unreachable!("settled before anything is taken"),
         };
-        let planned = |handle| PlannedBoard {
-            board: name.clone(),
-            definition: Arc::clone(&board.definition),
-            tree: board.tree,
-            handle,
-            changed: decision.changed,
-        };
-        if before == decision.after && !decision.takes_metadata {
-            return planned(handle);
-        }
+        let changes = before != decision.after || decision.takes_metadata;
         let handle = match handle {
-            Some(handle) => handle,
-            None => self.add_member(&job.member),
+            None if changes => Some(self.add_member(&job.member)),
+            known => known,
         };
-        self.change(board.tree, handle, before, decision.after);
-        self.plan_metadata(job, board.tree, handle, before.as_ref(), &decision, applied.sequence);
-        planned(Some(handle))
+        if let Some(handle) = handle.filter(|_| changes) {
+            self.change(tree, handle, before, decision.after);
+            self.plan_metadata(job, tree, handle, before.as_ref(), &decision, applied.sequence);
+        }
+        if let Some(mut told) = self.told.take() {
+            if let Some(board) = self.board(name) {
+                let (board, definition) = (name.clone(), Arc::clone(board.definition));
+                told.push(PlannedBoard { board, definition, tree, handle, changed: decision.changed });
+            }
+            self.told = Some(told);
+        }
+        handle
     }
 
     fn change(&mut self, tree: TreeId, handle: Handle, before: Option<Entry>, after: Option<Entry>) {
@@ -628,16 +628,14 @@ impl Batch<'_> {
         handle
     }
 
-    fn board(&self, name: &BoardName) -> Option<BatchBoard> {
-        if let Some((last, board)) = &self.last_board
-            && last == name
-        {
-            return Some(board.clone());
-        }
+    fn board(&self, name: &BoardName) -> Option<BatchBoard<'_>> {
         match self.boards.get(name) {
-            Some(board) => board.clone(),
+            Some(board) => {
+                let DefinedBoard { definition, tree, incarnation } = board.as_ref()?;
+                Some(BatchBoard { definition, tree: *tree, incarnation: *incarnation })
+            }
             None => self.planner.shard.board(name.as_str()).map(|board| BatchBoard {
-                definition: Arc::clone(&board.definition),
+                definition: &board.definition,
                 tree: board.all,
                 incarnation: board.incarnation,
             }),
@@ -657,35 +655,23 @@ impl Batch<'_> {
         names
     }
 
-    fn define(
-        &mut self,
-        name: &BoardName,
-        incarnation: Incarnation,
-        definition: Arc<Definition>,
-    ) -> BatchBoard {
-        let known = self.board(name);
-        let board = match known {
-            Some(known) if known.incarnation == incarnation => {
-                BatchBoard { definition: Arc::clone(&definition), ..known }
-            }
+    fn define(&mut self, name: &BoardName, incarnation: Incarnation, definition: Arc<Definition>) -> TreeId {
+        let known = self.board(name).map(|board| (board.incarnation, board.tree));
+        let tree = match known {
+            Some((known, tree)) if known == incarnation => tree,
             other => {
                 // Another life of the board, whose drop never came this far.
-                if let Some(other) = other {
-                    self.forget_tree(other.tree);
+                if let Some((_, tree)) = other {
+                    self.forget_tree(tree);
                 }
                 self.next_tree += 1;
-                BatchBoard {
-                    definition: Arc::clone(&definition),
-                    tree: TreeId(self.next_tree - 1),
-                    incarnation,
-                }
+                TreeId(self.next_tree - 1)
             }
         };
-        let event = BoardEvent::Define { board: name.clone(), incarnation, definition };
-        self.put_event(event);
-        self.boards.insert(name.clone(), Some(board.clone()));
-        self.last_board = None;
-        board
+        let board = DefinedBoard { definition: Arc::clone(&definition), tree, incarnation };
+        self.put_event(BoardEvent::Define { board: name.clone(), incarnation, definition });
+        self.boards.insert(name.clone(), Some(board));
+        tree
     }
 
     /// The latest dropped incarnation of a name.
@@ -694,12 +680,11 @@ impl Batch<'_> {
     }
 
     fn drop_board(&mut self, name: BoardName, incarnation: Incarnation) {
-        if let Some(board) = self.board(&name)
-            && board.incarnation <= incarnation
+        if let Some(BatchBoard { tree, incarnation: known, .. }) = self.board(&name)
+            && known <= incarnation
         {
-            self.forget_tree(board.tree);
+            self.forget_tree(tree);
             self.boards.insert(name.clone(), None);
-            self.last_board = None;
         }
         let latest = self.dropped.entry(name.clone()).or_insert(incarnation);
         *latest = (*latest).max(incarnation);
@@ -775,16 +760,16 @@ fn op_of(policy: Policy) -> Op {
 
 /// Where a board that a job names is.
 enum Board {
-    /// On this shard.
-    Here(BatchBoard),
+    /// On this shard, with its tree.
+    Here(TreeId),
     /// The node knows it, this shard does not yet.
     Elsewhere { definition: Arc<Definition>, incarnation: Incarnation },
     /// Nowhere, and the job creates it.
     Nowhere,
 }
 
-struct Decided {
-    name: BoardName,
+struct Decided<'job> {
+    name: &'job BoardName,
     board: Board,
     before: Option<Entry>,
     decision: Decision,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
-use crate::queue::wire;
+use crate::queue::wire::{self, BoardNames};
 use crate::state::Incarnation;
 use crate::types::BoardName;
 use crate::writer::{BadJob, Payload};
@@ -135,8 +135,8 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
 }
 
 /// What a message of the jobs subject asks for. What cannot be read is a bad job: it must not stop the shard.
-pub fn decode_jobs(bytes: &[u8]) -> Payload {
-    let decoded = match wire::decode(bytes) {
+pub fn decode_jobs(names: &mut BoardNames, bytes: &[u8]) -> Payload {
+    let decoded = match wire::decode_with(names, bytes) {
         Ok(decoded) => decoded,
         Err(reject) => return bad(bytes, reject),
     };
@@ -217,7 +217,7 @@ mod tests {
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
         // A command without its header, and a command among the jobs, are commands no more.
-        for payload in [decode_control(None, &bytes), decode_jobs(&bytes)] {
+        for payload in [decode_control(None, &bytes), decode_jobs(&mut BoardNames::default(), &bytes)] {
             let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
             let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
             assert_eq!(bad.reject.code, RejectCode::Malformed);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_bad_job_of_an_array_is_told_by_its_own_bytes() {
         let bytes = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":0.5}]"#;
-        let Payload::Jobs(jobs) = decode_jobs(bytes) else { panic!("jobs") };
+        let Payload::Jobs(jobs) = decode_jobs(&mut BoardNames::default(), bytes) else { panic!("jobs") };
         let bad = jobs[1].as_ref().expect_err("a fraction");
         assert_eq!(bad.bytes, br#"{"board":"a","member":"m","score":0.5}"#);
         assert!(jobs[0].is_ok());

