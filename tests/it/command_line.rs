@@ -292,10 +292,12 @@ fn what_the_source_names_exists() {
                 && !path.ends_with("openapi/page.rs")
             {
                 let text = fs::read_to_string(&path).expect("it can be read");
-                for flag in flags_in(&text) {
+                // Tests at the end may give flags that are refused.
+                let text = text.split("\n#[cfg(test)]\nmod ").next().expect("a part");
+                for flag in flags_in(text) {
                     assert!(known.has_flag(flag), "{}: no command has --{flag}", path.display());
                 }
-                source.push_str(&text);
+                source.push_str(text);
             }
         }
     }
