@@ -14,6 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromA
 use thiserror::Error;
 
 use crate::config::file::{File, Words};
+use crate::config::nats_access::OF_ENVIRONMENT;
 use crate::config::{ConfigError, ServeArgs};
 
 /// The argument that names the file.
@@ -44,8 +45,8 @@ pub struct Setting {
     /// Its key in the file.
     pub key: String,
     pub help: String,
-    /// Is not shown to anybody.
-    pub secret: bool,
+    /// What of it is not shown to anybody.
+    pub secret: Option<Secrecy>,
     /// Empty for a setting that has no value.
     pub values: Vec<String>,
     /// What it is if nobody says anything; empty for none.
@@ -57,6 +58,25 @@ pub struct Setting {
     /// Under which heading help lists it.
     pub group: Option<String>,
     pub origin: Origin,
+}
+
+/// What of a setting is a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrecy {
+    /// All of it.
+    Whole,
+    /// Of URLs, what is before the @.
+    InUrls,
+}
+
+/// A secret that has a variable, and neither a flag nor a key in the file: a file of its own is the other way to say it.
+pub struct OfEnvironment {
+    /// How it is listed.
+    pub key: &'static str,
+    pub variable: &'static str,
+    /// The setting that names that file, which it is listed behind.
+    pub beside: &'static str,
+    pub help: &'static str,
 }
 
 /// What a setting's value names.
@@ -233,7 +253,33 @@ fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Opti
         subcommand(plain, &path).get_arguments().map(|arg| (arg.get_id().as_str(), arg)).collect();
     let arguments = subcommand(command, &path).get_arguments().filter(|arg| is_setting(arg));
     let with_plain = arguments.filter_map(|arg| Some((arg, *plain.get(arg.get_id().as_str())?)));
-    with_plain.map(|(arg, plain)| setting(arg, plain, matches, file)).collect()
+    let settings = with_plain.flat_map(|(arg, plain)| {
+        let setting = setting(arg, plain, matches, file);
+        let beside = OF_ENVIRONMENT.iter().find(|secret| secret.beside == setting.key);
+        let beside = beside.map(|secret| of_environment(secret, setting.group.clone()));
+        std::iter::once(setting).chain(beside)
+    });
+    settings.collect()
+}
+
+fn of_environment(secret: &OfEnvironment, group: Option<String>) -> Setting {
+    // An empty variable is none, as it is where the secret is used.
+    let value = std::env::var(secret.variable).ok().filter(|value| !value.is_empty());
+    let origin = match value {
+        Some(_) => Origin::Environment(secret.variable.to_owned()),
+        None => Origin::Default,
+    };
+    Setting {
+        key: secret.key.to_owned(),
+        help: secret.help.to_owned(),
+        secret: Some(Secrecy::Whole),
+        values: value.into_iter().collect(),
+        defaults: Vec::new(),
+        several: false,
+        names: None,
+        group,
+        origin,
+    }
 }
 
 fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
@@ -241,7 +287,8 @@ fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) ->
     let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
     let values = matches.get_raw(&key).into_iter().flatten().map(lossy).collect();
     let defaults = plain.get_default_values().iter().map(|text| lossy(text)).collect();
-    let names = match arg.get_value_names().and_then(<[_]>::first).map(clap::builder::Str::as_str) {
+    let value_name = arg.get_value_names().and_then(<[_]>::first).map(clap::builder::Str::as_str);
+    let names = match value_name {
         Some("FILE") => Some(Names::File),
         Some("DIR") => Some(Names::Directory),
         _ => None,
@@ -259,6 +306,7 @@ fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) ->
         _ => Origin::Default,
     };
     let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
-    let secret = arg.is_hide_env_values_set();
+    let secrecy = if value_name == Some("URL") { Secrecy::InUrls } else { Secrecy::Whole };
+    let secret = arg.is_hide_env_values_set().then_some(secrecy);
     Setting { key, help, secret, values, defaults, several: takes_several(arg), names, group, origin }
 }

@@ -19,8 +19,9 @@
 //! - a switch takes what [`switch`] gives: `default_value = "false", action = ArgAction::Set, num_args = 0..=1,
 //!   require_equals = true, default_missing_value = "true", value_parser = switch(), hide_possible_values = true`, so that the environment or a flag
 //!   can say no to a file's yes;
-//! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed; a file can hold
-//!   it, and an argument shows it to everybody on the machine, so prefer a setting that names a file;
+//! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed (of a `URL`, what is
+//!   before the @); a file can hold it, and an argument shows it to everybody on the machine, so prefer a setting that
+//!   names a file, and a variable without a flag beside it, which `nats_access` lists for `config print`;
 //! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks at;
 //! - what has no `env` is no setting but a word for this one run, such as `--accept-gap`: no file has it.
 //!
@@ -47,7 +48,7 @@ pub use client::{ClientArgs, RedisArgs};
 pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
-pub use layers::{LoadError, Names, Origin, Setting, Settings, load, load_from, service_settings};
+pub use layers::{LoadError, Names, Origin, Secrecy, Setting, Settings, load, load_from, service_settings};
 pub use nats::NatsArgs;
 pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};

@@ -6,11 +6,23 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
+use crate::config::layers::OfEnvironment;
 use crate::config::{ConfigError, switch};
 use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
 
 const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";
+
+/// What only the environment can say.
+pub const OF_ENVIRONMENT: [OfEnvironment; 2] = [
+    OfEnvironment {
+        key: "nats_password",
+        variable: PASSWORD,
+        beside: "nats_password_file",
+        help: "Password of --nats-user",
+    },
+    OfEnvironment { key: "nats_token", variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
+];
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct NatsAccessArgs {

@@ -92,6 +92,48 @@ fn what_is_printed_can_be_read_back_and_shows_no_secret() {
 }
 
 #[test]
+fn secrets_that_only_the_environment_has_are_listed_and_masked() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    // It looks like a URL, of which more would be shown.
+    let secret = "nats://hunter2";
+    let nats = ["--nats", "nats://127.0.0.1:4222"];
+    for (key, variable, user) in [
+        ("nats_password", "RANKTREE_NATS_PASSWORD", &["--nats-user", "me"][..]),
+        ("nats_token", "RANKTREE_NATS_TOKEN", &[]),
+    ] {
+        let arguments = [&nats[..], user].concat();
+        let setting = printed(&arguments, &[(variable, secret)])(key);
+        assert_eq!((&setting["value"], &setting["secret"]), (&json!("***"), &json!(true)), "{setting}");
+        assert_eq!((&setting["origin"], &setting["from"]), (&json!("environment"), &json!(variable)));
+        let said = ranktree(&[&["config", "print"], &arguments[..]].concat(), &[(variable, secret)]);
+        assert!(!(said.out.clone() + &said.err).contains("hunter2"), "{}{}", said.out, said.err);
+        assert_eq!(said.err, "", "it is what serve would be run with");
+        let line = said.out.lines().find(|line| line.contains(&format!("{key} ="))).expect("it is listed");
+        assert!(line.starts_with(&format!("# {key} = \"***\" ")), "{line}");
+        assert!(line.ends_with(&format!("# environment {variable}")), "{line}");
+        for environment in [&[][..], &[(variable, "")]] {
+            let setting = printed(&nats, environment)(key);
+            assert_eq!(
+                (&setting["value"], &setting["origin"]),
+                (&Value::Null, &json!("default")),
+                "{setting}"
+            );
+        }
+        // It is no key of a file, which is told to who tries.
+        let path = file(folder.path(), &format!("{key} = \"hunter2\"\n"));
+        let said = ranktree(&["config", "print", "--config", &path], &[]);
+        assert!(said.err.contains(&format!("no setting {key}; did you mean {key}_file?")), "{}", said.err);
+    }
+    // Where it contradicts something, that is told beside the list.
+    let said = ranktree(&["config", "print"], &[("RANKTREE_NATS_PASSWORD", secret)]);
+    assert!(
+        said.out.contains("# nats_password = \"***\"") && said.err.contains("would refuse this"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn an_unknown_key_is_an_error_that_names_the_line_and_the_nearest_known_one() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = file(folder.path(), "shards = 2\n\ncheckpoint_second = 5\n");
@@ -173,7 +215,10 @@ fn the_example_file_has_every_setting_with_its_default() {
     let read = printed(&["--config", &with_all], &[]);
     let defaults = ranktree(&["config", "print", "--json"], &[]);
     let defaults: Value = serde_json::from_str(&defaults.out).expect("it is JSON");
-    let defaults = defaults.as_array().expect("an array");
+    // Those that only the environment has are no file's.
+    let of_environment = ["nats_password", "nats_token"];
+    let is_of_file = |setting: &&Value| !of_environment.iter().any(|key| setting["key"] == *key);
+    let defaults: Vec<_> = defaults.as_array().expect("an array").iter().filter(is_of_file).collect();
     assert_eq!(defaults.len(), set.len() + unset.len(), "a line for each setting");
     for setting in defaults {
         let key = setting["key"].as_str().expect("a key");

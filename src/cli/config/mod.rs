@@ -32,7 +32,8 @@ enum Command {
 }
 
 /// Prints every setting with its value and where that came from: a flag, the environment, the file, or the default.
-/// The output is a configuration file; secrets are masked, and commented out. Takes the flags of `serve`.
+/// The output is a configuration file; secrets are masked, and commented out, those too that only the environment can
+/// hold. Takes the flags of `serve`.
 #[derive(Debug, clap::Args)]
 struct PrintArgs {
     /// Print JSON: an array of {key, value, secret, origin, from, default}

