@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod board_line;
 mod completions;
 mod config;
 mod export;

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::http::error::Problem;
-use crate::http::views::{WINDOW, order_name, policy_name, ties_name};
+use crate::http::json::Object;
+use crate::http::views::{self, WINDOW, order_name, policy_name, ties_name};
 use crate::queue::loose::parse_integer;
 
 const FIELDS: [&str; 8] =
@@ -55,6 +56,16 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     }
     definition.validate()?;
     Ok(definition)
+}
+
+/// A definition as [`parse`] reads it, and as answers have it.
+#[must_use]
+pub fn json(definition: &Definition) -> String {
+    let mut out = Vec::new();
+    let mut object = Object::begin(&mut out);
+    views::definition(&mut object, definition);
+    object.end();
+    String::from_utf8(out).expect("JSON is UTF-8")
 }
 
 fn invalid(detail: &'static str) -> Problem {
@@ -163,11 +174,7 @@ mod tests {
         let definition = parse(text).expect("all of it is supported");
         assert_eq!(definition.utc_offset_minutes, -210);
         assert_eq!(definition.keys.iter().map(|key| key.max).collect::<Vec<_>>(), [i64::MAX - 1, i64::MAX]);
-        let mut out = Vec::new();
-        let mut object = crate::http::json::Object::begin(&mut out);
-        crate::http::views::definition(&mut object, &definition);
-        object.end();
-        assert_eq!(parse(&out).expect("what we write, we read"), definition);
+        assert_eq!(parse(json(&definition).as_bytes()).expect("what we write, we read"), definition);
         assert_eq!(parse(b" ").expect("no body"), Definition::default());
     }
 

@@ -39,6 +39,7 @@ mod tls;
 mod tests;
 
 pub use api::{Api, Limits};
+pub use definition::json as definition_json;
 pub use openapi::json as openapi_json;
 pub use places::ConnectionLimits;
 pub use pulse::Patience;

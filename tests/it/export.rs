@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -73,9 +74,14 @@ fn import(binary: &Binary, from: &Path, extra: &[&str]) {
     assert!(output.status.success(), "{said}");
 }
 
+/// Rows, without the line before them that says what the board is.
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("it was written");
-    text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
+    let all = text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line"));
+    let mut all: Vec<Value> = all.collect();
+    let first = all.remove(0);
+    assert_eq!((&first["board"], &first["definition"]["ties"]), (&json!(BOARD), &json!("last")), "{first}");
+    all
 }
 
 /// Without when it was last touched, which an import makes the time of its score.
@@ -116,8 +122,7 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
 
     for (shards, file) in [(1, "live.ndjson"), (5, "stopped.csv")] {
         let name = format!("target of {shards}");
-        let target = Binary::start(&path(&name), shards, &[]);
-        assert_eq!(target.client().put(&format!("/v1/boards/{BOARD}"), &definition()).0, 201);
+        let target = Binary::start(&path(&name), shards, &["--no-auto-create"]);
         for _ in 0..2 {
             import(&target, &path(file), &[]);
         }
@@ -145,6 +150,10 @@ fn what_cannot_be_exported_leaves_no_file() {
         assert!(!to.exists(), "{arguments:?}");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
+    let started = Instant::now();
+    let (code, said) = run(&["--board", "arena", "--url", "http://127.0.0.1:1"]);
+    assert!(code == Some(2) && said.contains("cannot be read"), "{said}");
+    assert!(started.elapsed().as_secs() < 30, "nobody waits for an address where nobody ever was");
     let (code, said) = run(&["--board", "none", "--url", &url]);
     assert!(code == Some(2) && said.contains("unknown_board"), "{said}");
     let (code, said) = run(&["--board", "arena", "--url", &url, "--dry-run"]);

@@ -45,6 +45,7 @@ mod crash;
 mod dashboards;
 mod deployment;
 mod export;
+mod export_boards;
 mod full_disk;
 mod healthcheck;
 mod layering;

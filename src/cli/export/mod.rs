@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use indicatif::HumanCount;
 
 use crate::cli::Failure;
+use crate::cli::board_line::BoardLine;
 use crate::cli::offline::Offline;
 use crate::cli::progress::Progress;
 use crate::config::ClientArgs;
@@ -31,13 +32,17 @@ Examples:
   From a running service:
     ranktree export --board arena --url http://127.0.0.1:8080 --output arena.ndjson
   From the data directory of a stopped one, for a spreadsheet:
-    ranktree export --board arena --data-dir ./data --format csv --output arena.csv
+    ranktree export --board arena --data-dir ./data --format csv --rows-only --output arena.csv
   From one service to another, whose number of shards may differ:
     ranktree export --board arena --url http://10.0.0.5:8080 | ranktree import - --to http://10.0.0.6:8080
 
-Each row has board, member, score, rank, position, at, updated_at and meta. `ranktree import` takes it: ranks and the
-order of ties come out equal, because at is the time that the score was reached, which is what orders ties. It becomes
-updated_at too. A board with settings of its own must be there first: PUT what GET /v1/boards/{board} says of it.
+The first line says what the board is: its keys and their directions, its policy, its rule for ties. In CSV it begins with
+#ranktree, in NDJSON it is an object of its own; --rows-only leaves it out, for a spreadsheet. Each row has board, member,
+score, rank, position, at, updated_at and meta.
+
+`ranktree import` takes both forms, into any number of shards. It defines the board if it is not there, and refuses one that
+is defined otherwise; so ranks come out equal. So does the order of ties, which is that of at, the time that the score was
+reached, and then of ids; where ids alone order ties, at is when the entry last changed. It becomes updated_at too.
 Versions are not part of an export, and hidden entries are not listed.
 
 A running service goes on changing. Pages follow each other by the entry that the last one ended with, so nobody who
@@ -65,6 +70,9 @@ pub struct Args {
     /// Where to; standard output if absent
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Leaves out the first line, which says what the board is
+    #[arg(long)]
+    rows_only: bool,
     /// Reads everything, and writes nothing
     #[arg(long)]
     dry_run: bool,
@@ -86,22 +94,32 @@ pub enum Format {
 /// Gives the page behind a cursor, or the first one.
 type Pages = Box<dyn Fn(Option<&str>) -> Result<Page, Failure>>;
 
+/// What the board is, and its pages.
+fn open(args: &Args) -> Result<(BoardLine, Pages), Failure> {
+    let board = args.board.as_str();
+    let line = |definition| BoardLine { board: args.board.clone(), definition };
+    if let Some(url) = &args.url {
+        let remote = Remote::new(url, &args.client, board, &args.window)?;
+        return Ok((line(remote.definition()?), Box::new(move |cursor| remote.page(cursor))));
+    }
+    if args.window != "all" {
+        return Err("a data directory holds the window all only".into());
+    }
+    let stopped = Stopped::open(&args.offline, board)?;
+    Ok((line(stopped.definition()), Box::new(move |cursor| stopped.page(cursor))))
+}
+
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let board = args.board.as_str();
-    let pages: Pages = if let Some(url) = &args.url {
-        let remote = Remote::new(url, &args.client, board, &args.window)?;
-        Box::new(move |cursor| remote.page(cursor))
-    } else {
-        if args.window != "all" {
-            return Err("a data directory holds the window all only".into());
-        }
-        let stopped = Stopped::open(&args.offline, board)?;
-        Box::new(move |cursor| stopped.page(cursor))
-    };
+    let (definition, pages) = open(args)?;
     let started = Instant::now();
     let mut page = pages(None)?;
-    let mut output =
-        if args.dry_run { Output::nothing() } else { Output::create(args.output.as_deref(), args.format)? };
+    let definition = (!args.rows_only).then_some(&definition);
+    let mut output = if args.dry_run {
+        Output::nothing()
+    } else {
+        Output::create(args.output.as_deref(), args.format, definition)?
+    };
     let progress = Progress::new(format!("board {board}"));
     let from = page.as_of.clone();
     let (mut rows, mut stale) = (0_u64, false);

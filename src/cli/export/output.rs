@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::cli::Failure;
+use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::export::Format;
 use crate::cli::export::row::Row;
 
@@ -32,9 +33,11 @@ impl Output {
         Self { sink: Sink::Nothing, place: None }
     }
 
+    /// Begins with what the board is, if that is given.
+    ///
     /// # Errors
-    /// When the file cannot be created.
-    pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
+    /// When the file cannot be created, or written to.
+    pub fn create(path: Option<&Path>, format: Format, board: Option<&BoardLine>) -> Result<Self, Failure> {
         let (writer, place): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) => {
@@ -46,7 +49,11 @@ impl Output {
                 (Box::new(file), Some((path.to_owned(), partial)))
             }
         };
-        let writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
+        let mut writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
+        if let Some(board) = board {
+            let mark = if format == Format::Csv { IN_CSV } else { "" };
+            writeln!(writer, "{mark}{}", board.json())?;
+        }
         let sink = match format {
             Format::Ndjson => Sink::Lines(writer),
             Format::Csv => {

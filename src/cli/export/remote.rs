@@ -1,5 +1,6 @@
 //! A running service's board, page by page.
 
+use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use ureq::http::{StatusCode, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::cli::Failure;
+use crate::cli::board_line::definition_in;
 use crate::cli::export::row::Page;
 use crate::cli::trust::{is_untrusted, trusted};
 use crate::config::ClientArgs;
@@ -25,7 +27,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 pub struct Remote {
     agent: Agent,
+    /// The board's own URL.
+    board: String,
+    /// The first page's.
     url: String,
+    /// Whether there ever was an answer: whoever named the wrong address is not to wait for one.
+    is_there: Cell<bool>,
     authorization: Option<String>,
 }
 
@@ -61,10 +68,21 @@ impl Remote {
             .build();
         let (board, window) =
             (utf8_percent_encode(board, NON_ALPHANUMERIC), utf8_percent_encode(window, NON_ALPHANUMERIC));
-        let url =
-            format!("{base}/v1/boards/{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true");
+        let board = format!("{base}/v1/boards/{board}");
+        let url = format!("{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true");
         let authorization = client.token()?.map(|token| format!("Bearer {token}"));
-        Ok(Self { agent: Agent::new_with_config(config), url, authorization })
+        let agent = Agent::new_with_config(config);
+        Ok(Self { agent, board, url, is_there: Cell::new(false), authorization })
+    }
+
+    /// What the board is, as JSON.
+    ///
+    /// # Errors
+    /// When there is none, or the service stays away.
+    pub fn definition(&self) -> Result<String, Failure> {
+        let answer = self.get(&self.board)?;
+        let definition = definition_in(&answer);
+        definition.ok_or_else(|| format!("{}: not the answer of a ranktree", self.board).into())
     }
 
     /// The page behind a cursor, or the first one.
@@ -74,19 +92,27 @@ impl Remote {
     pub fn page(&self, cursor: Option<&str>) -> Result<Page, Failure> {
         // A cursor has nothing to escape.
         let url = cursor.map_or_else(|| self.url.clone(), |cursor| format!("{}&cursor={cursor}", self.url));
+        let page = serde_json::from_str(&self.get(&url)?);
+        page.map_err(|error| format!("{}: not the answer of a ranktree: {error}", self.url).into())
+    }
+
+    /// The answer, once there is one.
+    fn get(&self, url: &str) -> Result<String, Failure> {
         let started = Instant::now();
         loop {
-            match self.ask(&url) {
-                Ok(page) => return Ok(page),
-                Err(Trouble::Passing(_)) if started.elapsed() < TRY_FOR => thread::sleep(PAUSE),
+            match self.ask(url) {
+                Ok(body) => return Ok(body),
+                Err(Trouble::Passing(_)) if self.is_there.get() && started.elapsed() < TRY_FOR => {
+                    thread::sleep(PAUSE);
+                }
                 Err(Trouble::Passing(reason) | Trouble::Lasting(reason)) => {
-                    return Err(format!("{} cannot be read: {reason}", self.url).into());
+                    return Err(format!("{url} cannot be read: {reason}").into());
                 }
             }
         }
     }
 
-    fn ask(&self, url: &str) -> Result<Page, Trouble> {
+    fn ask(&self, url: &str) -> Result<String, Trouble> {
         let mut request = self.agent.get(url);
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
@@ -99,12 +125,12 @@ impl Remote {
             _ => Trouble::Lasting(error.to_string()),
         };
         let mut response = request.call().map_err(failed)?;
+        self.is_there.set(true);
         let status = response.status();
         let body =
             response.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string().map_err(failed)?;
         if status == StatusCode::OK {
-            let page = serde_json::from_str(&body);
-            return page.map_err(|error| Trouble::Lasting(format!("not the answer of a ranktree: {error}")));
+            return Ok(body);
         }
         let reason = format!("{status} {}", body.trim());
         let passes = status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::Failure;
 use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
+use crate::http::definition_json;
 use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, top};
 use crate::state::Shard;
 use crate::storage::{Store, TreesFrom, recover};
@@ -51,6 +52,11 @@ impl Stopped {
             format!("there is no board {board}; there are: {}", all.join(", "))
         })?;
         Ok(Self { stores, shards, board: board.to_owned(), known })
+    }
+
+    /// What the board is, as JSON.
+    pub fn definition(&self) -> String {
+        definition_json(&self.known.definition)
     }
 
     /// The page behind a cursor, or the first one.

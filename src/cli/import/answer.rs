@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
 /// An answer to jobs, or an `application/problem+json` about them, as far as it matters here.
@@ -20,8 +21,12 @@ pub struct Answer {
     /// Jobs that are invalid, so that none of the request was applied.
     #[serde(default)]
     pub errors: Vec<InvalidJob>,
-    /// Of a board.
+    /// Of a board, as are those that follow.
     pub policy: Option<String>,
+    pub keys: Option<Value>,
+    pub ties: Option<String>,
+    pub windows: Option<Value>,
+    pub utc_offset: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +57,12 @@ pub struct InvalidJob {
 }
 
 impl Answer {
+    /// What of a board can never change.
+    pub fn definition(&self) -> Value {
+        let Self { policy, keys, ties, windows, utc_offset, .. } = self;
+        json!({"policy": policy, "keys": keys, "ties": ties, "windows": windows, "utc_offset": utc_offset})
+    }
+
     /// For people, as short as it can be.
     pub fn describe(&self, status: StatusCode) -> String {
         let words = if self.detail.is_empty() { &self.title } else { &self.detail };

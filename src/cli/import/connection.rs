@@ -8,6 +8,7 @@ use ureq::http::{StatusCode, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, RequestBuilder};
 
+use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::answer::{InvalidJob, JobResult};
 use crate::cli::import::batch::Batch;
@@ -123,7 +124,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// When the service cannot be reached.
     pub fn board_adds(&self, board: &str) -> Result<bool, ImportError> {
-        let uri = format!("{}/v1/boards/{}", self.service.base, utf8_percent_encode(board, NON_ALPHANUMERIC));
+        let uri = self.board_uri(board);
         let get = || self.authorized(self.agent.get(&uri)).call();
         match until_answered(get, true, &mut Patience::new(self.service))? {
             // It will be created with the defaults, whose policy is set.
@@ -134,6 +135,44 @@ impl<'a> Connection<'a> {
                 Err(self.service.not_understood(reason))
             }
         }
+    }
+
+    /// Sees to it that the board is there, as this says. One that is there and ranks alike is left as it is.
+    ///
+    /// # Errors
+    /// When it is there and ranks otherwise, or cannot be defined.
+    pub fn define(&self, line: &BoardLine) -> Result<(), ImportError> {
+        let BoardLine { board, definition } = line;
+        let refused = |reason: String| {
+            let (to, board) = (self.service.base.clone(), board.to_string());
+            ImportError::Board { to, board, reason }
+        };
+        let uri = self.board_uri(board.as_str());
+        let mut patience = Patience::new(self.service);
+        let get = || self.authorized(self.agent.get(&uri)).call();
+        match until_answered(get, true, &mut patience)? {
+            Ended::Answered(StatusCode::OK, found) if line.is_met_by(&found.definition()) => return Ok(()),
+            // The service says what is wrong better than a comparison here.
+            Ended::Answered(..) => {}
+            Ended::InDoubt { reason } | Ended::Hopeless { reason } => return Err(refused(reason)),
+        }
+        let put = || {
+            let request = self.agent.put(&uri).header(header::CONTENT_TYPE, "application/json");
+            self.authorized(request).send(definition)
+        };
+        // Twice the same definition is the same as once.
+        match until_answered(put, true, &mut patience)? {
+            Ended::Answered(status, _) if status.is_success() => {
+                self.service.tally.note(&format!("board {board} is defined as the file says"));
+                Ok(())
+            }
+            Ended::Answered(status, answer) => Err(refused(answer.describe(status))),
+            Ended::InDoubt { reason } | Ended::Hopeless { reason } => Err(refused(reason)),
+        }
+    }
+
+    fn board_uri(&self, board: &str) -> String {
+        format!("{}/v1/boards/{}", self.service.base, utf8_percent_encode(board, NON_ALPHANUMERIC))
     }
 
     fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {

@@ -6,7 +6,9 @@ use csv::{ByteRecord, ReaderBuilder, Terminator};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
+use crate::cli::import::batch::MAX_JOB_BYTES;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::job::{Op, RejectCode};
 use crate::queue::loose::parse_integer;
@@ -54,15 +56,22 @@ pub struct CsvRows<R> {
     header: Vec<String>,
     columns: Columns,
     defaults: Defaults,
+    /// What an export begins with, until it is told.
+    board: Option<BoardLine>,
 }
 
 impl<R: BufRead> CsvRows<R> {
-    /// Reads the header.
+    /// Reads the header, and what an export has before it.
     ///
     /// # Errors
     /// When it cannot be read, or lacks a column that is needed.
-    pub fn open(reader: R, names: &ColumnNames, defaults: Defaults) -> Result<Self, ImportError> {
-        let mut records = Records::new(reader);
+    pub fn open(mut reader: R, names: &ColumnNames, mut defaults: Defaults) -> Result<Self, ImportError> {
+        let board = board_line(&mut reader)?;
+        if board.is_some() {
+            // Its rows are what came of jobs, and no steps.
+            defaults.op.get_or_insert(Op::Set);
+        }
+        let mut records = Records::new(reader, u64::from(board.is_some()));
         records.read().map_err(|source| ImportError::Read { line: 1, source })?;
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
@@ -89,7 +98,7 @@ impl<R: BufRead> CsvRows<R> {
         if columns.score.is_none() && defaults.op.is_none_or(Op::takes_score) {
             return Err(missing("score", "score"));
         }
-        Ok(Self { records, header, columns, defaults })
+        Ok(Self { records, header, columns, defaults, board })
     }
 
     /// Says which columns are not used, if any.
@@ -164,6 +173,9 @@ impl<R: BufRead> Iterator for CsvRows<R> {
     type Item = Result<Parsed, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(board) = self.board.take() {
+            return Some(Ok(Parsed::Board(board)));
+        }
         match self.records.read() {
             Ok(Some(line)) => Some(Ok(self.parse(line).map_or_else(Parsed::Rejected, Parsed::Row))),
             Ok(None) => None,
@@ -180,13 +192,16 @@ impl<R: BufRead> Iterator for CsvRows<R> {
 struct Records<R> {
     reader: csv::Reader<Chain<R, &'static [u8]>>,
     record: ByteRecord,
+    /// Lines that were read before the reader's first.
+    lines_before: u64,
 }
 
 impl<R: Read> Records<R> {
-    fn new(reader: R) -> Self {
+    fn new(reader: R, lines_before: u64) -> Self {
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
-        Self { reader: builder.from_reader(reader.chain(b"\n")), record: ByteRecord::new() }
+        let reader = builder.from_reader(reader.chain(b"\n".as_slice()));
+        Self { reader, record: ByteRecord::new(), lines_before }
     }
 
     /// Reads the next record; its first line, counted from 1, or `None` at the end.
@@ -202,8 +217,22 @@ impl<R: Read> Records<R> {
     }
 
     fn lines_read(&self) -> u64 {
-        self.reader.position().line() - 1
+        self.lines_before + self.reader.position().line() - 1
     }
+}
+
+/// Reads the first line if it is the one that says what the board is.
+fn board_line(reader: &mut impl BufRead) -> Result<Option<BoardLine>, ImportError> {
+    let failed = |source| ImportError::Read { line: 1, source };
+    // A header in which more comes than fits a buffer does not begin so either.
+    if !reader.fill_buf().map_err(failed)?.starts_with(IN_CSV.as_bytes()) {
+        return Ok(None);
+    }
+    let mut line = String::new();
+    let limit = u64::try_from(MAX_JOB_BYTES).unwrap_or(u64::MAX);
+    reader.take(limit).read_line(&mut line).map_err(failed)?;
+    let json = line.strip_prefix(IN_CSV).unwrap_or_default().trim();
+    BoardLine::parse(json).map(Some).map_err(ImportError::BoardLine)
 }
 
 /// A job as the service takes it.
@@ -272,6 +301,7 @@ mod tests {
         let tell = |parsed| match parsed {
             Parsed::Row(row) => (row.line, row.job),
             Parsed::Rejected(line) => (line.line, line.code),
+            Parsed::Board(board) => (0, board.json()),
         };
         parsed.into_iter().map(tell).collect()
     }
@@ -306,6 +336,22 @@ mod tests {
                  \"version\":18446744073709551615,\"at\":\"2026-11-20T09:59:58Z\"}",
             )],
         );
+    }
+
+    #[test]
+    fn an_export_says_first_what_the_board_is_and_its_rows_set() {
+        let board = "{\"board\":\"arena\",\"definition\":{\"policy\":\"incr\"}}";
+        let job = "{\"board\":\"arena\",\"member\":\"m\",\"score\":5,\"op\":\"set\"}";
+        for end in ["\n", "\r\n"] {
+            let text = format!("#ranktree {board}{end}board,member,score{end}arena,m,5{end}arena,m,x");
+            check(&text, &[(0, board), (3, job), (4, "bad_score")]);
+        }
+        // A header of that beginning is a header.
+        let row = "{\"board\":\"arena\",\"member\":\"m\",\"score\":5}";
+        check("#,board,member,score\n1,arena,m,5", &[(2, row)]);
+        let error = open("#ranktree {}\nboard,member,score\n", &[], Defaults::default());
+        let error = error.expect_err("it says nothing").to_string();
+        assert!(error.starts_with("the first line does not say what a board is: "), "{error}");
     }
 
     #[test]

@@ -62,8 +62,12 @@ Examples:
 
 CSV needs a header with the columns member and score; board (or --board), at, version and meta (a JSON object) are
 optional, and other columns are ignored. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
-as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it. What `ranktree export` writes
-is taken as well, in either form; a CSV of a board that adds wants --op set.
+as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it.
+
+What `ranktree export` writes is taken as well, in either form. Its first line says what the board is: a board that is not
+there is defined so, for which a token needs the scope admin, and one that is defined otherwise is not written to. Ranks and the
+order of ties come out as they were. --rows-only passes that line over, and the board must be there, or is created with the
+defaults.
 
 Scores of Redis are floating-point numbers. Whole ones are taken exactly; fractions and infinities are refused, unless
 --scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id,
@@ -145,6 +149,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME", env = "RANKTREE_RETRY_FOR", default_value = "60s", value_parser = duration)]
     pub retry_for: Duration,
 
+    /// Passes over what an export says of its board, and imports its rows into the board as it is
+    #[arg(long, env = "RANKTREE_ROWS_ONLY", action = ArgAction::SetTrue)]
+    pub rows_only: bool,
+
     /// Reads and checks everything, and sends nothing
     #[arg(long, env = "RANKTREE_DRY_RUN", action = ArgAction::SetTrue)]
     pub dry_run: bool,
@@ -206,6 +214,13 @@ pub enum ImportError {
     InDoubt { to: String, first: u64, last: u64, reason: String },
     #[error("{to} refused lines {first} to {last}: {reason}")]
     Refused { to: String, first: u64, last: u64, reason: String },
+    #[error("the first line does not say what a board is: {0}")]
+    BoardLine(String),
+    #[error(
+        "{to} does not have the board {board} as the file defines it, and does not take that: {reason}. A token that may define \
+         boards has the scope admin; --rows-only imports the rows into the board as it is there, where they may rank otherwise"
+    )]
+    Board { to: String, board: String, reason: String },
     #[error("{to} gave an answer that ranktree import does not understand: {reason}")]
     Answer { to: String, reason: String },
 }
@@ -268,10 +283,14 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
 /// Reads everything and sends nothing.
 fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
     for parsed in rows {
-        tally.read();
-        match parsed? {
+        let parsed = parsed?;
+        if !matches!(parsed, Parsed::Board(_)) {
+            tally.read();
+        }
+        match parsed {
             Parsed::Row(_) => tally.checked(),
             Parsed::Rejected(line) => tally.rejected(line)?,
+            Parsed::Board(line) => tally.note(&format!("the file defines the board {}", line.board)),
         }
     }
     Ok(())
@@ -289,7 +308,7 @@ fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportErr
             connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
             lanes.push(Lane::new(queue, args.batch));
         }
-        let read = distribute(rows, lanes, &service, tally);
+        let read = distribute(rows, lanes, &service, args.rows_only);
         // A connection's failure comes first: it is what stopped the reading.
         for connection in connections {
             connection.join().expect("a connection does not panic")?;
@@ -303,20 +322,29 @@ fn distribute(
     rows: Box<dyn Rows>,
     mut lanes: Vec<Lane>,
     service: &Service<'_>,
-    tally: &Tally,
+    rows_only: bool,
 ) -> Result<(), ImportError> {
+    let tally = service.tally;
     let mut boards_that_add = BTreeMap::new();
     let connection = service.connection();
     let mut warned = false;
     for parsed in rows {
-        tally.read();
         let mut row = match parsed? {
             Parsed::Row(row) => row,
             Parsed::Rejected(line) => {
+                tally.read();
                 tally.rejected(line)?;
                 continue;
             }
+            // Before any of its rows: none is to come to a board that ranks otherwise.
+            Parsed::Board(line) => {
+                if !rows_only {
+                    connection.define(&line)?;
+                }
+                continue;
+            }
         };
+        tally.read();
         for board in row.take_undecided_boards() {
             let adds = match boards_that_add.get(&board) {
                 Some(adds) => *adds,

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::batch::MAX_JOB_BYTES;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
@@ -40,6 +41,8 @@ struct Peek<'a> {
     version: Option<IgnoredAny>,
     /// Only an export has it.
     position: Option<IgnoredAny>,
+    /// Only an export's first line has it.
+    definition: Option<IgnoredAny>,
 }
 
 /// What of an export's line is a job, to the letter.
@@ -83,7 +86,7 @@ impl<R: BufRead> NdjsonRows<R> {
         Ok(Some(LineLength::TooLong))
     }
 
-    fn parse(&self) -> Result<Row, RejectedLine> {
+    fn parse(&self) -> Result<Parsed, RejectedLine> {
         let malformed = |why: String| {
             RejectedLine::new(self.line, RejectCode::Malformed, format!("no job object: {why}"))
         };
@@ -92,6 +95,9 @@ impl<R: BufRead> NdjsonRows<R> {
             return Err(malformed("the line does not start with {".to_owned()));
         }
         let peek: Peek<'_> = serde_json::from_str(text).map_err(|why| malformed(why.to_string()))?;
+        if peek.definition.is_some() && peek.member.is_none() {
+            return BoardLine::parse(text).map(Parsed::Board).map_err(malformed);
+        }
         let exported = peek.position.is_some().then(|| {
             let job: Exported<'_> = serde_json::from_str(text)?;
             serde_json::to_string(&job)
@@ -121,7 +127,7 @@ impl<R: BufRead> NdjsonRows<R> {
         if boards.is_empty() {
             boards.extend(self.defaults.board.as_ref().map(ToString::to_string));
         }
-        Ok(Row::new(self.line, job, &member, op, peek.version.is_some(), boards))
+        Ok(Parsed::Row(Row::new(self.line, job, &member, op, peek.version.is_some(), boards)))
     }
 }
 
@@ -142,7 +148,7 @@ impl<R: BufRead> Iterator for NdjsonRows<R> {
             match self.next_line() {
                 Ok(Some(LineLength::Fits)) if self.buffer.trim_ascii().is_empty() => {}
                 Ok(Some(LineLength::Fits)) => {
-                    return Some(Ok(self.parse().map_or_else(Parsed::Rejected, Parsed::Row)));
+                    return Some(Ok(self.parse().unwrap_or_else(Parsed::Rejected)));
                 }
                 Ok(Some(LineLength::TooLong)) => return Some(Ok(Parsed::Rejected(too_long(self.line)))),
                 Ok(None) => return None,
@@ -178,6 +184,21 @@ mod tests {
         ] {
             assert_eq!(one(&format!("  {job}\r\n"), Defaults::default()).job, job);
         }
+    }
+
+    #[test]
+    fn what_a_board_is_may_stand_before_its_rows() {
+        let board = "{\"board\":\"arena\",\"definition\":{\"ties\":\"last\"}}";
+        let parsed = rows(&format!("{board}\n{{\"member\":\"m\"}}\n{board}"), Defaults::default());
+        let [Parsed::Board(first), Parsed::Row(row), Parsed::Board(_)] = parsed.as_slice() else {
+            panic!("{parsed:?}")
+        };
+        assert_eq!((first.json().as_str(), row.line), (board, 2));
+        // A job of that field is a job, and for the service to judge.
+        let job = "{\"member\":\"m\",\"definition\":{}}";
+        assert_eq!(one(job, Defaults::default()).job, job);
+        let bad = rows("{\"board\":\"no spaces\",\"definition\":{}}", Defaults::default());
+        assert!(matches!(bad.as_slice(), [Parsed::Rejected(line)] if line.code == "malformed"), "{bad:?}");
     }
 
     #[test]
@@ -236,6 +257,7 @@ mod tests {
                 .map(|parsed| match parsed {
                     Parsed::Row(row) => (row.line, String::new()),
                     Parsed::Rejected(line) => (line.line, line.code),
+                    Parsed::Board(_) => panic!("nothing is defined"),
                 })
                 .collect();
             assert_eq!(told, [(2, String::new()), (4, code.to_owned()), (6, String::new())]);

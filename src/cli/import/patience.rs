@@ -25,7 +25,7 @@ const REQUEST_NOT_APPLIED: [&str; 2] = ["overloaded", "shard_unavailable"];
 
 /// How trying ended.
 pub enum Ended {
-    Answered(StatusCode, Answer),
+    Answered(StatusCode, Box<Answer>),
     /// It may have been applied, and trying again could apply it twice.
     InDoubt {
         reason: String,
@@ -90,7 +90,7 @@ impl<'a> Patience<'a> {
 
 /// How a request ended.
 enum Attempt {
-    Answered(StatusCode, Answer),
+    Answered(StatusCode, Box<Answer>),
     NotApplied { reason: String, wait: Duration },
     Unknown { reason: String },
     Hopeless { reason: String },
@@ -112,7 +112,7 @@ fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
     let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
     // Results say more than the status: which jobs were applied.
     if !is_passing || !answer.results.is_empty() {
-        return Attempt::Answered(status, answer);
+        return Attempt::Answered(status, Box::new(answer));
     }
     let reason = answer.describe(status);
     if REQUEST_NOT_APPLIED.contains(&answer.code.as_str()) {

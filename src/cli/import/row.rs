@@ -1,5 +1,6 @@
 //! One row on its way to becoming a job, whatever file it came from.
 
+use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, fnv1a_32};
@@ -21,6 +22,8 @@ pub struct Defaults {
 pub enum Parsed {
     Row(Row),
     Rejected(RejectedLine),
+    /// No row: what the board of those that follow is.
+    Board(BoardLine),
 }
 
 /// A well-formed row.
