@@ -18,10 +18,11 @@ pub struct NatsArgs {
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
-    /// Messages kept in a stream after a checkpoint holds them, so that an older copy of the data can catch up
+    /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the data, or another
+    /// node that was away, can catch up
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
-    /// Never purge the streams: somebody else does
+    /// Never purge the streams: somebody else does, below what the checkpoints of all nodes hold
     #[arg(long, env = "RANKTREE_NATS_NO_PURGE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]

@@ -84,4 +84,17 @@ impl Store {
         batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));
         self.write(batch, sync)
     }
+
+    /// Puts down that what comes after the applied sequence is from another queue. Once this returns, that and everything
+    /// before it survives a power failure.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn note_stream(&self, stream: &str) -> Result<(), StorageError> {
+        let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is gone"))?;
+        let mut batch = WriteBatch::default();
+        let meta = Meta { stream: stream.to_owned(), ..meta };
+        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
+        self.write(batch, true)
+    }
 }

@@ -14,9 +14,9 @@ use crate::job::{Job, Targets};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::registry::MAX_BOARDS;
 
-/// Jobs that may wait on a shard. They are held in memory, at some hundred bytes each; beyond it, jobs for boards that
-/// nobody defines are rejected.
-const PARKED_JOBS_MAX: usize = 100_000;
+/// Jobs that may wait on a shard, for a board or behind one of their member that does. They are held in memory, and what
+/// a definition frees is one step, which readers wait for; beyond it, jobs are rejected that would have to wait.
+pub(super) const PARKED_JOBS_MAX: usize = 100_000;
 
 /// A message, and a job's place in it.
 pub type Place = (Sequence, u32);

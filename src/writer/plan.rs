@@ -433,6 +433,11 @@ impl Batch<'_> {
             Some(name) if parking.is_full() => {
                 refuse(format!("there is no board {name}, and too many jobs wait for boards to be defined"))
             }
+            // It is not applied either: a member's jobs keep their order.
+            None if parking.is_full() => refuse(
+                "an earlier job of this member waits for its board to be defined, and too many jobs wait"
+                    .to_owned(),
+            ),
             _ => Ok(true),
         }
     }

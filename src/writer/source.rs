@@ -66,10 +66,20 @@ pub struct BatchLimits {
 pub enum Fetched {
     /// At least one message, in sequence.
     Batch(Vec<Message>),
+    /// What comes after this is from another queue.
+    Renamed(Renamed),
     /// Nothing within the time given.
     Nothing,
     /// The source has ended: drain is complete.
     Ended,
+}
+
+/// A queue goes by another identity from here on.
+pub struct Renamed {
+    /// The new one, as [`JobSource::stream`] says it from now on.
+    pub stream: String,
+    /// Told once it is on disk, with all that was taken before.
+    pub done: oneshot::Sender<()>,
 }
 
 /// A shard's queue, read by its one writer, on the writer's own thread.

@@ -19,7 +19,7 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
-use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload};
+use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
@@ -70,6 +70,12 @@ impl<S: JobSource> Writer<S> {
         loop {
             let messages = match self.source.fetch(self.source.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
+                Fetched::Renamed(renamed) => {
+                    if let Err(interrupted) = self.note_stream(renamed) {
+                        self.reopen_until_well(&interrupted.reason);
+                    }
+                    Vec::new()
+                }
                 Fetched::Nothing => Vec::new(),
                 Fetched::Ended => break,
             };
@@ -129,6 +135,15 @@ impl<S: JobSource> Writer<S> {
             let shard = self.shard.read();
             parking.tell_wanted(|board| shard.board(board.as_str()).is_some());
         }
+    }
+
+    /// Puts down where messages come from, and only then has more of them fetched.
+    fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
+        let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
+        noted.map_err(|error| Interrupted { reason: error.to_string() })?;
+        // Whoever asked may have gone away, and will find it there.
+        let _ = renamed.done.send(());
+        Ok(())
     }
 
     /// One drained batch, from decoded messages to readers who see it.
@@ -296,7 +311,7 @@ impl<S: JobSource> Writer<S> {
                             let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
                         }
                     }
-                    Fetched::Nothing => {}
+                    Fetched::Renamed(_) | Fetched::Nothing => {}
                     Fetched::Ended => return true,
                 }
             }

@@ -4,6 +4,7 @@
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
 //! - [`nats_real_data`]: the same by way of NATS, one job a message and many
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
+//! - [`nats_accept_gap`]: what a stream holds that does not continue what was applied is applied once, if the operator says so
 //! - [`nats_boards`]: one definition per board, whoever comes first
 //! - [`nats_control`]: who may publish jobs can do no more than publish jobs, whatever headers they write
 //! - [`nats_credentials`]: every way to say who a node is, wrong ones, and ones that are replaced while it runs
@@ -51,6 +52,7 @@ mod healthcheck;
 mod layering;
 mod load;
 mod metrics;
+mod nats_accept_gap;
 mod nats_boards;
 mod nats_cluster;
 mod nats_control;

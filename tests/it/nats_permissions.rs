@@ -59,12 +59,15 @@ async fn publish(context: &Context, subject: &str, body: &Value) -> u64 {
 }
 
 /// Starts a node that checkpoints and purges soon.
-fn start_node(server: &Secured, folder: &Path) -> Binary {
+fn start_node(server: &Secured, folder: &Path, extra: &[&str]) -> Binary {
     let (url, password) = (server.url(), server.file("node-password", "node-secret"));
     let arguments =
         ["--nats", &url, "--nats-user", "node", "--nats-password-file", &password, "--nats-keep", "0"];
-    let node =
-        Binary::start(&folder.join("data"), 2, &[&arguments[..], &["--checkpoint-seconds", "1"]].concat());
+    let node = Binary::start(
+        &folder.join("data"),
+        2,
+        &[&arguments[..], &["--checkpoint-seconds", "1"], extra].concat(),
+    );
     for shard in 0..2 {
         wait_state(&node.client(), shard, "live");
     }
@@ -92,7 +95,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
             hearing.lock().expect("nobody panicked").push(message.subject.to_string());
         }
     });
-    let mut node = start_node(&server, folder.path());
+    let mut node = start_node(&server, folder.path(), &[]);
     let client = node.client();
     // What a publisher may send again is not purged for so long.
     runtime.block_on(async {
@@ -128,6 +131,17 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         assert_eq!(client.put(&path, &json!({ "score": score })).0, 200);
         lacking = missing();
     }
+    assert!(node.terminate().success());
+    // A stream that was made again is taken up with no more than that.
+    runtime.block_on(async {
+        let context = jetstream::new(connect(&server, "all").await);
+        let stream = context.get_stream("RANKTREE_JOBS_0").await.expect("it is there");
+        let config = stream.cached_info().config.clone();
+        context.delete_stream(&config.name).await.expect("it is deleted");
+        context.create_stream(config).await.expect("it is created");
+        publish(&context, JOBS, &json!("no job")).await;
+    });
+    let mut node = start_node(&server, folder.path(), &["--accept-gap", "0"]);
     // And nothing of what it tried was denied.
     assert!(node.terminate().success());
     let log = fs::read_to_string(folder.path().join("data.log")).expect("there is a log");
@@ -155,7 +169,7 @@ impl Scene {
     fn new() -> Self {
         let (server, folder) =
             (Secured::start(&shipped()), tempfile::tempdir().expect("a temporary directory"));
-        let node = start_node(&server, folder.path());
+        let node = start_node(&server, folder.path(), &[]);
         assert_eq!(node.client().put("/v1/boards/arena", &json!({})).0, 201);
         let runtime = Runtime::new().expect("a runtime");
         let (game, rejects, looking) = runtime.block_on(async {

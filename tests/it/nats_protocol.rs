@@ -191,7 +191,7 @@ fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
     wait_state(&client, 0, "live");
     let sequence = publish(&nats, &client, "c", 3);
     assert!(sequence > before);
-    assert_eq!(score(&client, "c"), Some(3));
+    assert_eq!((score(&client, "b"), score(&client, "c")), (Some(109), Some(3)));
     assert!(service.terminate().success());
     service.verify();
     // Accepted once is accepted.
@@ -235,6 +235,11 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     let mut service = start(&nats, &folder.path().join("data"), 1, &["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
+    // What was lost was applied; what came in its place is applied now.
+    for number in [0, 1, 49] {
+        assert_eq!(score(&client, &format!("n{number}")), Some(number));
+    }
+    assert_eq!((score(&client, "m19"), applied(&client, 0)), (Some(19), before + 50));
     publish(&nats, &client, "later", 7);
     assert_eq!(score(&client, "later"), Some(7));
     assert!(service.terminate().success());

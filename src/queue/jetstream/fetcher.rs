@@ -21,7 +21,8 @@ use tokio::sync::mpsc;
 
 use crate::queue::jetstream::command;
 use crate::queue::jetstream::connection::Connection;
-use crate::queue::jetstream::source::{LIMITS, Shared, jobs_in};
+use crate::queue::jetstream::origin::{Origin, identity};
+use crate::queue::jetstream::source::{Chunk, LIMITS, Shared, jobs_in};
 use crate::queue::jetstream::streams::Prepared;
 use crate::queue::wire::BoardNames;
 use crate::state::Applied;
@@ -50,29 +51,35 @@ const SUSPICIONS: u32 = 5;
 const SUSPICION_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a session ended.
-enum End {
+pub(super) enum End {
+    /// Nothing is wrong: the next one sees what this one changed.
+    Again,
     /// Something failed that may be well again.
     Retry(String),
     /// The stream does not continue what was applied, as far as this server knows.
     Suspect(String),
-    /// It does not. The text says what to do.
+    /// It does not, and an operator may accept that. The text says what to do.
     Halt(String),
+    /// There is no going on from here.
+    Refuse(String),
     /// Nobody listens any more.
     Closed,
 }
 
 pub struct Fetcher {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// The last message handed on.
-    tip: Applied,
-    /// The identity of the stream that the tip is from; empty if it is not known.
-    stream: String,
-    chunks: mpsc::Sender<Vec<Message>>,
+    pub(super) tip: Applied,
+    /// Where the tip is from.
+    pub(super) origin: Origin,
+    pub(super) chunks: mpsc::Sender<Chunk>,
     /// What comes by it is from a node.
     control_subject: String,
     names: BoardNames,
-    /// The stream is at odds with the tip, and the operator has accepted that: the tip's message is not asked for.
+    /// The stream is at odds with the tip, and the operator has accepted that.
     accepted: bool,
+    /// And that messages may be missing before the next one.
+    pub(super) admits_gap: bool,
     /// Sessions in a row that met the same gap.
     gaps: u32,
     suspicions: u32,
@@ -80,25 +87,22 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    pub fn new(
-        shared: Arc<Shared>,
-        tip: Applied,
-        stream: String,
-        chunks: mpsc::Sender<Vec<Message>>,
-    ) -> Self {
-        let pause = PAUSE_FIRST;
+    /// # Arguments
+    /// `origin`: where the tip is from, as it was stored with it.
+    pub fn new(shared: Arc<Shared>, tip: Applied, origin: &str, chunks: mpsc::Sender<Chunk>) -> Self {
         let control_subject = shared.names.control_subject(shared.shard);
         Self {
             shared,
             tip,
-            stream,
+            origin: Origin::read(origin),
             chunks,
             control_subject,
             names: BoardNames::default(),
             accepted: false,
+            admits_gap: false,
             gaps: 0,
             suspicions: 0,
-            pause,
+            pause: PAUSE_FIRST,
         }
     }
 
@@ -112,13 +116,23 @@ impl Fetcher {
             let Err(end) = self.session().await;
             match end {
                 End::Closed => return,
-                End::Halt(reason) => {
+                End::Again => {}
+                End::Refuse(reason) => {
                     self.halt(reason);
                     return;
+                }
+                End::Halt(reason) => {
+                    if !self.accepts(&reason) {
+                        self.halt(reason);
+                        return;
+                    }
                 }
                 End::Suspect(reason) => {
                     self.suspicions += 1;
                     if self.suspicions >= SUSPICIONS {
+                        if self.accepts(&reason) {
+                            continue;
+                        }
                         self.halt(reason);
                         return;
                     }
@@ -133,6 +147,16 @@ impl Fetcher {
                 }
             }
         }
+    }
+
+    /// Whether the operator has said, for this once, to go on all the same.
+    fn accepts(&mut self, reason: &str) -> bool {
+        let accepts = self.shared.accept_gap.swap(false, Ordering::SeqCst);
+        if accepts {
+            tracing::warn!(shard = %self.shared.shard, reason, "accepted, as --accept-gap says");
+            (self.accepted, self.suspicions, self.gaps) = (true, 0, 0);
+        }
+        accepts
     }
 
     fn halt(&self, reason: String) {
@@ -156,7 +180,7 @@ impl Fetcher {
     /// One consumer's life.
     async fn session(&mut self) -> Result<Infallible, End> {
         let shared = Arc::clone(&self.shared);
-        let connection = shared.connection().await.map_err(End::Halt)?;
+        let connection = shared.connection().await.map_err(End::Refuse)?;
         let mut connected = connection.connected.clone();
         while !connection.is_up() {
             self.shared.set_state(ShardState::CatchingUp(connection.why_down()));
@@ -167,17 +191,18 @@ impl Fetcher {
             }
         }
         connected.borrow_and_update();
-        let info = self.stream_info(connection).await?;
-        self.shared.health.set_last_sequence(info.state.last_sequence);
-        self.check(&info)?;
-        if self.accepted {
-            self.move_stream_on(connection, &info).await?;
+        let info = self.meet_stream(connection).await?;
+        let shift = self.origin.shift;
+        let target = info.state.last_sequence + shift;
+        if shift > 0 && (self.is_moved_on(&info) || target <= self.tip.sequence.0) {
+            self.finish_taking_up(connection).await?;
+            return Err(End::Again);
         }
-        self.stream = identity(&info);
-        self.shared.set_stream(&self.stream);
-        let purged = info.state.first_sequence > self.tip.sequence.0;
-        let mut overlaps = self.tip.sequence.0 > 0 && !self.accepted && !purged;
-        let start = if overlaps { self.tip.sequence.0 } else { self.tip.sequence.0 + 1 };
+        self.shared.health.set_last_sequence(target);
+        let purged = info.state.first_sequence + shift > self.tip.sequence.0;
+        // A stream that is taken up does not hold the tip's message until its own first one is the tip.
+        let mut overlaps = self.tip.sequence.0 > 0 && !purged && !self.admits_gap && shift == 0;
+        let start = if overlaps { self.tip.sequence.0 } else { self.tip.sequence.0 + 1 - shift };
         let retry = |error: &dyn std::fmt::Display| {
             End::Retry(connection.explain(&format!("the stream cannot be read: {error}")))
         };
@@ -192,9 +217,11 @@ impl Fetcher {
             .heartbeat(HEARTBEAT)
             .expires(PULL_EXPIRES);
         let mut messages = messages.messages().await.map_err(|error| retry(&error))?;
-        let target = info.state.last_sequence;
-        self.note_progress(target);
+        if !overlaps {
+            self.note_progress(target);
+        }
         loop {
+            let overlapped = overlaps;
             let mut next = tokio::select! {
                 next = messages.next() => Some(next),
                 _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
@@ -221,17 +248,48 @@ impl Fetcher {
                 // What is here already belongs to this chunk; waiting for more would only delay it.
                 next = messages.next().now_or_never();
             }
+            let goes_on = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
-                self.chunks.send(chunk).await.map_err(|_| End::Closed)?;
-                self.note_progress(target);
+                self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| End::Closed)?;
             }
             if let Some(end) = failed {
                 return Err(end);
             }
+            if shift > 0 && self.tip.sequence.0 >= target {
+                self.finish_taking_up(connection).await?;
+                return Err(End::Again);
+            }
+            if goes_on {
+                self.note_progress(target);
+            }
         }
     }
 
-    async fn stream_info(&self, connection: &Connection) -> Result<stream::Info, End> {
+    /// What the stream says of itself, which fits the tip.
+    async fn meet_stream(&mut self, connection: &Connection) -> Result<stream::Info, End> {
+        let mut info = self.stream_info(connection).await?;
+        if self.accepted {
+            self.take_up(connection, &info).await?;
+            self.accepted = false;
+        }
+        self.check(&info)?;
+        if self.origin.shift > 0 {
+            self.refuse_publishers(connection, &info).await?;
+            info = self.stream_info(connection).await?;
+            self.check(&info)?;
+            self.note_taking_up(&info);
+        } else {
+            if self.origin != Origin::of(&info) {
+                // Nothing was applied yet: this is where it comes from.
+                self.rename(Origin::of(&info)).await?;
+            }
+            self.admit_publishers(connection, &info).await?;
+            self.shared.set_stream(&self.origin.stream);
+        }
+        Ok(info)
+    }
+
+    pub(super) async fn stream_info(&self, connection: &Connection) -> Result<stream::Info, End> {
         let name = self.shared.names.jobs_stream(self.shared.shard);
         match connection.context.get_stream(&name).await {
             Ok(stream) => Ok(stream.cached_info().clone()),
@@ -250,73 +308,58 @@ impl Fetcher {
 
     /// Whether the stream can be the one that the tip is from, and still holds all that comes after.
     fn check(&mut self, info: &stream::Info) -> Result<(), End> {
-        let (tip, shard) = (self.tip.sequence.0, self.shared.shard);
-        let (first, last) = (info.state.first_sequence, info.state.last_sequence);
+        let (applied, shard) = (self.tip.sequence.0, self.shared.shard);
+        // In the stream's own terms.
+        let tip = applied.saturating_sub(self.origin.shift);
+        let (first, last, stored) =
+            (info.state.first_sequence, info.state.last_sequence, info.state.messages);
         let name = &info.config.name;
         let found = identity(info);
-        let odd = if tip > 0 && self.stream.is_empty() {
-            Some(End::Halt(format!(
+        if applied > 0 && self.origin.stream.is_empty() {
+            return Err(End::Refuse(format!(
                 "this directory was filled without NATS up to {tip}, which the stream {name} does not continue; \
                  export it and import it into a new one"
-            )))
-        } else if tip > 0 && self.stream != found {
-            Some(End::Halt(format!(
-                "the stream {name} is not the one that this shard was filled from up to {tip} ({found}, and not {}): \
-                 it was deleted and made again, or belongs to another system; restore the stream, or start with \
-                 --accept-gap {shard} to go on with what is stored in it after {tip}",
-                self.stream
-            )))
-        } else if last < tip {
-            Some(End::Suspect(format!(
+            )));
+        }
+        if applied > 0 && self.origin.stream != found {
+            let gone = match first {
+                0 | 1 => String::new(),
+                _ if first == applied + 1 => String::new(),
+                _ => format!(
+                    " (the messages before {first} are purged from it, maybe by another node that has applied them: \
+                     a copy of that node's data has them)"
+                ),
+            };
+            return Err(End::Halt(format!(
+                "the stream {name} is not the one that this shard was filled from up to {applied} ({found}, and not \
+                 {}): it was deleted and made again, or belongs to another system; restore the stream, or start with \
+                 --accept-gap {shard} to go on with it: all {stored} messages that it holds are applied then, as jobs \
+                 that are new{gone}",
+                self.origin.stream
+            )));
+        }
+        if self.is_moved_on(info) {
+            return Ok(());
+        }
+        if last < tip {
+            return Err(End::Suspect(format!(
                 "the stream {name} ends at {last}, and this shard has applied up to {tip}: the server lost the end of \
                  it, and will use the sequences again; restore the stream, or start with --accept-gap {shard} to go on \
-                 with what is stored from now on"
-            )))
-        } else if first > tip + 1 {
-            Some(End::Halt(format!(
-                "the messages {} to {} are gone from the stream {name} and were never applied here; restore a newer \
-                 snapshot of this shard, or start with --accept-gap {shard} to go on without them",
+                 with what was stored after {}",
+                self.tip.timestamp
+            )));
+        }
+        if first > tip + 1 && !self.admits_gap {
+            return Err(End::Halt(format!(
+                "the messages {} to {} are gone from the stream {name} and were never applied here: they were purged, \
+                 as a node does with what its own checkpoint holds, unless it runs with --nats-no-purge or a larger \
+                 --nats-keep; replace this shard's directory by a copy of a node that has applied them, or start with \
+                 --accept-gap {shard} to go on without them",
                 tip + 1,
                 first - 1
-            )))
-        } else {
-            None
-        };
-        match odd {
-            None => {
-                self.suspicions = 0;
-                Ok(())
-            }
-            Some(end) => self.unless_accepted(end),
+            )));
         }
-    }
-
-    fn unless_accepted(&mut self, end: End) -> Result<(), End> {
-        let (End::Halt(reason) | End::Suspect(reason)) = &end else { return Err(end) };
-        if !self.shared.accept_gap.swap(false, Ordering::SeqCst) {
-            return Err(end);
-        }
-        tracing::warn!(shard = %self.shared.shard, reason, "accepted, as --accept-gap says");
-        self.accepted = true;
-        Ok(())
-    }
-
-    /// Makes the stream's next sequence come after the tip, so that no sequence stands for two messages here.
-    async fn move_stream_on(&mut self, connection: &Connection, info: &stream::Info) -> Result<(), End> {
-        let tip = self.tip.sequence.0;
-        if info.state.last_sequence < tip {
-            let failed = |error: &dyn std::fmt::Display| {
-                self.shared.accept_gap.store(true, Ordering::SeqCst);
-                End::Retry(format!("the stream's sequences cannot be moved on to {}: {error}", tip + 1))
-            };
-            let stream =
-                connection.context.get_stream(&info.config.name).await.map_err(|error| failed(&error))?;
-            let purged = stream.purge().sequence(tip + 1).await.map_err(|error| failed(&error))?;
-            tracing::warn!(shard = %self.shared.shard, messages = purged.purged, "the stream goes on after {tip}");
-        }
-        if info.state.first_sequence > tip + 1 {
-            self.tip.sequence = Sequence(info.state.first_sequence - 1);
-        }
+        self.suspicions = 0;
         Ok(())
     }
 
@@ -330,7 +373,7 @@ impl Fetcher {
             .ok_or_else(|| End::Retry("the server ended the delivery".to_owned()))?
             .map_err(|error| End::Retry(format!("the delivery failed: {error}")))?;
         let info = message.info().map_err(|error| End::Retry(format!("a message has no place: {error}")))?;
-        let sequence = info.stream_sequence;
+        let sequence = info.stream_sequence + self.origin.shift;
         let micros = i64::try_from(info.published.unix_timestamp_nanos() / 1_000).unwrap_or_default();
         let timestamp = Timestamp::from_micros(micros).unwrap_or_default();
         let hash = command::hash(&message.payload);
@@ -338,13 +381,12 @@ impl Fetcher {
         if *overlaps && sequence == tip.sequence.0 {
             if (timestamp, hash) != (tip.timestamp, tip.hash) {
                 let shard = self.shared.shard;
-                let end = End::Halt(format!(
+                return Err(End::Halt(format!(
                     "the message {sequence} of the stream is not the one that was applied here (it is of {timestamp}, \
                      and that one was of {}): the server lost the end of the stream and used the sequences again; \
-                     restore the stream, or start with --accept-gap {shard} to go on after {sequence}",
-                    tip.timestamp
-                ));
-                self.unless_accepted(end)?;
+                     restore the stream, or start with --accept-gap {shard} to go on with what was stored after {}",
+                    tip.timestamp, tip.timestamp
+                )));
             }
             *overlaps = false;
             return Ok(None);
@@ -352,7 +394,7 @@ impl Fetcher {
         if sequence <= tip.sequence.0 {
             return Ok(None);
         }
-        if *overlaps || sequence != tip.sequence.0 + 1 {
+        if (*overlaps || sequence != tip.sequence.0 + 1) && !self.admits_gap {
             let reason = format!(
                 "the stream goes on at {sequence} after {}: messages between are missing; restore the stream, or start \
                  with --accept-gap {} to go on without them",
@@ -362,8 +404,9 @@ impl Fetcher {
             // They may have been lost on the way here; a new consumer shows whether they are there.
             return Err(if self.gaps > 1 { End::Halt(reason) } else { End::Retry(reason) });
         }
+        *overlaps = false;
         self.gaps = 0;
-        self.accepted = false;
+        self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
         self.shared.health.set_last_sequence(sequence + info.pending);
         let headers = message.headers.as_ref();
@@ -389,6 +432,10 @@ impl Fetcher {
         if tip >= target {
             self.pause = PAUSE_FIRST;
             self.shared.set_state(ShardState::Live);
+            // Said of what was found at the start, not of what may happen in a month.
+            if self.shared.accept_gap.swap(false, Ordering::SeqCst) {
+                tracing::info!(shard = %self.shared.shard, "the stream continues what was applied: --accept-gap had nothing to accept");
+            }
         } else {
             self.shared
                 .set_state(ShardState::CatchingUp(format!("{} messages behind the stream", target - tip)));
@@ -396,7 +443,7 @@ impl Fetcher {
     }
 }
 
-fn consumer(start_sequence: u64) -> pull::Config {
+pub(super) fn consumer(start_sequence: u64) -> pull::Config {
     pull::Config {
         description: Some("ranktree: the writer of this shard".to_owned()),
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
@@ -406,9 +453,4 @@ fn consumer(start_sequence: u64) -> pull::Config {
         num_replicas: 1,
         ..pull::Config::default()
     }
-}
-
-/// Which stream this is: a stream that is deleted and made again has the same name, and another birth.
-pub fn identity(info: &stream::Info) -> String {
-    format!("{}@{}", info.config.name, info.created.unix_timestamp_nanos())
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::metrics::{self as names, figure};
-use crate::queue::jetstream::fetcher::identity;
+use crate::queue::jetstream::origin::identity;
 use crate::queue::jetstream::source::Shared;
 use crate::queue::jetstream::streams::JetStream;
 use crate::storage::StoreSlot;

@@ -12,12 +12,14 @@ mod fetcher;
 mod keeper;
 mod layout;
 mod names;
+mod origin;
 mod own_streams;
 mod publisher;
 mod rejects;
 mod servers;
 mod source;
 mod streams;
+mod taking_up;
 mod waiters;
 
 pub use access::{Access, AccessError};

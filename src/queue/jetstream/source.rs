@@ -21,12 +21,19 @@ use crate::queue::jetstream::streams::Prepared;
 use crate::queue::jetstream::waiters::Waiters;
 use crate::state::Applied;
 use crate::types::ShardId;
-use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Payload, ShardState};
+use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Payload, Renamed, ShardState};
 
 /// A batch: enough to share what a commit costs, few enough that nobody waits long for its end.
 pub const LIMITS: BatchLimits = BatchLimits { jobs: 1_000, bytes: 4 << 20 };
 /// Chunks decoded ahead of the writer.
 const CHUNKS_AHEAD: usize = 4;
+
+/// What the fetcher hands on, in order.
+pub enum Chunk {
+    Messages(Vec<Message>),
+    /// What comes after is from elsewhere.
+    Renamed(Renamed),
+}
 
 /// What a shard's source, fetcher and publisher share.
 pub struct Shared {
@@ -89,8 +96,12 @@ pub struct StreamSource {
     /// Ends the fetch thread when it goes away.
     _stop: oneshot::Sender<()>,
     fetcher: Option<AbortHandle>,
-    chunks: mpsc::Receiver<Vec<Message>>,
+    chunks: mpsc::Receiver<Chunk>,
     ready: VecDeque<Message>,
+    /// Comes after what is ready.
+    renamed: Option<Renamed>,
+    /// Where messages come from, as of the last one handed on.
+    stream: String,
     closing: watch::Receiver<bool>,
 }
 
@@ -116,6 +127,8 @@ impl StreamSource {
             fetcher: None,
             chunks,
             ready: VecDeque::new(),
+            renamed: None,
+            stream: String::new(),
             closing,
         })
     }
@@ -142,10 +155,19 @@ impl StreamSource {
         });
         match next {
             Ok(Some(chunk)) => {
-                self.ready.extend(chunk);
+                self.take(chunk);
                 true
             }
             Ok(None) | Err(_) => false,
+        }
+    }
+}
+
+impl StreamSource {
+    fn take(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Messages(messages) => self.ready.extend(messages),
+            Chunk::Renamed(renamed) => self.renamed = Some(renamed),
         }
     }
 }
@@ -156,9 +178,11 @@ impl JobSource for StreamSource {
             fetcher.abort();
         }
         self.ready.clear();
+        self.renamed = None;
+        stream.clone_into(&mut self.stream);
         let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
         self.chunks = chunks;
-        let fetcher = Fetcher::new(Arc::clone(&self.shared), applied, stream.to_owned(), sender);
+        let fetcher = Fetcher::new(Arc::clone(&self.shared), applied, stream, sender);
         self.fetcher = Some(self.runtime.spawn(fetcher.run()).abort_handle());
         Ok(())
     }
@@ -167,15 +191,24 @@ impl JobSource for StreamSource {
         if *self.closing.borrow() {
             return Fetched::Ended;
         }
-        if self.ready.is_empty() && !self.wait_for_chunk(wait) {
+        if self.ready.is_empty() && self.renamed.is_none() && !self.wait_for_chunk(wait) {
             return if *self.closing.borrow() { Fetched::Ended } else { Fetched::Nothing };
+        }
+        if self.ready.is_empty()
+            && let Some(renamed) = self.renamed.take()
+        {
+            self.stream.clone_from(&renamed.stream);
+            return Fetched::Renamed(renamed);
         }
         let (mut jobs, mut bytes) = (0, 0);
         let mut batch = Vec::new();
         loop {
             let Some(message) = self.ready.front() else {
+                if self.renamed.is_some() {
+                    break;
+                }
                 match self.chunks.try_recv() {
-                    Ok(chunk) => self.ready.extend(chunk),
+                    Ok(chunk) => self.take(chunk),
                     Err(_) => break,
                 }
                 continue;
@@ -207,7 +240,7 @@ impl JobSource for StreamSource {
     }
 
     fn stream(&self) -> String {
-        self.shared.stream()
+        self.stream.clone()
     }
 
     fn limits(&self) -> BatchLimits {

@@ -38,7 +38,7 @@ fn batch(source: &mut LocalSource) -> Vec<Message> {
     let limits = source.limits();
     match source.fetch(limits, AT_ONCE) {
         Fetched::Batch(messages) => messages,
-        Fetched::Nothing => Vec::new(),
+        Fetched::Renamed(_) | Fetched::Nothing => Vec::new(),
         Fetched::Ended => panic!("the queue is open"),
     }
 }

@@ -291,3 +291,39 @@ fn jobs_for_a_board_too_many_are_rejected_and_hold_nobody_up() {
     fed.rejects.clear();
     fed.check();
 }
+
+/// However long nobody defines a board, what waits for it is bounded, whosever jobs they are; and it is freed in one step
+/// that is short enough for readers to wait for.
+#[test]
+fn what_waits_is_bounded_and_freed_at_once() {
+    const FULL: usize = crate::writer::parking::PARKED_JOBS_MAX;
+    // Too many for the model, which sorts to tell a rank.
+    let jobs = |jobs: Vec<Job>| Payload::Jobs(jobs.into_iter().map(Ok::<_, BadJob>).collect());
+    let mut fed = Fed::new(&[]);
+    fed.define("more");
+    let id = |number: usize| format!("member-{number:06}");
+    for first in (0..FULL).step_by(1_000) {
+        let score = i64::try_from(first / 10).expect("small");
+        let of_message = first..first + 1_000;
+        fed.next.push(jobs(of_message.map(|number| job(&id(number), &[("auto", &[score])])).collect()));
+        fed.batch(false);
+    }
+    assert_eq!(fed.waiting(), FULL);
+    // One for an unknown board, and one that would have to wait behind another. Who waits for nobody does not wait.
+    fed.next.push(jobs(vec![
+        job("other", &[("auto", &[1])]),
+        job(&id(7), &[("more", &[1])]),
+        job("other", &[("more", &[5])]),
+    ]));
+    fed.batch(true);
+    assert_eq!((fed.waiting(), fed.rejects.remove("unknown_board")), (FULL, Some(2)));
+    fed.define("auto");
+    let started = std::time::Instant::now();
+    fed.batch(false);
+    println!("{FULL} jobs were freed in {:?}: planned, committed and applied", started.elapsed());
+    let listed = |fed: &Fed, name| fed.shard.read().board_tree(name).expect("it is defined").tree.len();
+    assert_eq!((fed.waiting(), listed(&fed, "auto"), listed(&fed, "more")), (0, count(FULL), 1));
+    fed.restart();
+    assert_eq!((fed.waiting(), listed(&fed, "auto"), listed(&fed, "more")), (0, count(FULL), 1));
+    assert!(fed.store().parked().expect("readable").is_empty());
+}
