@@ -54,6 +54,7 @@ mod load;
 mod metrics;
 mod nats_accept_gap;
 mod nats_boards;
+mod nats_catch_up;
 mod nats_cluster;
 mod nats_control;
 mod nats_crash;

@@ -16,3 +16,4 @@ pub mod random;
 pub mod raw;
 pub mod real_jobs;
 pub mod secured;
+pub mod slow_link;
