@@ -25,6 +25,8 @@ impl Service {
         let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
         let process = Command::new(binary)
             .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--nats", nats])
+            // All that a run stores is there to its end, for whoever reads it once more.
+            .args(["--nats-no-purge", "--nats-stream-mib", "16384"])
             .args(["--shards", &shards.to_string(), "--data-dir"])
             .arg(data)
             .stdin(Stdio::null())
