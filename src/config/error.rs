@@ -12,15 +12,18 @@ use crate::types::MAX_SHARDS;
 pub enum ConfigError {
     #[error("cannot read the configuration file {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
-    #[error("the configuration file {} is not right: {error}", path.display())]
-    Malformed { path: PathBuf, error: Box<toml::de::Error> },
+    // What the line holds is not shown: it may be a secret.
+    #[error("line {line}, column {column} of the configuration file {}: {problem}", path.display())]
+    Malformed { path: PathBuf, line: usize, column: usize, problem: String },
     #[error("line {line} of the configuration file {}: {key}: {problem}", path.display())]
     Value { path: PathBuf, line: usize, key: String, problem: String },
     #[error("line {line} of the configuration file {}: there is no setting {key}{advice}", path.display())]
     UnknownKey { path: PathBuf, line: usize, key: String, advice: String },
     #[error(transparent)]
     Access(#[from] AccessError),
-    #[error("{0} and {1} are given, and one of them is enough; leave the other away")]
+    #[error(
+        "{0} and {1} are given, be it as flags, in the environment or in the file, and one of them is enough; leave the other away"
+    )]
     Both(&'static str, &'static str),
     #[error("{0} is given without {1}; give that too, or neither")]
     Lacks(&'static str, &'static str),

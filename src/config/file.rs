@@ -36,8 +36,7 @@ impl File {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
-        let table = DeTable::parse(&text)
-            .map_err(|error| ConfigError::Malformed { path: path.to_owned(), error: Box::new(error) })?;
+        let table = DeTable::parse(&text).map_err(|error| malformed(path, &text, &error))?;
         let mut values = BTreeMap::new();
         for (key, value) in table.get_ref() {
             let line = 1 + text.bytes().take(key.span().start).filter(|byte| *byte == b'\n').count();
@@ -71,6 +70,16 @@ impl File {
         let line = self.values.get(key).map_or(1, |value| value.line);
         ConfigError::Value { path: self.path.clone(), line, key: key.to_owned(), problem }
     }
+}
+
+/// Says where and what, in the parser's words for kinds of mistakes. The error itself would show the line, and with it
+/// whatever secret is there.
+fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let start = error.span().map_or(text.len(), |span| span.start);
+    let before = text.get(..start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    ConfigError::Malformed { path: path.to_owned(), line, column, problem: error.message().to_owned() }
 }
 
 fn words(value: &DeValue<'_>) -> Result<Words, String> {

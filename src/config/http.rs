@@ -19,19 +19,13 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_TOKENS", value_name = "FILE")]
     pub tokens: Option<PathBuf>,
     /// What the tokens file would hold, where the environment is easier to have than a file
-    #[arg(
-        long,
-        env = "RANKTREE_TOKEN_LIST",
-        value_name = "TOML",
-        hide_env_values = true,
-        conflicts_with = "tokens"
-    )]
+    #[arg(long, env = "RANKTREE_TOKEN_LIST", value_name = "TOML", hide_env_values = true)]
     pub token_list: Option<String>,
     /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two seconds of a change
-    #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, a PEM file
-    #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
     /// Listen beyond this machine without tokens, although anyone who reaches the port may read and write
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
@@ -100,9 +94,20 @@ impl HttpArgs {
     /// Checks what one setting alone does not say.
     ///
     /// # Errors
-    /// When others could reach it without tokens, and nobody said that they may.
+    /// When settings contradict each other; when others could reach it without tokens, and nobody said that they may.
     pub fn resolve(self) -> Result<HttpConfig, ConfigError> {
-        let tokens = self.tokens.map(TokenSource::File).or(self.token_list.map(TokenSource::Text));
+        let tokens = match (self.tokens, self.token_list) {
+            (Some(_), Some(_)) => return Err(ConfigError::Both("--tokens", "--token-list")),
+            (Some(path), None) => Some(TokenSource::File(path)),
+            (None, Some(text)) => Some(TokenSource::Text(text)),
+            (None, None) => None,
+        };
+        let tls = match (self.tls_cert, self.tls_key) {
+            (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+            (None, None) => None,
+            (Some(_), None) => return Err(ConfigError::Lacks("--tls-cert", "--tls-key")),
+            (None, Some(_)) => return Err(ConfigError::Lacks("--tls-key", "--tls-cert")),
+        };
         if !(self.listen.ip().is_loopback() || tokens.is_some() || self.insecure) {
             return Err(ConfigError::Exposed(self.listen));
         }
@@ -110,7 +115,7 @@ impl HttpArgs {
         Ok(HttpConfig {
             listen: self.listen,
             tokens,
-            tls: self.tls_cert.zip(self.tls_key).map(|(cert, key)| TlsFiles { cert, key }),
+            tls,
             max_connections: self.max_connections,
             max_connections_per_client: self.max_connections_per_client,
             max_requests: self.max_requests,

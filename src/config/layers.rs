@@ -234,10 +234,13 @@ fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -
     let flag = flag.split_whitespace().next().unwrap_or_default().trim_start_matches("--");
     let flag = flag.split(['=', '[']).next().unwrap_or_default();
     let mut arguments = subcommand(command, path).get_arguments();
-    let id = arguments.find(|arg| arg.get_long() == Some(flag)).map(|arg| arg.get_id().to_string());
+    let arg = arguments.find(|arg| arg.get_long() == Some(flag));
+    let is_secret = arg.is_some_and(Arg::is_hide_env_values_set);
+    let id = arg.map(|arg| arg.get_id().to_string());
     let value = text(ContextKind::InvalidValue).map(|value| format!("{value:?} is no good"));
     let reason = std::error::Error::source(error).map(ToString::to_string);
     let problem = match (value, reason) {
+        _ if is_secret => "its value is no good".to_owned(),
         (Some(value), Some(reason)) => format!("{value}: {reason}"),
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => error.to_string(),

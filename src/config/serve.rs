@@ -186,11 +186,22 @@ mod tests {
         ] {
             assert_eq!(with_file(text, &[]).expect_err(text), expect);
         }
-        let malformed = with_file("shards = \n", &[]).expect_err("no TOML");
-        assert!(
-            malformed.starts_with("the configuration file FILE is not right: TOML parse error at line 1"),
-            "{malformed}"
-        );
+        for (text, expect) in [
+            ("shards = \n", "line 1, column 10 of the configuration file FILE: string values must be quoted"),
+            ("shards = 2\nshards = 3\n", "line 2, column 1 of the configuration file FILE: duplicate key"),
+            (
+                "shards = 2\n# ä\nnats = \"nats://u:hunter2@h\n",
+                "line 3, column 27 of the configuration file FILE: invalid basic string, expected `\"`",
+            ),
+            (
+                "nats = hunter2",
+                "line 1, column 8 of the configuration file FILE: string values must be quoted",
+            ),
+            ("hunter2", "line 1, column 8 of the configuration file FILE: key with no value, expected `=`"),
+        ] {
+            let said = with_file(text, &[]).expect_err(text);
+            assert!(said.starts_with(expect) && !said.contains("hunter2"), "{said}");
+        }
         let missing =
             ServeConfig::of(&["--config", "/no/such/file"]).expect_err("it is not there").to_string();
         assert!(missing.starts_with("cannot read the configuration file /no/such/file: "), "{missing}");

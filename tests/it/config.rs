@@ -187,6 +187,76 @@ fn check_tells_what_cannot_be_used() {
     }
 }
 
+/// Where a setting can be said; `None` is nowhere.
+const PLACES: [Option<&str>; 4] = [None, Some("flag"), Some("environment"), Some("file")];
+
+/// What `config check` says of two settings, each said in its place.
+fn check_pair(folder: &Path, settings: &[(&str, String); 2], places: [Option<&str>; 2]) -> Said {
+    let mut arguments = ["config", "check", "--data-dir"].map(str::to_owned).to_vec();
+    arguments.push(folder.join("data").to_str().expect("it is UTF-8").to_owned());
+    let (mut environment, mut lines) = (Vec::new(), String::new());
+    for ((key, value), place) in settings.iter().zip(places) {
+        match place {
+            None => {}
+            Some("flag") => arguments.extend([format!("--{}", key.replace('_', "-")), value.clone()]),
+            Some("environment") => {
+                environment.push((format!("RANKTREE_{}", key.to_uppercase()), value.clone()));
+            }
+            Some(_) => lines += &format!("{key} = {value:?}\n"),
+        }
+    }
+    arguments.extend(["--config".to_owned(), file(folder, &lines)]);
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let environment: Vec<_> =
+        environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    ranktree(&arguments, &environment)
+}
+
+/// A certificate and its key, and tokens, as files in a folder; and the tokens' text.
+fn credentials(folder: &Path) -> ([String; 3], String) {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let tokens = ranktree(&["token", "new", "--scope", "read", "--name", "x"], &[]).out;
+    let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+    let written = [("cert.pem", &certificate), ("key.pem", &key), ("tokens.toml", &tokens)];
+    let paths = written.map(|(name, text)| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("it can be written");
+        path.to_str().expect("it is UTF-8").to_owned()
+    });
+    (paths, tokens)
+}
+
+/// Half a pair would serve without TLS, and two lists of tokens by either of them, without a word.
+#[test]
+fn settings_that_need_each_other_or_rule_each_other_out_do_so_wherever_they_are_said() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let ([cert, key, tokens], list) = credentials(folder.path());
+    let tls = [("tls_cert", cert.clone()), ("tls_key", key)];
+    let lists = [("tokens", tokens), ("token_list", list)];
+    for first in PLACES {
+        for second in PLACES {
+            let check = |settings, problem: Option<&str>| {
+                let said = check_pair(folder.path(), settings, [first, second]);
+                let (code, words) = problem.map_or((0, "all is well"), |words| (2, words));
+                let text = said.out + &said.err;
+                assert!(said.code == Some(code) && text.contains(words), "{first:?} {second:?}: {text}");
+            };
+            let lacking = match (first, second) {
+                (Some(_), None) => Some("--tls-cert is given without --tls-key"),
+                (None, Some(_)) => Some("--tls-key is given without --tls-cert"),
+                _ => None,
+            };
+            check(&tls, lacking);
+            let both = first.and(second).map(|_| "--tokens and --token-list are given");
+            check(&lists, both);
+        }
+    }
+    let path = file(folder.path(), &format!("tls_cert = {cert:?}\n"));
+    let said = ranktree(&["serve", "--listen", "127.0.0.1:0", "--config", &path], &[]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(said.err.contains("--tls-cert is given without --tls-key"), "{}", said.err);
+}
+
 #[test]
 fn the_example_file_has_every_setting_with_its_default() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/ranktree.example.toml");

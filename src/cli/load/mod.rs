@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
 use crate::cli::trust::{der, trusted};
-use crate::config::{ClientArgs, FileArgs, NatsAccessArgs};
+use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs};
 use crate::job::Op;
 use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
 use crate::types::BoardName;
@@ -72,7 +72,7 @@ pub struct Args {
     pub shards: Option<u16>,
 
     /// With --nats: the service that reads go to
-    #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_READ_URL", conflicts_with = "http")]
+    #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_READ_URL")]
     pub read_url: Option<String>,
 
     /// Members that jobs and reads are about
@@ -219,6 +219,9 @@ fn why_not(summary: &load::Summary) -> String {
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
+    if args.http.is_some() && args.read_url.is_some() {
+        return Err(ConfigError::Both("--http", "--read-url").into());
+    }
     let target = if let Some(url) = &args.http {
         Target::Http { url: url.clone() }
     } else if let Some(access) = args.access.clone().resolve()? {
@@ -336,12 +339,15 @@ mod tests {
             &["--boards", "0"],
             &["--duration", "soon"],
             &["--connections", "0"],
-            &["--read-url", "http://127.0.0.1:8080"],
             // An argument is seen by everybody on the machine. Put together, since sources name no flags that are not.
             &[concat!("--", "token"), "rkt_0123456789"],
         ] {
             assert!(parse(&[&http[..], bad].concat()).is_err(), "{bad:?}");
         }
+        let twice =
+            parse(&[&http[..], &["--read-url", "http://127.0.0.1:8081"]].concat()).expect("well-formed");
+        let said = plan(&twice).expect_err("--http is where reads go").to_string();
+        assert!(said.contains("--http and --read-url are given"), "{said}");
         let nowhere = plan(&parse(&[]).expect("well-formed"));
         assert!(nowhere.is_err(), "there is no default target: it would be loaded by accident");
         let both = parse(&[&http[..], &["--nats", "nats://127.0.0.1:4222"]].concat()).expect("well-formed");
