@@ -10,7 +10,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::access::{Access, Tokens};
-use crate::config::{HttpConfig, TokenSource};
+use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
 
 /// How often files are looked at. What they hold is compared and not their times: these are too coarse on some file
@@ -54,44 +54,65 @@ impl Credentials {
     /// When it cannot be read or used.
     pub fn load(config: &HttpConfig) -> Result<Self, CredentialsError> {
         let mut credentials = Self::default();
-        match &config.tokens {
+        credentials.load_tokens(config.tokens.as_ref())?;
+        credentials.load_tls(config.tls.as_ref())?;
+        if let Some(access) = &credentials.access {
+            log_names(&access.tokens());
+        }
+        Ok(credentials)
+    }
+
+    /// All that keeps a start from using what the configuration names.
+    #[must_use]
+    pub fn problems(config: &HttpConfig) -> Vec<CredentialsError> {
+        let mut credentials = Self::default();
+        let loaded =
+            [credentials.load_tokens(config.tokens.as_ref()), credentials.load_tls(config.tls.as_ref())];
+        loaded.into_iter().filter_map(Result::err).collect()
+    }
+
+    fn load_tokens(&mut self, source: Option<&TokenSource>) -> Result<(), CredentialsError> {
+        match source {
             None => {}
             Some(TokenSource::Text(text)) => {
                 let whence = || "the token list in the settings".to_owned();
-                credentials.access = Some(Arc::new(Access::new(tokens(text.as_bytes(), whence)?)));
+                self.access = Some(Arc::new(Access::new(tokens(text.as_bytes(), whence)?)));
             }
             Some(TokenSource::File(path)) => {
                 let name = format!("the tokens file {}", path.display());
                 let text = read(path)?;
                 let access = Arc::new(Access::new(tokens(&text, || name.clone())?));
-                credentials.access = Some(Arc::clone(&access));
+                self.access = Some(Arc::clone(&access));
                 let put_in_force: PutInForce = Box::new(move |texts| {
                     let text = texts.first().map(Vec::as_slice).unwrap_or_default();
                     let tokens = parse_tokens(text)?;
+                    log_names(&tokens);
                     access.replace(tokens);
                     Ok(())
                 });
-                credentials.follow(name, vec![path.clone()], vec![text], put_in_force);
+                self.follow(name, vec![path.clone()], vec![text], put_in_force);
             }
         }
-        if let Some(files) = &config.tls {
-            let name =
-                format!("the certificate {} with the key {}", files.cert.display(), files.key.display());
-            let (certificates, key) = (read(&files.cert)?, read(&files.key)?);
-            let tls = Tls::new(&certificates, &key).map_err(|error| CredentialsError::Unusable {
-                whence: name.clone(),
-                reason: error.to_string(),
-            })?;
-            let tls = Arc::new(tls);
-            credentials.tls = Some(Arc::clone(&tls));
-            let put_in_force: PutInForce = Box::new(move |texts| {
-                let text = |index| texts.get(index).map(Vec::as_slice).unwrap_or_default();
-                tls.replace(text(0), text(1)).map_err(|error| error.to_string())
-            });
-            let paths = vec![files.cert.clone(), files.key.clone()];
-            credentials.follow(name, paths, vec![certificates, key], put_in_force);
-        }
-        Ok(credentials)
+        Ok(())
+    }
+
+    fn load_tls(&mut self, files: Option<&TlsFiles>) -> Result<(), CredentialsError> {
+        let Some(TlsFiles { cert, key }) = files else { return Ok(()) };
+        let name = format!("the certificate {} with the key {}", cert.display(), key.display());
+        let paths = vec![cert.clone(), key.clone()];
+        let (certificates, key) = (read(cert)?, read(key)?);
+        let tls = Tls::new(&certificates, &key).map_err(|error| CredentialsError::Unusable {
+            whence: name.clone(),
+            reason: error.to_string(),
+        })?;
+        let tls = Arc::new(tls);
+        self.tls = Some(Arc::clone(&tls));
+        let put_in_force: PutInForce = Box::new(move |texts| {
+            let text = |index| texts.get(index).map(Vec::as_slice).unwrap_or_default();
+            tls.replace(text(0), text(1)).map_err(|error| error.to_string())
+        });
+        self.follow(name, paths, vec![certificates, key], put_in_force);
+        Ok(())
     }
 
     fn follow(&mut self, name: String, paths: Vec<PathBuf>, seen: Vec<Vec<u8>>, put_in_force: PutInForce) {
@@ -156,9 +177,11 @@ fn tokens(text: &[u8], whence: impl Fn() -> String) -> Result<Tokens, Credential
 
 fn parse_tokens(text: &[u8]) -> Result<Tokens, String> {
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
-    let tokens = Tokens::parse(text).map_err(|error| error.to_string())?;
+    Tokens::parse(text).map_err(|error| error.to_string())
+}
+
+fn log_names(tokens: &Tokens) {
     tracing::info!(tokens = tokens.names().collect::<Vec<_>>().join(", "), "tokens read");
-    Ok(tokens)
 }
 
 #[cfg(test)]

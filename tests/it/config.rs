@@ -258,6 +258,43 @@ fn settings_that_need_each_other_or_rule_each_other_out_do_so_wherever_they_are_
 }
 
 #[test]
+fn check_looks_into_tokens_and_certificates_as_serve_does() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let ([cert, key, tokens], list) = credentials(folder.path());
+    let data_dir = folder.path().join("data");
+    let data_dir = ["--data-dir", data_dir.to_str().expect("it is UTF-8")];
+    let swapped = ["--tls-cert", &key, "--tls-key", &cert];
+    let bad = folder.path().join("bad");
+    fs::write(&bad, "bad").expect("it can be written");
+    let bad = ["--tokens", bad.to_str().expect("it is UTF-8")];
+    let malformed = list.replace("scope", "scop");
+    let listed = [("RANKTREE_TOKEN_LIST", malformed.as_str())];
+    for (arguments, environment, words) in [
+        (&bad[..], &[][..], &["cannot be used: line 1 of it is not right"][..]),
+        (&[], &listed, &["the token list in the settings cannot be used: line 3"]),
+        (&swapped, &[], &["no certificate in it"]),
+        // Both are told.
+        (&[&bad[..], &swapped].concat(), &[], &["the tokens file", "no certificate in it"]),
+    ] {
+        let run = |subcommand: &[&str]| {
+            ranktree(&[subcommand, &data_dir, &["--listen", "127.0.0.1:0"], arguments].concat(), environment)
+        };
+        let (checked, served) = (run(&["config", "check"]), run(&["serve"]));
+        assert_eq!((checked.code, served.code), (Some(1), Some(2)), "{} {}", checked.out, served.err);
+        assert!(words.iter().all(|words| checked.out.contains(words)), "{}", checked.out);
+        assert!(words[..1].iter().all(|words| served.err.contains(words)), "{}", served.err);
+        assert_eq!(checked.out.lines().count(), words.len(), "each once: {}", checked.out);
+    }
+    // A file that is not there is told of once.
+    let said = ranktree(&["config", "check", "--tokens", "/no/such/file", "--data-dir", data_dir[1]], &[]);
+    assert_eq!((said.code, said.out.lines().count()), (Some(1), 1), "{}", said.out);
+    assert!(said.out.starts_with("tokens = /no/such/file: it cannot be read"), "{}", said.out);
+    let good = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
+    let said = ranktree(&[&["config", "check"], &data_dir[..], &good].concat(), &[]);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+}
+
+#[test]
 fn the_example_file_has_every_setting_with_its_default() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/ranktree.example.toml");
     let example = fs::read_to_string(&path).expect("it comes with the source");

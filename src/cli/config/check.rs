@@ -1,13 +1,25 @@
-//! Whether what settings name on the disk can be used. Changes nothing there.
+//! Whether what settings name on the disk can be used, and what files hold that a start reads. Changes nothing there.
 
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::config::{Names, Settings};
+use crate::config::{HttpConfig, Names, Settings};
+use crate::credentials::{Credentials, CredentialsError};
 
 /// What cannot be used, one line each.
-pub fn problems(settings: &Settings) -> Vec<String> {
+pub fn problems(settings: &Settings, http: &HttpConfig) -> Vec<String> {
+    let mut problems = unusable_paths(settings);
+    // A file that cannot be read was told of by its setting.
+    let is_new = |problem: &CredentialsError| {
+        problems.is_empty() || !matches!(problem, CredentialsError::Unreadable { .. })
+    };
+    let held: Vec<_> = Credentials::problems(http).into_iter().filter(is_new).collect();
+    problems.extend(held.iter().map(ToString::to_string));
+    problems
+}
+
+fn unusable_paths(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
     for setting in &settings.all {
         let Some(names) = setting.names else { continue };

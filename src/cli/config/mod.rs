@@ -25,7 +25,7 @@ pub struct Args {
 enum Command {
     /// Print every setting with its value and where that came from, secrets masked
     Print(PrintArgs),
-    /// Check every value, and that the files and directories they name can be used
+    /// Check every value, and that the files and directories they name can be used, tokens and certificates included
     Check(CheckArgs),
     /// Print a commented configuration file with every setting and its default
     Example,
@@ -43,8 +43,8 @@ struct PrintArgs {
     serve: ServeArgs,
 }
 
-/// Checks what `serve` would be run with: every value, and that the files and directories they name can be used. Changes
-/// nothing. Takes the flags of `serve`.
+/// Checks what `serve` would be run with: every value, that the files and directories they name can be used, and that tokens,
+/// certificates and keys are what they should be. Changes nothing. Takes the flags of `serve`.
 ///
 /// Exit code 0: all is well; 1: something is not usable, and is listed; 2: a value is not right.
 #[derive(Debug, clap::Args)]
@@ -66,8 +66,8 @@ pub fn run(args: Args, settings: &Settings) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(args) => {
-            ServeConfig::resolve(args.serve)?;
-            let problems = check::problems(settings);
+            let config = ServeConfig::resolve(args.serve)?;
+            let problems = check::problems(settings, &config.http);
             for problem in &problems {
                 writeln!(stdout, "{problem}")?;
             }
