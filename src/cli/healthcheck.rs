@@ -8,6 +8,7 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
+use crate::cli::base_url::BaseUrl;
 use crate::config::{FileArgs, HttpArgs};
 
 /// More than enough of a probe's answer.
@@ -37,7 +38,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let base = if let Some(url) = &args.url {
-        url.trim_end_matches('/').to_owned()
+        BaseUrl::parse("--url", url)?.text
     } else {
         let scheme = if args.http.tls_cert.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", reachable(args.http.listen)?)

@@ -1,9 +1,11 @@
 //! The command line: one file per subcommand.
 
+mod base_url;
 mod board_line;
 mod completions;
 mod config;
 mod export;
+mod exposed;
 mod healthcheck;
 mod import;
 mod load;
@@ -78,6 +80,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         Err(LoadError::Usage(usage)) => usage.exit(),
         loaded => loaded?,
     };
+    exposed::warn(&settings);
     match cli.command {
         Command::Serve(args) => serve::run(*args),
         Command::Verify(args) => verify::run(&args),

@@ -17,7 +17,7 @@ const REDIS_PASSWORD: &str = "RANKTREE_REDIS_PASSWORD";
 pub struct ClientArgs {
     /// File whose first line is a bearer token; without it, the token is what the environment variable `RANKTREE_TOKEN`
     /// says, if anything
-    #[arg(long, value_name = "FILE", env = "RANKTREE_TOKEN_FILE")]
+    #[arg(long, value_name = "SECRET_FILE", env = "RANKTREE_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
     /// PEM file of certificates that may sign the service's, for https; without it, those that the system trusts
@@ -39,7 +39,7 @@ impl ClientArgs {
 pub struct RedisArgs {
     /// File whose first line is Redis's password; without it, the password is what the environment variable
     /// `RANKTREE_REDIS_PASSWORD` says, if anything
-    #[arg(long, value_name = "FILE", env = "RANKTREE_REDIS_PASSWORD_FILE")]
+    #[arg(long, value_name = "SECRET_FILE", env = "RANKTREE_REDIS_PASSWORD_FILE")]
     pub redis_password_file: Option<PathBuf>,
 }
 

@@ -25,7 +25,7 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, a PEM file
-    #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
     /// Listen beyond this machine without tokens, although anyone who reaches the port may read and write
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,

@@ -83,6 +83,8 @@ pub struct OfEnvironment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     File,
+    /// One that nobody else should read.
+    SecretFile,
     Directory,
 }
 
@@ -293,6 +295,7 @@ fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) ->
     let value_name = arg.get_value_names().and_then(<[_]>::first).map(clap::builder::Str::as_str);
     let names = match value_name {
         Some("FILE") => Some(Names::File),
+        Some("SECRET_FILE") => Some(Names::SecretFile),
         Some("DIR") => Some(Names::Directory),
         _ => None,
     };

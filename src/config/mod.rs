@@ -22,7 +22,8 @@
 //! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed (of a `URL`, what is
 //!   before the @); a file can hold it, and an argument shows it to everybody on the machine, so prefer a setting that
 //!   names a file, and a variable without a flag beside it, which `nats_access` lists for `config print`;
-//! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks at;
+//! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks at; of a
+//!   `"SECRET_FILE"`, every command warns that others can read or change it;
 //! - that one setting needs another, or rules it out, is said where they are resolved, as [`ConfigError::Lacks`] and
 //!   [`ConfigError::Both`] in [`HttpArgs::resolve`]. clap's `requires` and `conflicts_with` do not do: what the file says
 //!   is a default to clap, and defaults are not held against them;
@@ -52,7 +53,7 @@ pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{LoadError, Names, Origin, Secrecy, Setting, Settings, load, load_from, service_settings};
-pub use nats::NatsArgs;
+pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};
 pub use storage::StorageArgs;

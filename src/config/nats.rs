@@ -36,10 +36,7 @@ impl NatsArgs {
     /// When the prefix is none, with NATS or without, or NATS cannot be connected to this way.
     pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<jetstream::Settings>, ConfigError> {
         let Self { access, prefix, nats_stream_mib, nats_replicas, nats_keep, nats_no_purge } = self;
-        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if !(1..=32).contains(&prefix.len()) || !prefix.bytes().all(letter) {
-            return Err(ConfigError::Prefix(prefix));
-        }
+        check_prefix(&prefix)?;
         Ok(access.resolve()?.map(|access| jetstream::Settings {
             access,
             prefix,
@@ -48,5 +45,18 @@ impl NatsArgs {
             accept_gap,
             purge_keeps: (!nats_no_purge).then_some(nats_keep),
         }))
+    }
+}
+
+/// Whether names of subjects and streams can begin so.
+///
+/// # Errors
+/// When they cannot.
+pub fn check_prefix(prefix: &str) -> Result<(), ConfigError> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if (1..=32).contains(&prefix.len()) && prefix.bytes().all(letter) {
+        Ok(())
+    } else {
+        Err(ConfigError::Prefix(prefix.to_owned()))
     }
 }

@@ -35,16 +35,16 @@ pub struct NatsAccessArgs {
     pub nats_user: Option<String>,
     /// File whose first line is the password of --nats-user. This and all other files of credentials are read again for
     /// each connection, so that what was rotated is taken up
-    #[arg(long, env = "RANKTREE_NATS_PASSWORD_FILE", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_NATS_PASSWORD_FILE", value_name = "SECRET_FILE")]
     pub nats_password_file: Option<PathBuf>,
     /// File whose first line is a token for NATS; or the token itself as `RANKTREE_NATS_TOKEN`
-    #[arg(long, env = "RANKTREE_NATS_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_NATS_TOKEN_FILE", value_name = "SECRET_FILE")]
     pub nats_token_file: Option<PathBuf>,
     /// File with the seed of a user's nkey
-    #[arg(long, env = "RANKTREE_NATS_NKEY", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_NATS_NKEY", value_name = "SECRET_FILE")]
     pub nats_nkey: Option<PathBuf>,
     /// File with a user's JWT and seed, as nsc writes it
-    #[arg(long, env = "RANKTREE_NATS_CREDS", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_NATS_CREDS", value_name = "SECRET_FILE")]
     pub nats_creds: Option<PathBuf>,
     /// Refuse a NATS server without TLS; the options below say so too
     #[arg(long, env = "RANKTREE_NATS_TLS", value_name = "true|false", default_value = "false",
@@ -63,7 +63,7 @@ pub struct NatsAccessArgs {
     #[arg(long, env = "RANKTREE_NATS_CERT", value_name = "FILE")]
     pub nats_cert: Option<PathBuf>,
     /// File with the key of --nats-cert in PEM
-    #[arg(long, env = "RANKTREE_NATS_KEY", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_NATS_KEY", value_name = "SECRET_FILE")]
     pub nats_key: Option<PathBuf>,
 }
 

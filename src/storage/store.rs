@@ -3,6 +3,8 @@
 //! Knows: options, column families, and what an error of RocksDB means for us. Must not know: what records say, beyond
 //! the meta record that tells whose directory this is.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,7 +97,11 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
-        std::fs::create_dir_all(path)
+        // Nobody else reads what boards hold; one that is there is left as its owner made it.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
             .map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })?;
         let families = [
             ColumnFamilyDescriptor::new("default", Options::default()),

@@ -30,6 +30,7 @@
 //! - [`openapi`]: the examples of the API's document are what a node answers, and a fuzzer finds nothing that it does not say
 //! - [`tokens`]: who may do what, and how tokens are exchanged while the service runs
 //! - [`tls`]: HTTPS, and certificates that are exchanged while it runs
+//! - [`secrets`]: passwords in arguments, files that hold secrets, and the data are kept from others
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`overload`]: too many requests are told so, while probes and metrics answer
 //! - [`layering`]: what a module must not know, read from the source
@@ -70,6 +71,7 @@ mod overload;
 mod readme;
 mod real_data;
 mod redis;
+mod secrets;
 mod slow_clients;
 mod tls;
 mod tokens;

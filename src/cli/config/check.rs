@@ -26,7 +26,7 @@ fn unusable_paths(settings: &Settings) -> Vec<String> {
         for value in &setting.values {
             let path = Path::new(value);
             let problem = match names {
-                Names::File => file(path),
+                Names::File | Names::SecretFile => file(path),
                 Names::Directory => directory(path),
             };
             problems.extend(problem.map(|problem| format!("{} = {value}: {problem}", setting.key)));

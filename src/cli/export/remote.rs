@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::Agent;
-use ureq::http::{StatusCode, Uri, header};
+use ureq::http::{StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::cli::Failure;
+use crate::cli::base_url::BaseUrl;
 use crate::cli::board_line::definition_in;
 use crate::cli::export::row::Page;
 use crate::cli::trust::{is_untrusted, trusted};
@@ -46,17 +47,10 @@ impl Remote {
     /// When the address is none that can be connected to, the token cannot be read, or nothing says whose certificates
     /// to trust.
     pub fn new(base: &str, client: &ClientArgs, board: &str, window: &str) -> Result<Self, Failure> {
-        let base = base.trim_end_matches('/');
-        let uri = base.parse::<Uri>().ok();
+        let BaseUrl { text: base, is_https } = BaseUrl::parse("--url", base)?;
         let mut tls = TlsConfig::builder();
-        match uri.as_ref().and_then(Uri::scheme_str) {
-            Some("http") => {}
-            Some("https") => tls = tls.root_certs(RootCerts::from(trusted(client.ca.as_deref())?)),
-            _ => {
-                return Err(
-                    format!("--url is a URL that starts with http:// or https://, got {base:?}").into()
-                );
-            }
+        if is_https {
+            tls = tls.root_certs(RootCerts::from(trusted(client.ca.as_deref())?));
         }
         let config = Agent::config_builder()
             .tls_config(tls.build())

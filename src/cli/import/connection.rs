@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ureq::http::{StatusCode, Uri, header};
+use ureq::http::{StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, RequestBuilder};
 
+use crate::cli::base_url::BaseUrl;
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::answer::{InvalidJob, JobResult};
@@ -50,13 +51,9 @@ impl<'a> Service<'a> {
         retry_for: Duration,
         tally: &'a Tally,
     ) -> Result<Self, ImportError> {
-        let base = to.trim_end_matches('/').to_owned();
-        let uri = base.parse::<Uri>().ok();
-        let trusted = match uri.as_ref().and_then(Uri::scheme_str) {
-            Some("http") => None,
-            Some("https") => Some(RootCerts::from(trusted(ca).map_err(ImportError::Trust)?)),
-            _ => return Err(ImportError::Address(to.to_owned())),
-        };
+        let BaseUrl { text: base, is_https } = BaseUrl::parse("--to", to).map_err(ImportError::Address)?;
+        let trusted = is_https.then(|| trusted(ca).map(RootCerts::from)).transpose();
+        let trusted = trusted.map_err(ImportError::Trust)?;
         let authorization = token.map(|token| format!("Bearer {token}"));
         Ok(Self { base, authorization, trusted, retry_for, tally })
     }

@@ -195,7 +195,7 @@ pub enum ImportError {
     RedisEmpty(String),
     #[error("--op with --redis is set or best, not {0}: members may be read twice, and must not count twice")]
     RedisOp(&'static str),
-    #[error("--to is a URL that starts with http:// or https://, got {0:?}")]
+    #[error("{0}")]
     Address(String),
     #[error(transparent)]
     Settings(#[from] ConfigError),

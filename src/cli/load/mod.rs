@@ -10,8 +10,9 @@ use clap::ArgAction;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
+use crate::cli::base_url::BaseUrl;
 use crate::cli::trust::{der, trusted};
-use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs};
+use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
 use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
 use crate::types::BoardName;
@@ -222,6 +223,12 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     if args.http.is_some() && args.read_url.is_some() {
         return Err(ConfigError::Both("--http", "--read-url").into());
     }
+    check_prefix(&args.prefix)?;
+    let mut over_tls = false;
+    for (flag, url) in [("--http", &args.http), ("--read-url", &args.read_url)] {
+        let Some(url) = url else { continue };
+        over_tls |= BaseUrl::parse(flag, url)?.is_https;
+    }
     let target = if let Some(url) = &args.http {
         Target::Http { url: url.clone() }
     } else if let Some(access) = args.access.clone().resolve()? {
@@ -234,8 +241,6 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     } else {
         return Err("what is to be loaded? give --nats nats://HOST:4222, or --http http://HOST:8080".into());
     };
-    let over_tls =
-        args.http.iter().chain(&args.read_url).any(|url| url.to_ascii_lowercase().starts_with("https:"));
     let trusted = if over_tls { der(&trusted(args.client.ca.as_deref())?) } else { Vec::new() };
     let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
     let boards = boards.collect::<Result<Vec<_>, _>>().map_err(|why| format!("--board-prefix: {why}"))?;
@@ -348,6 +353,9 @@ mod tests {
             parse(&[&http[..], &["--read-url", "http://127.0.0.1:8081"]].concat()).expect("well-formed");
         let said = plan(&twice).expect_err("--http is where reads go").to_string();
         assert!(said.contains("--http and --read-url are given"), "{said}");
+        let nats = ["--nats", "nats://127.0.0.1:4222", "--prefix", "a.b"];
+        let said = plan(&parse(&nats).expect("well-formed")).expect_err("no prefix").to_string();
+        assert!(said.contains("--prefix is 1 to 32"), "{said}");
         let nowhere = plan(&parse(&[]).expect("well-formed"));
         assert!(nowhere.is_err(), "there is no default target: it would be loaded by accident");
         let both = parse(&[&http[..], &["--nats", "nats://127.0.0.1:4222"]].concat()).expect("well-formed");

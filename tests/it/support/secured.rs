@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -66,6 +67,7 @@ impl Secured {
     pub fn file(&self, name: &str, content: &str) -> String {
         let path = self.folder.path().join(name);
         fs::write(&path, content).expect("the file can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
         path.to_str().expect("UTF-8").to_owned()
     }
 

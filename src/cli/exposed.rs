@@ -1,0 +1,35 @@
+//! Files of secrets that others than their owner can get at.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::config::{Names, Settings};
+
+/// Everybody may read. That the group may is how a file is given to a service on purpose.
+const READABLE: u32 = 0o004;
+/// The group or everybody may write.
+const WRITABLE: u32 = 0o022;
+
+/// Warns of each that settings name.
+pub fn warn(settings: &Settings) {
+    let secret = |names: Option<Names>| names == Some(Names::SecretFile);
+    for setting in settings.all.iter().filter(|setting| secret(setting.names)) {
+        for path in &setting.values {
+            if let Some(problem) = problem(Path::new(path)) {
+                tracing::warn!("{} = {path} holds a secret, and {problem}; chmod 600 {path}", setting.key);
+            }
+        }
+    }
+}
+
+fn problem(path: &Path) -> Option<String> {
+    // One that is not there is told of by who needs it; a device or a pipe holds nothing.
+    let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let mode = found.mode() & 0o777;
+    let what = match (mode & READABLE != 0, mode & WRITABLE != 0) {
+        (false, false) => return None,
+        (true, false) => "everybody on this machine can read it",
+        (_, true) => "others than its owner can change it",
+    };
+    Some(format!("{what} (its mode is {mode:03o})"))
+}
