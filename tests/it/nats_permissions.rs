@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::support::binary::Binary;
+use crate::support::binary::{Binary, command};
 use crate::support::client::entry_path;
 use crate::support::nats::{applied, wait_applied, wait_state, wait_until};
 use crate::support::secured::Secured;
@@ -280,6 +280,28 @@ fn game_services_can_publish_nothing_but_jobs() {
     assert_eq!(scene.ends(), [before[0] + 4, before[1], before[2], before[3] + 4]);
     assert_eq!(scene.node.client().get("/v1/boards/arena").0, 200);
     scene.end();
+}
+
+/// A node's user can ask how many shards there are; a game service, which may only publish, is told.
+#[test]
+fn a_load_needs_no_more_permissions_than_a_node_or_a_game_service_has() {
+    let (server, folder) = (Secured::start(&shipped()), tempfile::tempdir().expect("a temporary directory"));
+    let mut node = start_node(&server, folder.path());
+    let url = server.url();
+    for (user, more) in [("node", &[][..]), ("game", &["--shards", "2"])] {
+        let password = server.file(&format!("{user}-password"), &format!("{user}-secret"));
+        let who = ["--nats", &url, "--nats-user", user, "--nats-password-file", &password];
+        let mut load = command();
+        load.args(["load", "--json", "--jobs", "200", "--jobs-per-message", "10"]).args(who).args(more);
+        let output = load.output().expect("the binary can be started");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{user}: {words}");
+        let summary: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        assert_eq!((&summary["writes"]["jobs"], &summary["workload"]["shards"]), (&json!(200), &json!(2)));
+        assert_eq!(summary["errors"], json!([]), "{user}");
+    }
+    assert!(node.terminate().success());
+    node.verify();
 }
 
 #[test]

@@ -57,13 +57,13 @@ impl BulkPublisher {
         in_flight: usize,
     ) -> Result<Self, String> {
         let complaint = Arc::new(Mutex::new(None));
-        let client = connect(access, Arc::clone(&complaint)).await?;
+        let names = Names::new(prefix);
+        let client = connect(access, &names, Arc::clone(&complaint)).await?;
         let context = ContextBuilder::new()
             .timeout(ACK_TIMEOUT)
             .ack_timeout(ACK_TIMEOUT)
             .max_ack_inflight(in_flight.max(1))
             .build(client);
-        let names = Names::new(prefix);
         let mut publisher = Self { context, names, shards: Arc::new([]), complaint };
         let shards = match shards {
             Some(shards) => shards,
@@ -135,6 +135,7 @@ impl BulkPublisher {
 
 async fn connect(
     access: &Access,
+    names: &Names,
     complaint: Arc<Mutex<Option<String>>>,
 ) -> Result<async_nats::Client, String> {
     let events = move |event| {
@@ -149,6 +150,8 @@ async fn connect(
     let options = access
         .options()
         .name("ranktree load")
+        // As nodes do: whoever has a node's permissions hears answers nowhere else, and a game service may hear them here too.
+        .custom_inbox_prefix(names.inbox())
         .max_reconnects(None)
         .connection_timeout(ACK_TIMEOUT)
         .event_callback(events);
