@@ -364,6 +364,16 @@ fn the_systemd_unit_is_one() {
     {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
+    // What can be uncommented hands each file over under the name that its variable has.
+    let credentials: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix("#LoadCredential=")).collect();
+    for handed in &credentials {
+        let (name, _) = handed.split_once(':').expect("a name and a path");
+        let is_used =
+            |line: &str| line.starts_with("#Environment=RANKTREE_") && line.ends_with(&format!("=%d/{name}"));
+        assert!(unit.lines().any(is_used), "{handed}");
+    }
+    assert!(credentials.len() >= 8, "{credentials:?}");
+    let unit = unit.replace("#LoadCredential=", "LoadCredential=").replace("#Environment=", "Environment=");
     let folder = tempfile::tempdir().expect("a temporary directory");
     // The binary that it names must be there; this one is.
     let here: PathBuf = command().get_program().into();

@@ -172,3 +172,22 @@ fn what_cannot_be_exported_leaves_no_file() {
     let (code, said) = run(&["--board", "arena", "--data-dir", data_dir.to_str().expect("it is UTF-8")]);
     assert!(code == Some(2) && said.contains("there is no board arena"), "{said}");
 }
+
+/// A member is named by a player, and a spreadsheet takes a cell that begins so for a formula. It is written as it is, so that
+/// it can be imported, and those who export are told.
+#[test]
+fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let (client, member) = (service.client(), "=HYPERLINK(\"x\")");
+    assert_eq!(client.put(&entry_path(BOARD, member), &json!({"score": 1})).0, 200);
+    let csv = folder.path().join("out.csv");
+    let arguments = ["--url", service.base(), "--format", "csv"];
+    let mut export = command();
+    export.args(["export", "--board", BOARD]).args(arguments).arg("--output").arg(&csv);
+    assert!(export.output().expect("the binary can be started").status.success());
+    let text = fs::read_to_string(&csv).expect("it is there");
+    assert!(text.contains("\"=HYPERLINK(\"\"x\"\")\""), "{text}");
+    let help = command().args(["export", "--help"]).output().expect("the binary can be started");
+    assert!(String::from_utf8_lossy(&help.stdout).contains("A spreadsheet takes one that begins with ="));
+}

@@ -45,6 +45,9 @@ is defined otherwise; so ranks come out equal. So does the order of ties, which 
 reached, and then of ids; where ids alone order ties, at is when the entry last changed. It becomes updated_at too.
 Versions are not part of an export, and hidden entries are not listed.
 
+Cells of a CSV are written as they are, so that an import reads them back. A spreadsheet takes one that begins with =, +, - or @
+for a formula, and members are named by players: bring the columns member and meta in as text, and not by opening the file.
+
 A running service goes on changing. Pages follow each other by the entry that the last one ended with, so nobody who
 stays in place is skipped or told twice; the summary says between which as_of the pages were read. Where both are the same,
 all of it is of one moment.
@@ -87,7 +90,7 @@ pub struct Args {
 pub enum Format {
     /// A job object per line, with its rank
     Ndjson,
-    /// A header, then a row per line
+    /// A header, then a row per line; for a spreadsheet, see below
     Csv,
 }
 
