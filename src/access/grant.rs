@@ -10,6 +10,8 @@ pub struct Grant {
     pub scope: Scope,
     /// What the names of the boards begin with that it may touch; `None` for all boards.
     pub board_prefixes: Option<Vec<String>>,
+    /// It makes no board where there would be more than this of those that it may touch; `None` for as many as can be.
+    pub max_boards: Option<u32>,
 }
 
 impl Grant {
@@ -42,6 +44,7 @@ mod tests {
             name: "t".to_owned(),
             scope,
             board_prefixes: prefixes.map(|list| list.iter().map(ToString::to_string).collect()),
+            max_boards: None,
         };
         for (held, allowed) in [
             (Scope::Read, [true, false, false]),

@@ -11,4 +11,4 @@ mod tokens;
 pub use grant::Grant;
 pub use scope::Scope;
 pub use secret::{Digest, SECRET_CHARS_MIN, Secret, SecretTooShort};
-pub use tokens::{Access, InvalidTokens, Tokens};
+pub use tokens::{Access, CONFINED_BOARDS_MAX, InvalidTokens, Tokens};

@@ -13,6 +13,10 @@ use crate::access::{Digest, Grant, Scope, Secret};
 /// The most tokens: each request is compared with all of them.
 const TOKENS_MAX: usize = 1_000;
 
+/// The boards that a token with prefixes may bring those it may touch to, unless its line says otherwise: it is one of
+/// several who share a node, and must not use up what they have together.
+pub const CONFINED_BOARDS_MAX: u32 = 1_000;
+
 /// Why a list of tokens cannot be used; the text says what to do.
 #[derive(Debug, Error)]
 pub enum InvalidTokens {
@@ -56,6 +60,7 @@ struct Line {
     scope: String,
     sha256: String,
     board_prefixes: Option<Vec<String>>,
+    max_boards: Option<u32>,
 }
 
 /// The tokens in force. Never empty.
@@ -64,7 +69,7 @@ pub struct Tokens(Vec<(Digest, Arc<Grant>)>);
 
 impl Tokens {
     /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, `sha256`, and optionally
-    /// `board_prefixes`.
+    /// `board_prefixes` and `max_boards`.
     ///
     /// # Errors
     /// See [`InvalidTokens`].
@@ -78,7 +83,7 @@ impl Tokens {
         }
         let mut names = BTreeSet::new();
         let mut tokens: Vec<(Digest, Arc<Grant>)> = Vec::with_capacity(lines.len());
-        for Line { name, scope, sha256, board_prefixes } in lines {
+        for Line { name, scope, sha256, board_prefixes, max_boards } in lines {
             if name.trim().is_empty() {
                 return Err(InvalidTokens::Nameless);
             }
@@ -97,7 +102,8 @@ impl Tokens {
             if board_prefixes.as_ref().is_some_and(means_nothing) {
                 return Err(InvalidTokens::Prefixes(name));
             }
-            tokens.push((digest, Arc::new(Grant { name, scope, board_prefixes })));
+            let max_boards = max_boards.or(board_prefixes.is_some().then_some(CONFINED_BOARDS_MAX));
+            tokens.push((digest, Arc::new(Grant { name, scope, board_prefixes, max_boards })));
         }
         Ok(Self(tokens))
     }
@@ -132,7 +138,8 @@ fn malformed(text: &str, error: &toml::de::Error) -> InvalidTokens {
     let problem = if names_keys_only {
         message.to_owned()
     } else {
-        "expected are tables [[token]] with name, scope, sha256, and board_prefixes or not".to_owned()
+        "expected are tables [[token]] with name, scope, sha256, and perhaps board_prefixes and max_boards"
+            .to_owned()
     };
     InvalidTokens::Malformed { line, problem }
 }
@@ -206,6 +213,15 @@ mod tests {
         let good = line("a", "read", HASH, "board_prefixes = [\"eu-\"]");
         let tokens = Tokens::parse(&good).expect("a good list");
         assert_eq!(tokens.names().collect::<Vec<_>>(), ["a"]);
+        for (more, expect) in [
+            ("", None),
+            ("board_prefixes = [\"eu-\"]", Some(CONFINED_BOARDS_MAX)),
+            ("board_prefixes = [\"eu-\"]\nmax_boards = 5000", Some(5_000)),
+            ("max_boards = 0", Some(0)),
+        ] {
+            let Tokens(tokens) = Tokens::parse(&line("a", "write", HASH, more)).expect("a good list");
+            assert_eq!(tokens[0].1.max_boards, expect, "{more}");
+        }
         for (text, expect) in [
             (String::new(), "no tokens"),
             ("[[token]]\nname = \"a\"\nscope = \"read\"\n".to_owned(), "sha256"),
@@ -216,6 +232,7 @@ mod tests {
             (line("a", "read", HASH, "board_prefixes = []"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"\"]"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"eu*\"]"), "leave it out"),
+            (line("a", "read", HASH, "max_boards = -1"), "and perhaps board_prefixes and max_boards"),
             (good.clone() + &good, "two tokens are named \"a\""),
             (good.clone() + &line("b", "write", HASH, ""), "\"a\" and \"b\" have the same sha256"),
             (format!("tokens = 1\n{good}"), "line 1 of it is not right: unknown field"),

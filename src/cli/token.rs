@@ -1,5 +1,6 @@
 //! `ranktree token`: bearer tokens, and the lines of the file that lets them in.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
 
@@ -48,6 +49,10 @@ struct Line {
     /// Confines it to boards whose names begin so; may be given several times
     #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = BoardName::new)]
     board_prefixes: Vec<BoardName>,
+    /// It makes no board, by naming it in a job or by defining it, where there would be more than this of those that it may
+    /// touch [default: 1000 with --board-prefix, else as many as the service takes]
+    #[arg(long, value_name = "N")]
+    max_boards: Option<u32>,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -92,6 +97,9 @@ impl Line {
             text.push_str(&quoted.join(", "));
             text.push(']');
         }
+        if let Some(most) = self.max_boards {
+            write!(text, "\nmax_boards = {most}").expect("a text can be written to");
+        }
         text
     }
 }
@@ -114,17 +122,19 @@ mod tests {
     #[test]
     fn the_lines_let_their_token_in() {
         let secret = Secret::random().expect("random numbers");
-        for prefixes in [&["eu-", "demo"][..], &[]] {
+        for (prefixes, max_boards) in [(&["eu-", "demo"][..], Some(7)), (&[], None)] {
             let line = Line {
                 scope: Scope::Write,
                 name: parse_name("game servers, eu".replace(',', "").as_str()).expect("a good name"),
                 board_prefixes: prefixes.iter().map(|p| BoardName::new(p).expect("a prefix")).collect(),
+                max_boards,
             };
             let tokens = Tokens::parse(&line.toml(&secret)).expect("good lines");
             let grant = tokens.find(secret.reveal()).expect("it is in");
             assert_eq!((grant.name.as_str(), grant.scope), ("game servers eu", Scope::Write));
             assert_eq!(grant.board_prefixes.as_deref().unwrap_or_default(), prefixes);
             assert_eq!(grant.allows_every_board(), prefixes.is_empty());
+            assert_eq!(grant.max_boards, max_boards);
         }
         for bad in ["", " a", "a\"b", "a\\b", "a\nb"] {
             assert!(parse_name(bad).is_err(), "{bad}");

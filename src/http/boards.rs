@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
+use crate::access::Grant;
 use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::call::Call;
@@ -12,6 +13,7 @@ use crate::http::error::Problem;
 use crate::http::jobs::read_wait;
 use crate::http::json::Object;
 use crate::http::lists::BATCH_MAX;
+use crate::http::new_boards::check_room;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::views;
@@ -76,7 +78,7 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     let definition = definition::parse(&call.body)?;
-    let define = define(Arc::clone(&call.api), name.clone(), definition);
+    let define = define(Arc::clone(&call.api), name.clone(), definition, call.limited().cloned());
     // On its own, so that a client that leaves does not leave the board defined on some shards only.
     let (created, token) = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
     let answer = read(&call.api.node, &call.api.registry, name.as_str(), |_| ());
@@ -91,15 +93,32 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     Ok(reply.with_status(if created { StatusCode::CREATED } else { StatusCode::OK }))
 }
 
-/// Decides a definition and brings it to every shard that lacks it.
-async fn define(api: Arc<Api>, name: BoardName, definition: Definition) -> Result<(bool, AsOf), Problem> {
+/// Decides a definition and brings it to every shard that lacks it, unless it is one too many for the token.
+async fn define(
+    api: Arc<Api>,
+    name: BoardName,
+    definition: Definition,
+    limited: Option<Arc<Grant>>,
+) -> Result<(bool, AsOf), Problem> {
     let _in_order = api.boards.lock().await;
-    check_live(&api, api.node.shards.iter().map(|shard| shard.id))?;
+    if let Some(grant) = limited.filter(|_| api.registry.get(name.as_str()).is_none()) {
+        check_room(&api, &grant, 1)?;
+    }
+    define_in_order(&api, &name, definition).await
+}
+
+/// The same, for whoever holds the lock on boards.
+pub async fn define_in_order(
+    api: &Api,
+    name: &BoardName,
+    definition: Definition,
+) -> Result<(bool, AsOf), Problem> {
+    check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
-        let (created, token) = boards.define(&name, &definition).await?;
+        let (created, token) = boards.define(name, &definition).await?;
         return Ok((created, AsOf(token)));
     }
-    let (created, known) = match api.registry.define(&name, definition)? {
+    let (created, known) = match api.registry.define(name, definition)? {
         Defined::Created(known) => (true, known),
         Defined::Changed(known) | Defined::Same(known) => (false, known),
     };
@@ -118,7 +137,7 @@ async fn define(api: Arc<Api>, name: BoardName, definition: Definition) -> Resul
     let Known { incarnation, definition } = known;
     let payload =
         || Payload::Define { board: name.clone(), incarnation, definition: Arc::clone(&definition) };
-    Ok((created, publish_to(&api, &lacking, payload).await?))
+    Ok((created, publish_to(api, &lacking, payload).await?))
 }
 
 /// Publishes to each of the shards, and waits for all of them.

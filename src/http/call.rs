@@ -127,6 +127,11 @@ impl Call {
         self.grant.as_deref().filter(|grant| !grant.allows_every_board())
     }
 
+    /// The request's token, if there is a limit to the boards that it may make.
+    pub fn limited(&self) -> Option<&Arc<Grant>> {
+        self.grant.as_ref().filter(|grant| grant.max_boards.is_some())
+    }
+
     pub fn query(&self) -> Option<&str> {
         self.parts.uri.query()
     }

@@ -20,6 +20,9 @@ use crate::writer::DefineRefused;
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
 pub const FORBIDDEN_BOARD: &str = "forbidden_board";
 
+/// The code of a definition that a board cannot change to.
+pub const BOARD_DIFFERS: &str = "board_differs";
+
 /// An error on its way to the client.
 #[derive(Debug)]
 pub struct Problem {
@@ -159,6 +162,11 @@ impl Problem {
             .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
     }
 
+    /// More boards than there can be, or than the token may make.
+    pub fn too_many_boards(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards", detail)
+    }
+
     pub fn not_json(error: &serde_json::Error) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {error}"))
     }
@@ -238,12 +246,12 @@ impl From<InvalidDefinition> for Problem {
 
 impl From<DefineRefused> for Problem {
     fn from(why: DefineRefused) -> Self {
-        let (status, code) = match why {
-            DefineRefused::Conflict => (StatusCode::CONFLICT, "board_differs"),
-            DefineRefused::BeingDropped => (StatusCode::CONFLICT, "being_dropped"),
-            DefineRefused::TooMany => (StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards"),
+        let code = match why {
+            DefineRefused::Conflict => BOARD_DIFFERS,
+            DefineRefused::BeingDropped => "being_dropped",
+            DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
         };
-        Self::new(status, code, why.to_string())
+        Self::new(StatusCode::CONFLICT, code, why.to_string())
     }
 }
 

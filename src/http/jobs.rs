@@ -7,6 +7,7 @@ use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::error::{FORBIDDEN_BOARD, Problem};
 use crate::http::json::{self, Object};
+use crate::http::new_boards::create_for;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::writes::{JobResult, Wait, write, write_result};
@@ -41,6 +42,7 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     if let Some(grant) = call.confined_to() {
         check_boards(grant, &jobs)?;
     }
+    create_for(&call, &jobs).await?;
     let written = write(&call.api, jobs, wait).await?;
     let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
     let failed = written.results.iter().find_map(|result| match result {

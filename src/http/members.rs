@@ -9,6 +9,7 @@ use crate::http::error::Problem;
 use crate::http::jobs::{accepted, read_wait};
 use crate::http::json::{self, Object};
 use crate::http::lists::BATCH_MAX;
+use crate::http::new_boards::create_for;
 use crate::http::params::{Params, number};
 use crate::http::reply::Reply;
 use crate::http::views;
@@ -119,7 +120,9 @@ fn write_version(call: &Call) -> Result<(Option<u64>, Wait), Problem> {
 }
 
 async fn one(call: &Call, job: Job, wait: Wait) -> Result<Reply, Problem> {
-    let written = write(&call.api, vec![job], wait).await?;
+    let jobs = vec![job];
+    create_for(call, &jobs).await?;
+    let written = write(&call.api, jobs, wait).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),

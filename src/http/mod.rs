@@ -25,6 +25,7 @@ mod status;
 mod writes;
 
 mod authorize;
+mod new_boards;
 mod openapi;
 mod router;
 mod routes;

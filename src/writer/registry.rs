@@ -5,7 +5,8 @@
 //! through their queues. At start the registry is what the shards hold together, and `service` completes on the other
 //! shards what a crash cut short.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -169,6 +170,25 @@ impl Registry {
         live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
+    /// How many boards there are whose names begin with one of these; for `None`, how many there are.
+    #[must_use]
+    pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
+        let boards = self.boards.lock();
+        let Some(prefixes) = prefixes else { return boards.by_name.len() };
+        let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
+        let mut count = 0;
+        for prefix in &prefixes {
+            // What a shorter one counts is not counted twice.
+            if prefixes.iter().any(|other| other != prefix && prefix.starts_with(other)) {
+                continue;
+            }
+            let from = (Bound::Included(*prefix), Bound::Unbounded);
+            let named = boards.by_name.range::<str, _>(from);
+            count += named.take_while(|(name, _)| name.as_str().starts_with(prefix)).count();
+        }
+        count
+    }
+
     /// From now on the board is unknown to jobs and readers. `None`: it was already.
     #[must_use]
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
@@ -197,5 +217,34 @@ impl Boards {
             Known { incarnation: Incarnation(self.last_incarnation), definition: Arc::new(definition) };
         self.by_name.insert(name.clone(), Registered { known: known.clone(), being_dropped: false });
         Ok(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boards_are_counted_once_by_what_their_names_begin_with() {
+        let registry = Registry::new(true);
+        for name in ["a", "eu", "eu-", "eu-1", "eu-12", "eu.1", "us-1", "z"] {
+            let name = BoardName::new(name).expect("a good name");
+            registry.create_default(&name).expect("there is room");
+        }
+        let count = |prefixes: &[&str]| {
+            let prefixes: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
+            registry.count_named(Some(&prefixes))
+        };
+        assert_eq!(registry.count_named(None), 8);
+        for (prefixes, expect) in [
+            (&["eu-"][..], 3),
+            (&["eu-", "eu-"], 3),
+            (&["eu-1", "eu-"], 3),
+            (&["eu", "us-"], 6),
+            (&["z"], 1),
+            (&["x"], 0),
+        ] {
+            assert_eq!(count(prefixes), expect, "{prefixes:?}");
+        }
     }
 }

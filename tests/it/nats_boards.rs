@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
+use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, count_of, entry_path};
 use crate::support::nats::{Nats, wait_applied, wait_until};
 
@@ -162,5 +162,37 @@ fn without_auto_create_a_job_for_an_unknown_board_is_rejected() {
     let (_, status) = client.get("/v1/status");
     assert_eq!((count_of(&status["shards"][0]["rejects"]), parked(&client)), (1, 0));
     assert_eq!(client.get("/v1/boards/arena").0, 404);
+    assert!(service.terminate().success());
+}
+
+/// Who creates a board for a job, later, knows of no tokens: so it is seen to before the job goes out.
+#[test]
+fn a_token_makes_no_more_boards_than_it_may_through_streams_either() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let limits = ["--board-prefix", "eu-", "--max-boards", "2"];
+    let mut new = command();
+    new.args(["token", "new", "--scope", "write", "--name", "game"]).args(limits);
+    let made = new.output().expect("the binary can be started");
+    let said = String::from_utf8(made.stderr).expect("UTF-8");
+    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    let tokens = folder.path().join("tokens.toml");
+    std::fs::write(&tokens, made.stdout).expect("it can be written");
+    let (url, tokens) = (nats.url(), tokens.to_str().expect("UTF-8").to_owned());
+    let arguments = ["--nats", &url, "--nats-stream-mib", "16", "--tokens", &tokens];
+    let mut service = Binary::start(&folder.path().join("data"), 2, &arguments);
+    let client = service.client().with_token(secret);
+    let score = |board: &str| client.put(&entry_path(board, "m"), &json!({"score": 1}));
+    assert_eq!(score("eu-1").0, 202);
+    let job = |board: &str| json!({"board": board, "member": "m", "score": 1});
+    let two = client.post("/v1/jobs", &json!([job("eu-2"), job("eu-3")]));
+    assert_eq!((two.0, &two.1["code"]), (422, &json!("too_many_boards")), "{}", two.1);
+    assert_eq!(score("eu-2").0, 202);
+    assert_eq!(score("eu-3").1["code"], "too_many_boards");
+    assert_eq!(score("eu-1").0, 202, "it is there");
+    let boards = client.get("/v1/boards").1;
+    let names: Vec<_> =
+        boards["boards"].as_array().expect("a list").iter().map(|board| &board["board"]).collect();
+    assert_eq!(names, [&json!("eu-1"), &json!("eu-2")]);
+    wait_until("the entry is there", || client.get(&entry_path("eu-2", "m")).0 == 200);
     assert!(service.terminate().success());
 }

@@ -72,7 +72,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("unknown_shard", &[422], "the token names a shard that is not here"),
     kind("board_differs", &[409], "the board is there, with other settings that can never change"),
     kind("being_dropped", &[409], "the board is just being dropped; try again when that is done"),
-    kind("too_many_boards", &[422], "the node holds as many boards as it can"),
+    kind(
+        "too_many_boards",
+        &[422],
+        "the node holds as many boards as it can, or there would be more than the token may make",
+    ),
     kind(
         "body_too_slow",
         &[408],

@@ -8,10 +8,11 @@ use axum::http::{HeaderMap, Request, header};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::access::{Access, Scope, Secret, Tokens};
+use crate::access::{Access, CONFINED_BOARDS_MAX, Scope, Secret, Tokens};
 use crate::http::authorize::{Boards, Needs, TABLE};
 use crate::http::tests::{Fixture, start_guarded};
 use crate::http::{Limits, router};
+use crate::types::BoardName;
 
 /// A service that needs tokens, and one for each scope, for all boards and for those that begin with `eu-`.
 struct Guarded {
@@ -220,4 +221,77 @@ async fn without_tokens_everybody_may_do_everything() {
         .header(header::AUTHORIZATION, format!("Bearer {}", guarded.all[0].reveal()));
     let response = open.oneshot(request.body(Body::empty()).expect("a good request")).await;
     assert_eq!(response.expect("the router never fails").status(), 200);
+}
+
+/// Tokens confined to `eu-`: of the scopes write and admin with a limit of three boards, and of write without a line on it.
+fn limited() -> (Fixture, [Secret; 3]) {
+    let secrets = [(); 3].map(|()| Secret::random().expect("random numbers"));
+    let lines = [("write", "max_boards = 3"), ("admin", "max_boards = 3"), ("write", "")];
+    let list: String = (secrets.iter().zip(lines).enumerate())
+        .map(|(number, (secret, (scope, more)))| {
+            let hash = secret.digest();
+            format!(
+                "[[token]]\nname = \"{number}\"\nscope = \"{scope}\"\nsha256 = \"{hash}\"\nboard_prefixes = [\"eu-\"]\n{more}\n"
+            )
+        })
+        .collect();
+    let access = Arc::new(Access::new(Tokens::parse(&list).expect("a good list")));
+    (start_guarded(2, Limits::default(), Some(access)), secrets)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_makes_no_more_boards_than_it_may() {
+    let (service, [write, admin, other]) = limited();
+    let registry = Arc::clone(&service.api.registry);
+    let guarded = Guarded {
+        service,
+        all: [(); 3].map(|()| Secret::random().expect("random")),
+        confined: [write, admin, other],
+    };
+    let [write, admin, other] = &guarded.confined;
+    let jobs = |boards: &[&str]| {
+        let job = |board: &&str| json!({"board": board, "member": "m", "score": 1});
+        Value::from(boards.iter().map(job).collect::<Vec<_>>()).to_string()
+    };
+    // Boards of others do not count.
+    for board in ["us-1", "us-2", "us-3"] {
+        registry.create_default(&BoardName::new(board).expect("a name")).expect("there is room");
+    }
+    let refused = |(status, answer): (u16, Value)| {
+        assert_eq!((status, code(&answer)), (422, "too_many_boards"), "{answer}");
+        assert!(answer["detail"].as_str().expect("a detail").contains("max_boards"), "{answer}");
+    };
+    refused(guarded.with(write, "POST", "/v1/jobs", &jobs(&["eu-1", "eu-2", "eu-3", "eu-4"])).await);
+    let by_board = json!({"member": "m", "scores": {"eu-1": 1, "eu-2": 1, "eu-3": 1, "eu-4": 1}}).to_string();
+    refused(guarded.with(write, "POST", "/v1/jobs", &by_board).await);
+    assert_eq!(registry.count_named(None), 3, "nothing was made");
+    let two = jobs(&["eu-1", "eu-2", "eu-1"]);
+    assert_eq!(guarded.with(write, "POST", "/v1/jobs", &two).await.0, 200);
+    assert_eq!(guarded.with(write, "POST", "/v1/jobs", &two).await.0, 200, "they are there");
+    // For the last place there are many at once, jobs and definitions.
+    let requests = (10..26).map(|number| {
+        let guarded = &guarded;
+        async move {
+            let (status, answer) = if number % 2 == 0 {
+                let path = format!("/v1/boards/eu-{number}/members/m");
+                guarded.with(write, "PUT", &path, "{\"score\":1}").await
+            } else {
+                guarded.with(admin, "PUT", &format!("/v1/boards/eu-{number}"), "{}").await
+            };
+            assert!(matches!(status, 200 | 201) || code(&answer) == "too_many_boards", "{status} {answer}");
+            usize::from(status < 300)
+        }
+    });
+    let made: usize = futures_util::future::join_all(requests).await.into_iter().sum();
+    assert_eq!((made, registry.count_named(None)), (1, 6));
+    let (status, answer) = guarded.with(write, "DELETE", "/v1/boards/eu-9/members/m", "").await;
+    assert_eq!((status, code(&answer)), (404, "unknown_board"), "a removal makes no board");
+    assert_eq!(guarded.with(admin, "PUT", "/v1/boards/eu-1", "{}").await.0, 200, "it is there");
+    // Without a line on it the limit is another one.
+    assert_eq!(guarded.with(other, "PUT", "/v1/boards/eu-9/members/m", "{\"score\":1}").await.0, 200);
+    for number in 0..CONFINED_BOARDS_MAX {
+        let name = BoardName::new(&format!("eu-more-{number}")).expect("a name");
+        registry.create_default(&name).expect("there is room");
+    }
+    refused(guarded.with(other, "PUT", "/v1/boards/eu-99/members/m", "{\"score\":1}").await);
 }

@@ -20,6 +20,7 @@ pub fn put_member() -> Doc {
         .problem(422, "bad_member")
         .problem(422, "bad_score")
         .problem(422, "too_large")
+        .problem(422, "too_many_boards")
         .problems(REJECTED)
 }
 
@@ -31,6 +32,7 @@ pub fn delete_member() -> Doc {
         .answer(202, "Accepted", "With NATS and without `wait=applied`: it is safe in the stream.")
         .problem(404, "unknown_board")
         .problem(422, "bad_member")
+        .problem(422, "too_many_boards")
         .problems(REJECTED)
 }
 
@@ -58,4 +60,5 @@ pub fn jobs() -> Doc {
         .problem(422, "bad_member")
         .problem(422, "bad_score")
         .problem(422, "too_large")
+        .problem(422, "too_many_boards")
 }
