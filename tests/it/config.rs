@@ -194,7 +194,7 @@ const PLACES: [Option<&str>; 4] = [None, Some("flag"), Some("environment"), Some
 fn check_pair(folder: &Path, settings: &[(&str, String); 2], places: [Option<&str>; 2]) -> Said {
     let mut arguments = ["config", "check", "--data-dir"].map(str::to_owned).to_vec();
     arguments.push(folder.join("data").to_str().expect("it is UTF-8").to_owned());
-    let (mut environment, mut lines) = (Vec::new(), String::new());
+    let (mut environment, mut lines) = (Vec::new(), Vec::new());
     for ((key, value), place) in settings.iter().zip(places) {
         match place {
             None => {}
@@ -202,10 +202,10 @@ fn check_pair(folder: &Path, settings: &[(&str, String); 2], places: [Option<&st
             Some("environment") => {
                 environment.push((format!("RANKTREE_{}", key.to_uppercase()), value.clone()));
             }
-            Some(_) => lines += &format!("{key} = {value:?}\n"),
+            Some(_) => lines.push(format!("{key} = {value:?}\n")),
         }
     }
-    arguments.extend(["--config".to_owned(), file(folder, &lines)]);
+    arguments.extend(["--config".to_owned(), file(folder, &lines.concat())]);
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let environment: Vec<_> =
         environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

@@ -286,7 +286,7 @@ fn game_services_can_publish_nothing_but_jobs() {
 #[test]
 fn a_load_needs_no_more_permissions_than_a_node_or_a_game_service_has() {
     let (server, folder) = (Secured::start(&shipped()), tempfile::tempdir().expect("a temporary directory"));
-    let mut node = start_node(&server, folder.path());
+    let mut node = start_node(&server, folder.path(), &[]);
     let url = server.url();
     for (user, more) in [("node", &[][..]), ("game", &["--shards", "2"])] {
         let password = server.file(&format!("{user}-password"), &format!("{user}-secret"));

@@ -227,7 +227,7 @@ async fn without_tokens_everybody_may_do_everything() {
 fn limited() -> (Fixture, [Secret; 3]) {
     let secrets = [(); 3].map(|()| Secret::random().expect("random numbers"));
     let lines = [("write", "max_boards = 3"), ("admin", "max_boards = 3"), ("write", "")];
-    let list: String = (secrets.iter().zip(lines).enumerate())
+    let list: Vec<String> = (secrets.iter().zip(lines).enumerate())
         .map(|(number, (secret, (scope, more)))| {
             let hash = secret.digest();
             format!(
@@ -235,7 +235,7 @@ fn limited() -> (Fixture, [Secret; 3]) {
             )
         })
         .collect();
-    let access = Arc::new(Access::new(Tokens::parse(&list).expect("a good list")));
+    let access = Arc::new(Access::new(Tokens::parse(&list.concat()).expect("a good list")));
     (start_guarded(2, Limits::default(), Some(access)), secrets)
 }
 
