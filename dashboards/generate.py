@@ -337,7 +337,7 @@ READS_BOARD = dashboard(
                  "percentunit", steps=steps((0.001, YELLOW), (0.01, RED))),
             stat("Reads, p99", "Within the engine: shards held and metadata fetched.",
                  f"histogram_quantile(0.99, sum by (le) ({rate('ranktree_read_seconds_bucket', ROUTE)}))", "s", steps=steps((0.01, YELLOW), (0.05, RED))),
-            stat("Requests shed", "Turned away with 503 and Retry-After, because too many were in work.",
+            stat("Requests shed", "Turned away with 503 and Retry-After, because too many were in work or connected.",
                  f"sum({rate('ranktree_http_requests_shed_total', NODE)})", "reqps", steps=steps((0.001, RED))),
         ]),
         ("Rate", [
@@ -372,7 +372,7 @@ READS_BOARD = dashboard(
         ("Connections", [
             series("Connections open", "By node, those without a request included. Beyond --max-connections, 64 spare ones are answered for two seconds, and more are closed.",
                    [(f"ranktree_http_connections{{{NODE}}}", "{{instance}}")], "none"),
-            series("Connections ended or turned away", "over_limit, refused: there were too many. slow_header, slow_reader: the client took too long. handshake: it does not speak TLS as we do. idle: it asked nothing for long, which is harmless.",
+            series("Connections ended or turned away", "over_limit, refused: there were too many. slow_header, slow_reader: the client took too long. left: it went without its answer. handshake: it does not speak TLS as we do. idle: it asked nothing for long, which is harmless.",
                    [(f"sum by (reason) ({rate('ranktree_http_connections_ended_total', NODE)})", "{{reason}}")], "suffix:conn/s"),
         ]),
     ],

@@ -11,7 +11,7 @@ pub const READ_SHARDS: &str = "ranktree_read_shards";
 
 /// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`.
 pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";
-/// Counter, requests that were turned away because too many were in work.
+/// Counter, requests that were turned away because too many were in work, or waiting to be written, or connected.
 pub const HTTP_REQUESTS_SHED_TOTAL: &str = "ranktree_http_requests_shed_total";
 /// Gauge: connections that are open.
 pub const HTTP_CONNECTIONS: &str = "ranktree_http_connections";
@@ -28,7 +28,7 @@ pub fn describe_http() {
     metrics::describe_counter!(
         HTTP_REQUESTS_SHED_TOTAL,
         metrics::Unit::Count,
-        "Requests turned away with 503 because too many were in work"
+        "Requests turned away with 503 because too many were in work, waiting to be written, or connected"
     );
     metrics::describe_histogram!(
         HTTP_REQUEST_SECONDS,

@@ -39,8 +39,9 @@ pub struct HttpArgs {
     /// behind a proxy. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS_PER_CLIENT", value_name = "N", default_value_t = 1_024)]
     pub max_connections_per_client: usize,
-    /// Requests that may be in work, probes and metrics apart; more are told so with 503
-    #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 4_096,
+    /// Requests that may be in work, probes, metrics and those that wait for a write (after=) apart; more are told so with
+    /// 503. A connection has one at a time, so keep it well below --max-connections
+    #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
     /// How long a request's head may take to arrive, and TLS to be set up, in seconds

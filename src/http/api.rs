@@ -27,11 +27,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // 4,096 requests of a kilobyte or two are a few megabytes; a queue longer than that only makes all wait. Of the
-        // largest bodies, 128 at a time keep any disk busy.
+        // A quarter of the connections, each of which has one request at a time: a queue longer than that only makes all
+        // wait. Of the largest bodies, 128 at a time keep any disk busy.
         // At a mebibyte, 30 seconds are 35 kB/s.
         Self {
-            requests_in_flight: 4_096,
+            requests_in_flight: 1_024,
             body_bytes_in_flight: 128 << 20,
             lag: 10_000,
             body: Duration::from_secs(30),
@@ -84,22 +84,23 @@ impl Api {
         }
     }
 
-    /// Takes a request in, unless there are too many.
+    /// Takes a request into work, unless there are too many.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Admitted> {
         let others = self.in_flight.fetch_add(1, Ordering::Relaxed);
         // The guard gives back what was taken, also when it was one too many.
         let admitted = Admitted(Arc::clone(self));
-        if others < self.limits.requests_in_flight {
-            return Some(admitted);
-        }
-        metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(1);
-        None
+        (others < self.limits.requests_in_flight).then_some(admitted)
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.
     pub(super) fn is_stale(&self) -> bool {
         !self.node.shards.iter().all(|shard| shard.health.is_live())
     }
+}
+
+/// Counts a request that is turned away because there are too many of something.
+pub(super) fn note_shed() {
+    metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(1);
 }
 
 /// Memory that a request's body takes, counted while it is read and given back with the request.
@@ -129,7 +130,7 @@ impl Drop for BodyBytes {
     }
 }
 
-/// A request in work.
+/// A request's place among those in work.
 pub(super) struct Admitted(Arc<Api>);
 
 impl Drop for Admitted {

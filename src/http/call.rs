@@ -10,16 +10,17 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use hyper::body::{Body as _, Frame};
 use metrics::{Counter, Histogram};
+use parking_lot::Mutex;
 
 use crate::access::Grant;
-use crate::http::api::{Api, BodyBytes};
+use crate::http::api::{Admitted, Api, BodyBytes};
 use crate::http::error::Problem;
 use crate::http::params::Params;
 use crate::metrics::{HTTP_REQUEST_SECONDS, HTTP_RESPONSES_TOTAL, READ_SECONDS, READ_SHARDS};
 use crate::query::{
     Answer, BoardView, HoldsEntries, fill_metadata, missing_metadata, read, read_with_metadata,
 };
-use crate::types::{AsOf, BoardName, MemberId};
+use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -73,6 +74,8 @@ pub struct Call {
     pub body: Vec<u8>,
     /// Held as long as the body is.
     _body_bytes: BodyBytes,
+    /// While it is in work. Shared with what it does on other threads, which goes on when its client has left.
+    place: Mutex<Option<Arc<Admitted>>>,
     metrics: RouteMetrics,
 }
 
@@ -96,7 +99,23 @@ impl Call {
             read.await.map_err(|_| Problem::body_too_slow())??
         };
         let path = path.map_err(|_| Problem::path_not_utf8())?;
-        Ok(Self { api, parts, path, grant, body, _body_bytes: body_bytes, metrics })
+        let place = Mutex::default();
+        Ok(Self { api, parts, path, grant, body, _body_bytes: body_bytes, place, metrics })
+    }
+
+    /// Counts the request among those in work, until it is answered or waits for others.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn begin_work(&self) -> Result<(), Problem> {
+        let admitted = self.api.admit().ok_or_else(Problem::overloaded)?;
+        *self.place.lock() = Some(Arc::new(admitted));
+        Ok(())
+    }
+
+    /// The request's place among those in work, for what goes on by itself.
+    pub fn place(&self) -> Option<Arc<Admitted>> {
+        self.place.lock().clone()
     }
 
     /// A segment of the path, by its name in the route.
@@ -150,22 +169,27 @@ impl Call {
 
     async fn wait_until(&self, token: &AsOf, timeout: Duration) -> Result<(), Problem> {
         let deadline = tokio::time::Instant::now() + timeout;
-        let shard = |id: &crate::types::ShardId| self.api.node.shards.get(id.index());
+        let shard = |id: &ShardId| self.api.node.shards.get(id.index());
         if token.0.iter().any(|(id, _)| shard(id).is_none()) {
             return Err(Problem::unknown_shard());
         }
-        for (id, sequence) in &token.0 {
+        let lacks = |(id, sequence): &&(ShardId, Sequence)| {
+            shard(id).is_some_and(|shard| *shard.applied.borrow() < *sequence)
+        };
+        if !token.0.iter().any(|part| lacks(&part)) {
+            return Ok(());
+        }
+        // Who only waits keeps nobody else out: it has its connection, which are limited per client.
+        *self.place.lock() = None;
+        for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
-            if *shard.applied.borrow() >= *sequence {
-                continue;
-            }
             let mut applied = shard.applied.clone();
             let waited = tokio::time::timeout_at(deadline, applied.wait_for(|now| now >= sequence)).await;
             if !matches!(waited, Ok(Ok(_))) {
                 return Err(Problem::not_yet_applied());
             }
         }
-        Ok(())
+        self.begin_work()
     }
 
     /// Asks a board for what needs no disk: counts.
@@ -192,8 +216,11 @@ impl Call {
         let mut answer = first.ok_or_else(Problem::unknown_board)?;
         if !self.fill_metadata_at_once(&answer.as_of, &mut answer.body) {
             // The disk blocks: off the threads that serve everyone else.
-            let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
-            let read = move || read_with_metadata(&api.node, &api.registry, &board, ask);
+            let (api, board, place) = (Arc::clone(&self.api), self.board().to_owned(), self.place());
+            let read = move || {
+                let _place = place;
+                read_with_metadata(&api.node, &api.registry, &board, ask)
+            };
             let again = tokio::task::spawn_blocking(read).await.map_err(|_| Problem::internal())?;
             answer = again.ok_or_else(Problem::unknown_board)?;
         }

@@ -1,9 +1,10 @@
 //! One connection, from its handshake to its end.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,9 +22,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
+use crate::http::api::note_shed;
 use crate::http::error::Problem;
 use crate::http::places::Place;
 use crate::http::pulse::{Noted, Patience, Pulse};
+use crate::http::socket::{OtherSide, ends_of};
 use crate::http::tls::Tls;
 use crate::metrics::HTTP_CONNECTIONS_ENDED_TOTAL;
 
@@ -72,7 +75,8 @@ pub async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>, stage: 
     let pulse = Arc::new(Pulse::new());
     let requests =
         Requests { router: shared.router.clone(), pulse: Arc::clone(&pulse), is_spare: place.is_spare };
-    let watched = Watched { pulse: Arc::clone(&pulse), patience, stage };
+    let (stream, other_side) = ends_of(stream);
+    let watched = Watched { pulse: Arc::clone(&pulse), patience, stage, other_side };
     let Some(tls) = &shared.tls else {
         return speak(Noted::new(stream, pulse), requests, watched).await;
     };
@@ -93,7 +97,8 @@ pub async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>, stage: 
 }
 
 /// Why connections are ended or turned away, as metrics name it.
-const REASONS: [&str; 6] = ["handshake", "idle", "over_limit", "refused", "slow_header", "slow_reader"];
+const REASONS: [&str; 7] =
+    ["handshake", "idle", "left", "over_limit", "refused", "slow_header", "slow_reader"];
 
 /// Says that none was ended yet, so that a rate has something to begin from.
 pub fn register_ended() {
@@ -112,24 +117,49 @@ struct Watched {
     pulse: Arc<Pulse>,
     patience: Patience,
     stage: watch::Receiver<Stage>,
+    other_side: OtherSide,
+}
+
+/// How a connection ended.
+enum Ended {
+    ByItself(hyper::Result<()>),
+    /// Nobody is there any more to take the answer.
+    Left,
 }
 
 async fn speak<S>(stream: S, requests: Requests, watched: Watched)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Watched { pulse, patience, mut stage } = watched;
+    let Watched { pulse, patience, mut stage, other_side } = watched;
     let mut builder = http1::Builder::new();
     // The pulse does it, which tells a slow head from an idle connection.
     builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_spare);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
     let mut look = pin!(tokio::time::sleep_until(Instant::now()));
     let mut until = Stage::Draining;
+    let (mut leaves, mut has_left) = (pin!(other_side.leaves()), false);
     loop {
+        let served = poll_fn(|context| {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(Ended::ByItself(ended));
+            }
+            has_left = has_left || leaves.as_mut().poll(context).is_ready();
+            // What was sent before is still read, and between requests hyper sees the end for itself.
+            if has_left && pulse.is_busy() { Poll::Ready(Ended::Left) } else { Poll::Pending }
+        });
         tokio::select! {
             biased;
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
+            // With the connection goes the future of its handler, and so whatever place it had.
+            ended = served => {
+                let has_left = match &ended {
+                    Ended::Left => true,
+                    Ended::ByItself(ended) => ended.is_err() && pulse.is_busy(),
+                };
+                if has_left {
+                    count_ended("left");
+                }
+                if let Ended::ByItself(Err(error)) = ended {
                     tracing::debug!(%error, "a connection broke");
                 }
                 return;
@@ -170,6 +200,7 @@ impl Service<Request<Incoming>> for Requests {
         let (router, pulse) = (self.router.clone(), Arc::clone(&self.pulse));
         Box::pin(async move {
             let mut response = if is_shed {
+                note_shed();
                 Problem::too_many_connections().into_response()
             } else {
                 router.oneshot(request.map(Body::new)).await?

@@ -23,6 +23,8 @@ pub const FORBIDDEN_BOARD: &str = "forbidden_board";
 /// The code of a definition that a board cannot change to.
 pub const BOARD_DIFFERS: &str = "board_differs";
 
+const OVERLOADED: &str = "overloaded";
+
 /// An error on its way to the client.
 #[derive(Debug)]
 pub struct Problem {
@@ -57,6 +59,11 @@ impl Problem {
 
     pub fn code(&self) -> &'static str {
         self.code
+    }
+
+    /// Whether the request was turned away because there is too much to do.
+    pub fn is_overload(&self) -> bool {
+        self.code == OVERLOADED
     }
 
     pub fn detail(&self) -> &str {
@@ -173,12 +180,12 @@ impl Problem {
 
     pub fn overloaded() -> Self {
         let detail = "too many requests are in work; try again in a moment";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(1)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
     pub fn too_many_connections() -> Self {
         let detail = "too many connections are open; try again in a moment, and keep those that you have";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry_after(1)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
     pub fn shard_unavailable(detail: String) -> Self {
@@ -270,7 +277,7 @@ impl From<BoardRefused> for Problem {
 impl From<NotPublished> for Problem {
     fn from(why: NotPublished) -> Self {
         let code = match why {
-            NotPublished::Overloaded => "overloaded",
+            NotPublished::Overloaded => OVERLOADED,
             NotPublished::Unavailable(_) => "shard_unavailable",
             NotPublished::Full(_) => "queue_full",
             NotPublished::Unknown(_) => "commit_unknown",

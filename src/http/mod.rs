@@ -34,6 +34,7 @@ mod connection;
 mod places;
 mod pulse;
 mod server;
+mod socket;
 mod tls;
 
 #[cfg(test)]

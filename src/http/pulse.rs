@@ -106,6 +106,11 @@ impl Pulse {
         self.is_doing(IDLE, self.now());
     }
 
+    /// Whether a handler is at work.
+    pub fn is_busy(&self) -> bool {
+        self.doing.load(Ordering::Relaxed) == BUSY
+    }
+
     fn has_read(&self) {
         if self.doing.load(Ordering::Relaxed) == IDLE {
             self.is_doing(HEADER, self.now());

@@ -12,7 +12,7 @@ use axum::handler::Handler;
 use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, on};
 
-use crate::http::api::Api;
+use crate::http::api::{Api, note_shed};
 use crate::http::call::{Call, RouteMetrics, discard};
 use crate::http::error::Problem;
 use crate::http::openapi::Doc;
@@ -84,12 +84,15 @@ impl Routes {
             let started = Instant::now();
             let answer = match Call::new(api, request, metrics.clone()).await {
                 // With its body read: one that comes slowly keeps nobody else out.
-                Ok(call) => match call.api.admit() {
-                    Some(_admitted) => handler(call).await,
-                    None => Err(Problem::overloaded()),
+                Ok(call) => match call.begin_work() {
+                    Ok(()) => handler(call).await,
+                    Err(problem) => Err(problem),
                 },
                 Err(problem) => Err(problem),
             };
+            if answer.as_ref().is_err_and(Problem::is_overload) {
+                note_shed();
+            }
             let response = answer.map_or_else(Problem::into_response, Reply::into_response);
             metrics.request_seconds.record(started.elapsed());
             metrics.note_response(response.status());

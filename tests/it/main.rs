@@ -32,6 +32,7 @@
 //! - [`tls`]: HTTPS, and certificates that are exchanged while it runs
 //! - [`secrets`]: passwords in arguments, files that hold secrets, and the data are kept from others
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
+//! - [`gone_clients`]: clients that leave without waiting for their answer give their places back at once
 //! - [`overload`]: too many requests are told so, while probes and metrics answer
 //! - [`layering`]: what a module must not know, read from the source
 
@@ -49,6 +50,7 @@ mod deployment;
 mod export;
 mod export_boards;
 mod full_disk;
+mod gone_clients;
 mod healthcheck;
 mod layering;
 mod load;

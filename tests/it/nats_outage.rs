@@ -1,12 +1,11 @@
 //! NATS is not there, or stalls, or the service does: what is here is served, the reason is said, and all goes on.
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
+use crate::support::binary::{Binary, signal};
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::nats_server::free_port;
@@ -71,13 +70,6 @@ fn without_nats_the_service_serves_what_it_has_and_takes_nats_up_when_it_comes()
     }
     assert!(service.terminate().success());
     service.verify();
-}
-
-/// Sends a process a signal by its name.
-fn signal(name: &str, pid: u32) {
-    // The shell's own kill: the command of that name is not on every machine.
-    let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status();
-    assert!(kill.expect("there is a shell").success());
 }
 
 /// The most memory that a process ever had in use, in MiB.

@@ -4,18 +4,27 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::support::binary::Binary;
-use crate::support::nats::wait_until;
+use crate::support::binary::{Binary, signal};
+use crate::support::nats::{Nats, wait_until};
 use crate::support::raw::{connect, get};
 
 const LIMIT: usize = 2;
 
+/// How many requests were turned away.
+fn shed(address: &str) -> u64 {
+    let metrics = get(address, "/metrics");
+    let count = metrics.lines().find_map(|line| line.strip_prefix("ranktree_http_requests_shed_total "));
+    count.expect("it is there from the start").trim().parse().expect("a count")
+}
+
 #[test]
 fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = Binary::start(&folder.path().join("data"), 2, &["--max-requests", &LIMIT.to_string()]);
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary folder"));
+    let flags = ["--nats", &nats.url(), "--max-requests", &LIMIT.to_string()];
+    let service = Binary::start(&folder.path().join("data"), 2, &flags);
     let (client, address) = (service.client(), service.address());
-    assert_eq!(client.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);
+    assert_eq!(client.put("/v1/boards/a", &json!({})).0, 201);
+    assert_eq!(client.put("/v1/boards/a/members/m?wait=applied", &json!({"score": 1})).0, 200);
 
     // A write whose body does not come keeps nobody out.
     let bodies: Vec<_> = (0..5)
@@ -29,12 +38,26 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         .collect();
     assert_eq!(client.get("/v1/boards/a").0, 200);
 
-    // Reads that wait for a write that nobody makes.
-    let blocked: Vec<_> = (0..LIMIT)
+    // So does a read that waits for a write that nobody makes.
+    let waits: Vec<_> = (0..5)
         .map(|_| {
             let mut stream = connect(address);
             let wait = "GET /v1/boards/a?after=0:999&timeout_ms=60000 HTTP/1.1\r\nhost: x\r\n\r\n";
             stream.write_all(wait.as_bytes()).expect("it is open");
+            stream
+        })
+        .collect();
+    assert_eq!(client.get("/v1/boards/a").0, 200);
+    assert_eq!(shed(address), 0);
+
+    // Writes that NATS says nothing to.
+    signal("STOP", nats.pid());
+    let blocked: Vec<_> = (0..LIMIT)
+        .map(|_| {
+            let mut stream = connect(address);
+            let write =
+                "PUT /v1/boards/a/members/n HTTP/1.1\r\nhost: x\r\ncontent-length: 11\r\n\r\n{\"score\":1}";
+            stream.write_all(write.as_bytes()).expect("it is open");
             stream
         })
         .collect();
@@ -48,9 +71,12 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         assert_eq!(client.get(path).0, 200, "{path}");
     }
 
+    assert!(shed(address) >= 3, "each that was turned away is counted");
+
     // Whoever leaves makes room.
     drop(blocked);
     wait_until("there is room again", || client.get("/v1/boards/a").0 == 200);
     assert_eq!(client.get("/v1/boards/a/members/m").1["score"], 1, "what was shed was not applied");
-    drop(bodies);
+    signal("CONT", nats.pid());
+    drop((bodies, waits));
 }

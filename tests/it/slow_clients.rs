@@ -141,6 +141,8 @@ fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
         let said = get(&address, "/v1/boards");
         assert!(said.starts_with("HTTP/1.1 503") && said.contains("\"code\":\"overloaded\""), "{said}");
         assert!(said.contains("retry-after: 1\r\n") && said.contains("connection: close\r\n"), "{said}");
+        let metrics = get(&address, "/metrics");
+        assert!(metrics.lines().any(|line| line == "ranktree_http_requests_shed_total 1"), "it is counted");
         for path in ["/healthz", "/readyz", "/metrics"] {
             let said = get(&address, path);
             assert!(said.starts_with("HTTP/1.1 200"), "{said}");

@@ -169,7 +169,7 @@ async fn probes_say_how_the_shards_are() {
 async fn too_many_requests_are_shed_but_probes_answer() {
     let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
-    let waiting = service.send("GET", "/v1/boards/a?after=0:9&timeout_ms=60000", "");
+    let waiting = service.send("PUT", "/v1/boards/a/members/n", r#"{"score":667}"#);
     let mut waiting = Box::pin(waiting);
     let other = async {
         service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
@@ -178,11 +178,40 @@ async fn too_many_requests_are_shed_but_probes_answer() {
     };
     tokio::select! {
         biased;
-        _ = &mut waiting => panic!("nothing was published"),
+        _ = &mut waiting => panic!("nobody answers it"),
         () = other => {}
     }
     drop(waiting);
     assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_write_keeps_nobody_else_out_and_is_shed_afterwards_if_need_be() {
+    let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let mut waiting = Box::pin(service.send("GET", "/v1/boards/a?after=0:3&timeout_ms=60000", ""));
+    let others = async {
+        assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
+        service.put("/v1/boards/a/members/n", r#"{"score":2}"#).await;
+    };
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("one write is missing"),
+        () = others => {}
+    }
+    // It is in work again once it has waited.
+    let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
+    let applied = async {
+        let publisher = &service.api.node.shards[0].publisher;
+        publisher.publish_jobs(Vec::new()).await.expect("it is applied");
+    };
+    tokio::select! {
+        biased;
+        _ = &mut unheard => panic!("nobody answers it"),
+        () = applied => {}
+    }
+    let (status, problem) = waiting.await;
+    assert_eq!((status.as_u16(), &problem["code"]), (503, &json!("overloaded")), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -109,9 +109,7 @@ impl Binary {
     /// Sends SIGTERM, and waits for the end.
     pub fn terminate(&mut self) -> ExitStatus {
         let mut child = self.child.take().expect("it is running");
-        // The shell's own kill: the command of that name is not on every machine.
-        let kill = Command::new("sh").arg("-c").arg(format!("kill -TERM {}", child.id())).status();
-        assert!(kill.expect("there is a shell").success());
+        signal("TERM", child.id());
         child.wait().expect("a child can be waited for")
     }
 
@@ -137,6 +135,13 @@ impl Drop for Binary {
             eprintln!("the service's log ends with:\n{}", last.join("\n"));
         }
     }
+}
+
+/// Sends a process of ours a signal by its name.
+pub fn signal(name: &str, pid: u32) {
+    // The shell's own kill: the command of that name is not on every machine.
+    let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status();
+    assert!(kill.expect("there is a shell").success());
 }
 
 /// Runs a subcommand on a data directory to its end.

@@ -1,0 +1,71 @@
+//! Clients that leave without waiting for their answer: their places are others' at once, whatever they sent before.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::binary::Binary;
+use crate::support::nats::wait_until;
+use crate::support::raw::{connect, get};
+
+const PLACES: usize = 20;
+/// A wait for a write that nobody makes, as long as a wait may be.
+const WAIT: &str = "GET /v1/boards/a?after=0:999&timeout_ms=60000 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+/// Far less than the wait, and far more than a busy machine needs.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+fn count(address: &str, metric: &str) -> u64 {
+    let metrics = get(address, "/metrics");
+    let count = metrics.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '));
+    count.expect("it is there from the start").trim().parse().expect("a count")
+}
+
+/// Takes all places by requests that wait.
+fn occupy(address: &str, beyond: &str) -> Vec<TcpStream> {
+    let waits: Vec<_> = (0..PLACES)
+        .map(|_| {
+            let mut stream = connect(address);
+            stream.write_all(format!("{WAIT}{beyond}").as_bytes()).expect("it is open");
+            stream
+        })
+        .collect();
+    wait_until("all places are taken", || get(address, "/v1/boards/a").starts_with("HTTP/1.1 503"));
+    waits
+}
+
+#[test]
+fn a_client_that_leaves_gives_its_place_back_whatever_it_has_sent() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let limit = PLACES.to_string();
+    let flags = ["--max-connections", &limit, "--max-connections-per-client", "0"];
+    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let address = service.address();
+    {
+        let client = service.client();
+        assert_eq!(client.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);
+    }
+    wait_until("it has left", || count(address, "ranktree_http_connections") == 1);
+    // Nothing, a byte of a next request, or more of them than are read in advance.
+    let many = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(500);
+    let mut left = 0;
+    for beyond in ["", "G", &many] {
+        let waits = occupy(address, beyond);
+        let started = Instant::now();
+        drop(waits);
+        wait_until("there is room again", || get(address, "/v1/boards/a").starts_with("HTTP/1.1 200"));
+        wait_until("all have left", || count(address, "ranktree_http_connections") == 1);
+        assert!(started.elapsed() < AT_ONCE, "{} bytes beyond: {:?}", beyond.len(), started.elapsed());
+        left += u64::try_from(PLACES).expect("it is small");
+        assert_eq!(count(address, "ranktree_http_connections_ended_total{reason=\"left\"}"), left);
+    }
+
+    // What comes later does not hide the end either.
+    let mut waits = occupy(address, "");
+    waits.iter_mut().for_each(|stream| stream.write_all(b"G").expect("it is open"));
+    let started = Instant::now();
+    drop(waits);
+    wait_until("there is room again", || get(address, "/v1/boards/a").starts_with("HTTP/1.1 200"));
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+}
