@@ -9,8 +9,10 @@ pub const READ_SECONDS: &str = "ranktree_read_seconds";
 /// Histogram, shards, by route: how many shards a read asked.
 pub const READ_SHARDS: &str = "ranktree_read_shards";
 
-/// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`.
+/// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`. Of what reaches no route, `none`.
 pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";
+/// Counter, requests, by reason: refused for the token that they have, or do not have.
+pub const HTTP_UNAUTHORIZED_TOTAL: &str = "ranktree_http_unauthorized_total";
 /// Counter, requests that were turned away because too many were in work, or waiting to be written, or connected.
 pub const HTTP_REQUESTS_SHED_TOTAL: &str = "ranktree_http_requests_shed_total";
 /// Gauge: connections that are open.
@@ -23,12 +25,17 @@ pub fn describe_http() {
     metrics::describe_counter!(
         HTTP_RESPONSES_TOTAL,
         metrics::Unit::Count,
-        "Answers, by route and class of status; requests that were shed are among 5xx"
+        "Answers, by route and class of status; requests that were shed are among 5xx, and what reaches no route has the route none"
     );
     metrics::describe_counter!(
         HTTP_REQUESTS_SHED_TOTAL,
         metrics::Unit::Count,
         "Requests turned away with 503 because too many were in work, waiting to be written, or connected"
+    );
+    metrics::describe_counter!(
+        HTTP_UNAUTHORIZED_TOTAL,
+        metrics::Unit::Count,
+        "Requests refused with 401 or 403 for the token that they had or did not have, by reason"
     );
     metrics::describe_histogram!(
         HTTP_REQUEST_SECONDS,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::access::Access;
+use crate::http::refusals::Refusals;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
 use crate::queue::jetstream::Boards;
@@ -54,6 +55,7 @@ pub struct Api {
     /// Held by whoever defines or drops a board, until every shard has it: two definitions never overtake each other
     /// on their way to the shards. A tokio one, because it is held while shards commit.
     pub(super) boards: tokio::sync::Mutex<()>,
+    pub(super) refusals: Refusals,
     in_flight: AtomicUsize,
     /// Bytes of bodies held by requests in work.
     body_bytes: AtomicUsize,
@@ -79,6 +81,7 @@ impl Api {
             access,
             boards_stream,
             boards: tokio::sync::Mutex::new(()),
+            refusals: Refusals::new(),
             in_flight: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
         }

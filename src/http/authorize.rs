@@ -13,7 +13,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::access::{Access, Grant, Scope};
+use crate::http::api::Api;
+use crate::http::call::Responses;
 use crate::http::error::Problem;
+use crate::http::refusals::Refused;
 use crate::http::routes::refuse;
 
 /// What a request needs.
@@ -83,8 +86,16 @@ pub fn needs(method: &Method, path: &str) -> Needs {
     found.map_or(MOST, |(_, _, needs)| *needs)
 }
 
+/// Whom requests are let in by, and where it is noted if they are not.
+pub struct Guard {
+    pub access: Arc<Access>,
+    pub api: Arc<Api>,
+    /// Refused requests reach no route.
+    pub responses: Responses,
+}
+
 /// Lets a request on to its handler, with what its token allows, or refuses it.
-pub async fn authorize(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+pub async fn authorize(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     // What is at no route's path is nothing, and anybody may be told.
     let Some(route) = request.extensions().get::<MatchedPath>().cloned() else {
         return next.run(request).await;
@@ -93,8 +104,9 @@ pub async fn authorize(State(access): State<Arc<Access>>, request: Request, next
         return next.run(request).await;
     };
     let (mut parts, body) = request.into_parts();
-    let judged = judge(&access, &parts.headers, scope);
-    let judged = match judged {
+    let held = find(&guard.access, &parts.headers);
+    let judged = match held.clone() {
+        Ok(grant) if !grant.allows(scope) => Err(Problem::insufficient_scope(scope)),
         Ok(grant) if boards == InPath => {
             let path = RawPathParams::from_request_parts(&mut parts, &()).await;
             // A path that is not UTF-8 names no board, and is refused for that.
@@ -110,26 +122,53 @@ pub async fn authorize(State(access): State<Arc<Access>>, request: Request, next
             let detail = "this touches every board, and the token is confined to some";
             Err(Problem::forbidden_board(detail))
         }
-        judged => judged,
+        held => held.map_err(NoToken::into),
     };
     match judged {
         Ok(grant) => {
             parts.extensions.insert(grant);
             next.run(Request::from_parts(parts, body)).await
         }
-        Err(problem) => refuse(Request::from_parts(parts, body), problem).await.into_response(),
+        Err(problem) => {
+            let refused = Refused {
+                client: parts.extensions.get().copied(),
+                method: parts.method.as_str(),
+                path: parts.uri.path(),
+                token: held.as_deref().ok().map(|grant| grant.name.as_str()),
+            };
+            guard.api.refusals.note(&problem, refused);
+            let response = refuse(Request::from_parts(parts, body), problem).await.into_response();
+            guard.responses.note(response.status());
+            response
+        }
     }
 }
 
-fn judge(access: &Access, headers: &HeaderMap, scope: Scope) -> Result<Arc<Grant>, Problem> {
+/// Why a request has no token of ours.
+#[derive(Debug, Clone, Copy)]
+enum NoToken {
+    Missing,
+    Unknown,
+}
+
+impl From<NoToken> for Problem {
+    fn from(why: NoToken) -> Self {
+        match why {
+            NoToken::Missing => Self::unauthorized(),
+            NoToken::Unknown => Self::invalid_token(),
+        }
+    }
+}
+
+/// What the request's token allows.
+fn find(access: &Access, headers: &HeaderMap) -> Result<Arc<Grant>, NoToken> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(given), None) = (given.next(), given.next()) else { return Err(Problem::unauthorized()) };
-    let given = given.to_str().map_err(|_| Problem::invalid_token())?;
+    let (Some(given), None) = (given.next(), given.next()) else { return Err(NoToken::Missing) };
+    let given = given.to_str().map_err(|_| NoToken::Unknown)?;
     // The scheme's name has no case (RFC 9110, section 11.1).
     let (scheme, token) = given.split_once(' ').unwrap_or((given, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Problem::unauthorized());
+        return Err(NoToken::Missing);
     }
-    let grant = access.tokens().find(token.trim_matches(' ')).ok_or_else(Problem::invalid_token)?;
-    if grant.allows(scope) { Ok(grant) } else { Err(Problem::insufficient_scope(scope)) }
+    access.tokens().find(token.trim_matches(' ')).ok_or(NoToken::Unknown)
 }

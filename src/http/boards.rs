@@ -81,6 +81,7 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     let define = define(Arc::clone(&call.api), name.clone(), definition, call.limited().cloned());
     // On its own, so that a client that leaves does not leave the board defined on some shards only.
     let (created, token) = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
+    call.tell_who(if created { "a board was created" } else { "a board was defined again" });
     let answer = read(&call.api.node, &call.api.registry, name.as_str(), |_| ());
     let answer = answer.ok_or_else(Problem::unknown_board)?;
     let reply = Reply::object(|object| {
@@ -161,6 +162,7 @@ pub async fn delete(call: Call) -> Result<Reply, Problem> {
     let name = call.board().to_owned();
     let token =
         tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;
+    call.tell_who("a board was dropped");
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.bool("dropped", true);

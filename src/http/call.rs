@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use hyper::body::{Body as _, Frame};
 use metrics::{Counter, Histogram};
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use crate::access::Grant;
 use crate::http::api::{Admitted, Api, BodyBytes};
 use crate::http::error::Problem;
 use crate::http::params::Params;
+use crate::http::refusals::{Client, Refused};
 use crate::metrics::{HTTP_REQUEST_SECONDS, HTTP_RESPONSES_TOTAL, READ_SECONDS, READ_SHARDS};
 use crate::query::{
     Answer, BoardView, HoldsEntries, fill_metadata, missing_metadata, read, read_with_metadata,
@@ -34,31 +35,43 @@ const BODY_BYTES_DRAINED: usize = 8 << 20;
 /// Metadata of so many entries is read at once: it is mostly in memory, and handing over to another thread costs more.
 pub const INLINE_DISK_READS: usize = 4;
 
+/// The route, in metrics, of what reaches none.
+pub const NO_ROUTE: &str = "none";
+
 /// A route's metrics, registered once.
 #[derive(Clone)]
 pub struct RouteMetrics {
     pub request_seconds: Histogram,
-    /// By class of status, from 2xx.
-    responses: [Counter; 4],
+    pub responses: Responses,
     read_seconds: Histogram,
     read_shards: Histogram,
 }
+
+/// A route's answers, counted by class of status, from 2xx.
+#[derive(Clone)]
+pub struct Responses([Counter; 4]);
 
 impl RouteMetrics {
     pub fn new(route: &'static str) -> Self {
         Self {
             request_seconds: metrics::histogram!(HTTP_REQUEST_SECONDS, "route" => route),
-            responses: ["2xx", "3xx", "4xx", "5xx"]
-                .map(|class| metrics::counter!(HTTP_RESPONSES_TOTAL, "route" => route, "class" => class)),
+            responses: Responses::new(route),
             read_seconds: metrics::histogram!(READ_SECONDS, "route" => route),
             read_shards: metrics::histogram!(READ_SHARDS, "route" => route),
         }
     }
+}
+
+impl Responses {
+    pub fn new(route: &'static str) -> Self {
+        let classes = ["2xx", "3xx", "4xx", "5xx"];
+        Self(classes.map(|class| metrics::counter!(HTTP_RESPONSES_TOTAL, "route" => route, "class" => class)))
+    }
 
     /// Counts an answer.
-    pub fn note_response(&self, status: StatusCode) {
+    pub fn note(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).checked_sub(2);
-        if let Some(counter) = class.and_then(|class| self.responses.get(class)) {
+        if let Some(counter) = class.and_then(|class| self.0.get(class)) {
             counter.increment(1);
         }
     }
@@ -93,6 +106,12 @@ impl Call {
         let mut body_bytes = BodyBytes::none(&api);
         let body = if body.is_end_stream() {
             Vec::new()
+        } else if announced(&body) > BODY_BYTES_MAX {
+            // Who asks before it sends has sent nothing.
+            if !parts.headers.contains_key(header::EXPECT) {
+                discard(body).await;
+            }
+            return Err(Problem::body_too_large());
         } else {
             let read = read_body(body, api.limits.body_stall, &mut body_bytes);
             let read = tokio::time::timeout(api.limits.body, read);
@@ -149,6 +168,30 @@ impl Call {
     /// The request's token, if there is a limit to the boards that it may make.
     pub fn limited(&self) -> Option<&Arc<Grant>> {
         self.grant.as_ref().filter(|grant| grant.max_boards.is_some())
+    }
+
+    /// Notes that the token rules out what the request turned out to be about.
+    pub fn refused(&self, problem: &Problem) {
+        let refused = Refused {
+            client: self.parts.extensions.get().copied(),
+            method: self.parts.method.as_str(),
+            path: self.parts.uri.path(),
+            token: self.grant.as_deref().map(|grant| grant.name.as_str()),
+        };
+        self.api.refusals.note(problem, refused);
+    }
+
+    /// Logs whose token did what others will ask about.
+    pub fn tell_who(&self, did: &'static str) {
+        let Some(grant) = &self.grant else { return };
+        let client: Option<&Client> = self.parts.extensions.get();
+        tracing::info!(
+            token = grant.name,
+            client = client.map(|Client(address)| tracing::field::display(address)),
+            method = self.parts.method.as_str(),
+            path = ?self.parts.uri.path(),
+            "{did}"
+        );
     }
 
     pub fn query(&self) -> Option<&str> {
@@ -242,9 +285,8 @@ impl Call {
 }
 
 async fn read_body(mut body: Body, stall: Duration, budget: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
-    let announced = announced(&body);
     // No more at first than a client has to send to get it.
-    let mut bytes = Vec::with_capacity(announced.min(BODY_BYTES_EXPECTED));
+    let mut bytes = Vec::with_capacity(announced(&body).min(BODY_BYTES_EXPECTED));
     let mut seen: usize = 0;
     loop {
         let data = tokio::time::timeout(stall, next(&mut body)).await;
@@ -258,7 +300,7 @@ async fn read_body(mut body: Body, stall: Duration, budget: &mut BodyBytes) -> R
                 return Err(Problem::overloaded());
             }
             bytes.extend_from_slice(&data);
-        } else if announced.max(seen) > BODY_BYTES_MAX + BODY_BYTES_DRAINED {
+        } else if seen > BODY_BYTES_MAX + BODY_BYTES_DRAINED {
             break;
         }
     }

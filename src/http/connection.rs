@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -26,6 +27,7 @@ use crate::http::api::note_shed;
 use crate::http::error::Problem;
 use crate::http::places::Place;
 use crate::http::pulse::{Noted, Patience, Pulse};
+use crate::http::refusals::Client;
 use crate::http::socket::{OtherSide, ends_of};
 use crate::http::tls::Tls;
 use crate::metrics::HTTP_CONNECTIONS_ENDED_TOTAL;
@@ -57,10 +59,17 @@ pub struct Shared {
     pub router: Router,
     pub tls: Option<Arc<Tls>>,
     pub patience: Patience,
+    /// Whose requests are refused is told.
+    pub has_tokens: bool,
 }
 
 /// Serves a connection until it ends, by itself, for its slowness, or with the server.
-pub async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>, stage: watch::Receiver<Stage>) {
+pub async fn serve(
+    (stream, client): (TcpStream, IpAddr),
+    place: Place,
+    shared: Arc<Shared>,
+    stage: watch::Receiver<Stage>,
+) {
     // A request is one small packet and so is its answer: waiting to fill one up only adds latency.
     let _ = stream.set_nodelay(true);
     let mut patience = shared.patience;
@@ -73,8 +82,12 @@ pub async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>, stage: 
         };
     }
     let pulse = Arc::new(Pulse::new());
-    let requests =
-        Requests { router: shared.router.clone(), pulse: Arc::clone(&pulse), is_spare: place.is_spare };
+    let requests = Requests {
+        router: shared.router.clone(),
+        pulse: Arc::clone(&pulse),
+        is_spare: place.is_spare,
+        client: shared.has_tokens.then_some(Client(client.to_canonical())),
+    };
     let (stream, other_side) = ends_of(stream);
     let watched = Watched { pulse: Arc::clone(&pulse), patience, stage, other_side };
     let Some(tls) = &shared.tls else {
@@ -187,6 +200,7 @@ struct Requests {
     router: Router,
     pulse: Arc<Pulse>,
     is_spare: bool,
+    client: Option<Client>,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -194,7 +208,10 @@ impl Service<Request<Incoming>> for Requests {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(client) = self.client {
+            request.extensions_mut().insert(client);
+        }
         self.pulse.request_begins();
         let is_shed = self.is_spare && !PROBES.contains(&request.uri().path());
         let (router, pulse) = (self.router.clone(), Arc::clone(&self.pulse));

@@ -40,7 +40,7 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
         return Err(invalid(&rejects));
     }
     if let Some(grant) = call.confined_to() {
-        check_boards(grant, &jobs)?;
+        check_boards(grant, &jobs).inspect_err(|problem| call.refused(problem))?;
     }
     create_for(&call, &jobs).await?;
     let written = write(&call.api, jobs, wait).await?;

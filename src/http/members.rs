@@ -102,14 +102,16 @@ pub async fn delete(call: Call) -> Result<Reply, Problem> {
         return Err(Problem::unknown_board());
     }
     let targets = Targets::Boards(vec![(board, None)]);
-    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }, wait).await
+    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
+    one(&call, job, wait).await.inspect(|_| call.tell_who("an entry was removed"))
 }
 
 /// Removes all of a member's entries.
 pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
     let (version, wait) = write_version(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
-    one(&call, Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None }, wait).await
+    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
+    one(&call, job, wait).await.inspect(|_| call.tell_who("a member was removed from every board"))
 }
 
 fn write_version(call: &Call) -> Result<(Option<u64>, Wait), Problem> {
@@ -153,7 +155,9 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
     if let (Some(grant), Some(boards)) = (&grant, &boards)
         && let Some(forbidden) = boards.iter().find(|board| !grant.allows_board(board.as_str()))
     {
-        return Err(Problem::forbidden_board(format!("the token may not touch the board {forbidden}")));
+        let problem = Problem::forbidden_board(format!("the token may not touch the board {forbidden}"));
+        call.refused(&problem);
+        return Err(problem);
     }
     let started = Instant::now();
     let (api, id) = (std::sync::Arc::clone(&call.api), member.clone());

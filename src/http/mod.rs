@@ -27,6 +27,7 @@ mod writes;
 mod authorize;
 mod new_boards;
 mod openapi;
+mod refusals;
 mod router;
 mod routes;
 

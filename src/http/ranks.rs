@@ -1,6 +1,7 @@
 //! Ranks of any scores, scores at any rank, and counts between scores.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::board::Definition;
 use crate::http::call::Call;
@@ -50,9 +51,24 @@ struct ScoresBody<'a> {
     scores: Vec<Loose<'a>>,
 }
 
+/// What is wrong with a body that is JSON but for a number that nothing can hold, such as 1e400.
+fn unreadable_score(body: &[u8]) -> Option<Problem> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct RawScores<'a> {
+        #[serde(borrow)]
+        scores: Vec<&'a RawValue>,
+    }
+    let RawScores { scores } = serde_json::from_slice(body).ok()?;
+    let errors = scores.iter().map(|raw| serde_json::from_str::<Loose<'_>>(raw.get()).err());
+    let found = errors.enumerate().find_map(|(index, error)| Some((index, error?)));
+    found.map(|(index, error)| Problem::bad_score(format!("scores[{index}] is not a score: {error}")))
+}
+
 pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
-    let asked: ScoresBody<'_> = parse_body(&call.body)?;
+    let asked: ScoresBody<'_> =
+        parse_body(&call.body).map_err(|problem| unreadable_score(&call.body).unwrap_or(problem))?;
     if asked.scores.len() > BATCH_MAX {
         return Err(Problem::over_limit(format!("at most {BATCH_MAX} scores at a time")));
     }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse as _;
 
 use crate::http::api::Api;
-use crate::http::authorize::authorize;
+use crate::http::authorize::{Guard, authorize};
+use crate::http::call::{NO_ROUTE, Responses};
 use crate::http::error::Problem;
 use crate::http::openapi::{self, operations as docs};
 use crate::http::routes::Method::{Delete, Get, Post, Put};
@@ -20,16 +22,26 @@ const MEMBER: &str = "/v1/members/{member}";
 
 /// All of the API. Metrics go to the recorder installed at this moment.
 pub fn router(api: Arc<Api>) -> Router {
+    let responses = Responses::new(NO_ROUTE);
+    let nowhere = |problem: fn() -> Problem| {
+        let responses = responses.clone();
+        move |request: Request| {
+            let responses = responses.clone();
+            async move {
+                let response = refuse(request, problem()).await.into_response();
+                responses.note(response.status());
+                response
+            }
+        }
+    };
     let router = routes()
         .router
-        .fallback(async |request: Request| refuse(request, Problem::unknown_route()).await)
-        .method_not_allowed_fallback(async |request: Request| {
-            refuse(request, Problem::method_not_allowed()).await
-        });
-    let access = api.access.clone();
+        .fallback(nowhere(Problem::unknown_route))
+        .method_not_allowed_fallback(nowhere(Problem::method_not_allowed));
+    let guard = api.access.clone().map(|access| Guard { access, api: Arc::clone(&api), responses });
     let router = router.with_state(api);
-    match access {
-        Some(access) => router.layer(from_fn_with_state(access, authorize)),
+    match guard {
+        Some(guard) => router.layer(from_fn_with_state(Arc::new(guard), authorize)),
         None => router,
     }
 }

@@ -95,7 +95,7 @@ impl Routes {
             }
             let response = answer.map_or_else(Problem::into_response, Reply::into_response);
             metrics.request_seconds.record(started.elapsed());
-            metrics.note_response(response.status());
+            metrics.responses.note(response.status());
             response
         };
         self.add_plain(method, path, name, answer, doc)

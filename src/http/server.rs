@@ -39,7 +39,8 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
     let Serving { tls, patience, connections } = serving;
-    let shared = Arc::new(Shared { router: router(api), tls, patience });
+    let has_tokens = api.access.is_some();
+    let shared = Arc::new(Shared { router: router(api), tls, patience, has_tokens });
     let places = Places::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);
     register_ended();
@@ -63,7 +64,7 @@ pub async fn serve(
         let (shared, staged) = (Arc::clone(&shared), staged.clone());
         tokio::spawn(async move {
             let _leaving = leaving;
-            connection::serve(stream, place, shared, staged).await;
+            connection::serve((stream, address.ip()), place, shared, staged).await;
         });
     }
     drop((listener, staged));

@@ -31,6 +31,12 @@ pub fn is_ready(api: &Api) -> bool {
     api.node.shards.iter().all(|shard| shard.health.is_live() && lag(shard) <= api.limits.lag)
 }
 
+/// What anybody may know of a shard.
+pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
+    object.count("shard", u64::from(shard.id.0));
+    object.text("state", shard.health.state().name());
+}
+
 pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
     let (state, applied) = (shard.health.state(), shard.applied.borrow().0);
     object.count("shard", u64::from(shard.id.0));

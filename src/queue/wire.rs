@@ -49,7 +49,7 @@ pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>,
 pub(super) fn decode_strictly(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
     match serde_json::from_slice::<Jobs>(bytes) {
         Ok(jobs) => jobs.0,
-        Err(error) => decode_each(bytes).ok_or_else(|| not_json(&error)),
+        Err(error) => decode_each(bytes).ok_or_else(|| unreadable(bytes, &error)),
     }
 }
 

@@ -57,8 +57,10 @@ fn a_client_that_leaves_gives_its_place_back_whatever_it_has_sent() {
         wait_until("there is room again", || get(address, "/v1/boards/a").starts_with("HTTP/1.1 200"));
         wait_until("all have left", || count(address, "ranktree_http_connections") == 1);
         assert!(started.elapsed() < AT_ONCE, "{} bytes beyond: {:?}", beyond.len(), started.elapsed());
-        left += u64::try_from(PLACES).expect("it is small");
-        assert_eq!(count(address, "ranktree_http_connections_ended_total{reason=\"left\"}"), left);
+        let now = count(address, "ranktree_http_connections_ended_total{reason=\"left\"}");
+        // The connection before them may just have been ending, and one of them have had no place.
+        assert!((PLACES - 1..=PLACES).contains(&usize::try_from(now - left).expect("few")), "{left}, {now}");
+        left = now;
     }
 
     // What comes later does not hide the end either.

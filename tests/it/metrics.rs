@@ -41,6 +41,7 @@ const OF_OURS: &[(&str, &str)] = &[
     ("data_dir_size_bytes", "gauge"),
     ("http_responses_total", "counter"),
     ("http_requests_shed_total", "counter"),
+    ("http_unauthorized_total", "counter"),
     ("http_connections", "gauge"),
     ("http_connections_ended_total", "counter"),
     ("rocksdb_memtable_bytes", "gauge"),

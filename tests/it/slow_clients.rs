@@ -75,6 +75,15 @@ fn clients_that_keep_the_service_waiting_are_let_go() {
     check_time(started.elapsed(), 1, "a body that stops");
     assert!(said.starts_with("HTTP/1.1 408"), "{said}");
 
+    // A body that is said to be too long is refused before any of it is here; so is one that is asked about first.
+    for (length, more) in [("99999999999", ""), ("2000000", "expect: 100-continue\r\n")] {
+        let said = ask(
+            &address,
+            &format!("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\n{more}content-length: {length}\r\n\r\n"),
+        );
+        assert!(said.starts_with("HTTP/1.1 413") && said.contains("\"code\":\"too_large\""), "{said}");
+    }
+
     // A connection that is kept open without use.
     let started = Instant::now();
     let said = ask(&address, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");

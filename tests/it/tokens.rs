@@ -69,6 +69,39 @@ fn tokens_say_who_may_do_what_and_are_exchanged_while_the_service_runs() {
     assert_eq!(dashboard.get("/metrics").0, 200);
     assert_eq!(game.send(Method::DELETE, "/v1/members/m", None).expect("an answer").0, 200);
 
+    // What was refused is counted, and told in the log now and then with the name of its token; so is who did what.
+    let metrics = ask(
+        service.address(),
+        &format!(
+            "GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
+            operator.1
+        ),
+    );
+    for (reason, count) in
+        [("unauthorized", 4), ("invalid_token", 0), ("insufficient_scope", 2), ("forbidden_board", 1)]
+    {
+        let line = format!("ranktree_http_unauthorized_total{{reason=\"{reason}\"}} {count}");
+        assert!(metrics.lines().any(|found| found == line), "{line}");
+    }
+    let none = "ranktree_http_responses_total{route=\"none\",class=\"4xx\"} ";
+    let none = metrics.lines().find_map(|line| line.strip_prefix(none)).expect("refusals are answers too");
+    assert_eq!(none, "7");
+    let log = service.log();
+    let told: Vec<_> = log.lines().filter(|line| line.contains("a request was refused")).collect();
+    assert!((1..=3).contains(&told.len()), "not one line each: {told:?}");
+    for part in ["WARN", "reason=\"unauthorized\"", "client=127.0.0.1", "method=\"GET\"", "/v1/boards"] {
+        assert!(told[0].contains(part), "{part} in {}", told[0]);
+    }
+    for (did, token, path) in [
+        ("a board was created", "operator", "/v1/boards/eu-a"),
+        ("a member was removed from every board", "game", "/v1/members/m"),
+    ] {
+        let line = log.lines().find(|line| line.contains(did)).unwrap_or_else(|| panic!("{did}"));
+        for part in [" INFO ", &format!("token=\"{token}\""), path, "client=127.0.0.1"] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+    }
+
     // Another token takes the place of the game's, without a restart.
     let (successor, successor_lines) = new_token(&["--scope", "write", "--name", "game 2"]);
     write(&[dashboard_lines.as_str(), &successor_lines, &operator_lines].join("\n"));

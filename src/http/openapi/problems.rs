@@ -83,7 +83,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "the body did not arrive in time, which is 30 seconds unless the node was told another",
     ),
     kind("internal", &[500], "the request failed within the service; its log says more"),
-    kind("overloaded", &[503], "too many requests are in work; try again after `Retry-After` seconds"),
+    kind(
+        "overloaded",
+        &[503],
+        "too many requests are in work, or too many connections open; try again after `Retry-After` seconds",
+    ),
     kind("shard_unavailable", &[503], "a shard takes no writes at the moment; `detail` says why"),
     kind("queue_full", &[503], "a shard's queue holds as much as it may"),
     kind(

@@ -45,6 +45,11 @@ async fn whatever_is_wrong_is_a_problem_with_a_code() {
             ("DELETE", "/v1/boards/a/members/m?version=x", "", 422, "bad_parameter"),
             ("POST", "/v1/jobs", "", 422, "malformed"),
             ("POST", "/v1/jobs", "[", 422, "malformed"),
+            ("POST", "/v1/jobs", r#"{"board":"a","member":"m","score":1e400}"#, 422, "bad_score"),
+            ("POST", "/v1/jobs", r#"{"member":"m","scores":{"a":[1,-1e400]}}"#, 422, "bad_score"),
+            ("POST", "/v1/jobs", r#"{"board":"a","member":"m","score":1e400"#, 422, "malformed"),
+            ("POST", "/v1/boards/a/ranks:of", r#"{"scores":[1,[1e400]]}"#, 422, "bad_score"),
+            ("POST", "/v1/boards/a/ranks:of", r#"{"scores":[1e400}"#, 400, "malformed"),
             ("POST", "/v1/jobs?dry=true", "[]", 422, "bad_parameter"),
             ("GET", "/v1/boards/a/top?window=day", "", 422, "unsupported_window"),
             ("GET", "/v1/boards/a/top?window=2026-W47", "", 422, "unsupported_window"),
@@ -163,6 +168,8 @@ async fn probes_say_how_the_shards_are() {
         ])
         .await;
     assert_eq!(service.get("/v1/status").await["shards"][home.index()]["reason"], json!("its disk is gone"));
+    let (_, problem) = service.send("GET", "/readyz", "").await;
+    assert_eq!(problem["shards"][home.index()]["reason"], json!("its disk is gone"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,7 @@ use crate::http::authorize::{Boards, Needs, TABLE};
 use crate::http::tests::{Fixture, start_guarded};
 use crate::http::{Limits, router};
 use crate::types::BoardName;
+use crate::writer::ShardState;
 
 /// A service that needs tokens, and one for each scope, for all boards and for those that begin with `eu-`.
 struct Guarded {
@@ -210,6 +211,20 @@ async fn a_confined_token_sees_and_changes_its_boards_only() {
     let score = r#"{"score":3}"#;
     assert_eq!(guarded.with(writes, "PUT", "/v1/boards/us-new/members/m", score).await.0, 403);
     assert_eq!(guarded.with(write, "GET", "/v1/boards/us-new", "").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_tells_who_has_no_token_the_states_and_nothing_else() {
+    let guarded = guarded();
+    let halted = ShardState::Halted("/secrets/nats.password cannot be read".to_owned());
+    guarded.service.api.node.shards[1].health.set_state(halted);
+    let (status, problem) = guarded.service.send("GET", "/readyz", "").await;
+    assert_eq!(status, 503);
+    let states = json!([{"shard": 0, "state": "live"}, {"shard": 1, "state": "halted"}]);
+    assert_eq!(problem["shards"], states);
+    assert!(!problem.to_string().contains("secrets"), "{problem}");
+    let (_, status) = guarded.with(&guarded.all[0], "GET", "/v1/status", "").await;
+    assert_eq!(status["shards"][1]["reason"], json!("/secrets/nats.password cannot be read"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,22 +45,22 @@ pub fn metrics() -> Doc {
 }
 
 pub fn openapi() -> Doc {
-    plain("This document").answer_as(200, "application/json", &json!({"type": "object"}), "OpenAPI 3.1.")
+    plain("This document")
+        .answer_as(200, "application/json", &json!({"type": "object"}), "OpenAPI 3.1.")
+        .problem(503, "overloaded")
 }
 
 pub fn docs() -> Doc {
     let schema = json!({"type": "string"});
-    plain("This document, to read").answer_as(
-        200,
-        "text/html; charset=utf-8",
-        &schema,
-        "A page without scripts.",
-    )
+    plain("This document, to read")
+        .answer_as(200, "text/html; charset=utf-8", &schema, "A page without scripts.")
+        .problem(503, "overloaded")
 }
 
 /// What is answered without a token, and by an overloaded node too.
 fn plain(summary: &'static str) -> Doc {
-    Doc::new(TAG, Scope::Open, summary).describe("Needs no token, and is answered by an overloaded node too.")
+    Doc::new(TAG, Scope::Open, summary)
+        .describe("Needs no token, and is answered by a node with too many requests in work too.")
 }
 
 fn text(content: &str) -> serde_json::Value {

@@ -27,7 +27,7 @@ pub fn schemas() -> Value {
         .unwrap_or_default();
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
-        "Shard": object_with("How a shard is doing.", shard, &required),
+        "Shard": object_with("How a shard is doing.", shard.clone(), &required),
         "Status": object(
             "How the node is doing.",
             json!({
@@ -56,8 +56,9 @@ pub fn schemas() -> Value {
                 "token": {"type": "string", "description": "For `POST /v1/jobs` that failed in part: names what was applied."},
                 "results": {"description": "For `POST /v1/jobs` that failed in part: what came of each job.",
                             "type": "array", "items": component("JobResult")},
-                "shards": {"description": "For `/readyz`: how the shards are doing.",
-                           "type": "array", "items": component("Shard")}
+                "shards": {"description": "For `/readyz`: how the shards are doing. Of a node that asks for tokens `shard` and `state` \
+                                           only: `/v1/status` has the rest.",
+                           "type": "array", "items": object_with("How a shard is doing.", shard.clone(), &["shard", "state"])}
             }),
             &["type", "title", "status", "code", "detail"]
         )
