@@ -170,6 +170,7 @@ fn serving(config: &HttpConfig, credentials: &Credentials) -> Serving {
     }
     Serving {
         tls: credentials.tls.clone(),
+        local_only: config.local_only,
         patience: Patience { header: config.header, idle: config.idle, write: config.write },
         connections: ConnectionLimits {
             total: config.max_connections,

@@ -27,7 +27,8 @@ pub struct HttpArgs {
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without tokens, although anyone who reaches the port may read and write
+    /// Do without tokens although others may read and write: whoever reaches the port, where it listens beyond this machine;
+    /// pages of other sites in a browser on this machine, where it does not
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
@@ -82,6 +83,8 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     pub tokens: Option<TokenSource>,
     pub tls: Option<TlsFiles>,
+    /// Only programs of this machine may ask, and no page of another site in a browser on it.
+    pub local_only: bool,
     pub max_connections: usize,
     pub max_connections_per_client: usize,
     pub max_requests: usize,
@@ -115,6 +118,7 @@ impl HttpArgs {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         Ok(HttpConfig {
             listen: self.listen,
+            local_only: tokens.is_none() && !self.insecure,
             tokens,
             tls,
             max_connections: self.max_connections,

@@ -86,6 +86,11 @@ pub fn needs(method: &Method, path: &str) -> Needs {
     found.map_or(MOST, |(_, _, needs)| *needs)
 }
 
+/// Whether what is at this path tells nothing of boards and members, so that anybody may ask.
+pub fn needs_nothing(path: &str) -> bool {
+    TABLE.iter().any(|(_, route, needs)| *route == path && *needs == Nothing)
+}
+
 /// Whom requests are let in by, and where it is noted if they are not.
 pub struct Guard {
     pub access: Arc<Access>,

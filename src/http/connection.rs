@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
@@ -23,11 +23,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
-use crate::http::api::note_shed;
+use crate::http::api::{Api, note_shed};
+use crate::http::authorize::needs_nothing;
 use crate::http::error::Problem;
+use crate::http::local::is_local;
 use crate::http::places::Place;
 use crate::http::pulse::{Noted, Patience, Pulse};
-use crate::http::refusals::Client;
+use crate::http::refusals::{Client, Refused};
+use crate::http::routes::refuse;
 use crate::http::socket::{OtherSide, ends_of};
 use crate::http::tls::Tls;
 use crate::metrics::HTTP_CONNECTIONS_ENDED_TOTAL;
@@ -59,8 +62,24 @@ pub struct Shared {
     pub router: Router,
     pub tls: Option<Arc<Tls>>,
     pub patience: Patience,
-    /// Whose requests are refused is told.
-    pub has_tokens: bool,
+    pub api: Arc<Api>,
+    /// Only programs of this machine may ask.
+    pub local_only: bool,
+}
+
+impl Shared {
+    /// Refuses a request that a page of another site may have made.
+    async fn refuse_foreign(&self, client: Client, request: Request<Body>) -> Response {
+        let problem = Problem::foreign_origin();
+        let refused = Refused {
+            client: Some(client),
+            method: request.method().as_str(),
+            path: request.uri().path(),
+            token: None,
+        };
+        self.api.refusals.note(&problem, refused);
+        refuse(request, problem).await.into_response()
+    }
 }
 
 /// Serves a connection until it ends, by itself, for its slowness, or with the server.
@@ -83,10 +102,10 @@ pub async fn serve(
     }
     let pulse = Arc::new(Pulse::new());
     let requests = Requests {
-        router: shared.router.clone(),
         pulse: Arc::clone(&pulse),
         is_spare: place.is_spare,
-        client: shared.has_tokens.then_some(Client(client.to_canonical())),
+        shared: Arc::clone(&shared),
+        client: Client(client.to_canonical()),
     };
     let (stream, other_side) = ends_of(stream);
     let watched = Watched { pulse: Arc::clone(&pulse), patience, stage, other_side };
@@ -197,10 +216,10 @@ where
 
 /// The requests of a connection.
 struct Requests {
-    router: Router,
+    shared: Arc<Shared>,
     pulse: Arc<Pulse>,
     is_spare: bool,
-    client: Option<Client>,
+    client: Client,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -209,18 +228,23 @@ impl Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        if let Some(client) = self.client {
-            request.extensions_mut().insert(client);
+        if self.shared.api.access.is_some() {
+            request.extensions_mut().insert(self.client);
         }
-        self.pulse.request_begins();
+        self.pulse.request_begins(request.body().size_hint().exact());
         let is_shed = self.is_spare && !PROBES.contains(&request.uri().path());
-        let (router, pulse) = (self.router.clone(), Arc::clone(&self.pulse));
+        let is_foreign = self.shared.local_only
+            && !is_local(request.uri(), request.headers())
+            && !needs_nothing(request.uri().path());
+        let (shared, pulse, client) = (Arc::clone(&self.shared), Arc::clone(&self.pulse), self.client);
         Box::pin(async move {
             let mut response = if is_shed {
                 note_shed();
                 Problem::too_many_connections().into_response()
+            } else if is_foreign {
+                shared.refuse_foreign(client, request.map(Body::new)).await
             } else {
-                router.oneshot(request.map(Body::new)).await?
+                shared.router.clone().oneshot(request.map(Body::new)).await?
             };
             let is_late = response.status() == StatusCode::REQUEST_TIMEOUT;
             let headers = response.headers_mut();

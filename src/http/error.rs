@@ -174,6 +174,13 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards", detail)
     }
 
+    /// Where no token is asked for, a page of another site may have made it.
+    pub fn foreign_origin() -> Self {
+        let detail = "a node without tokens answers programs of its own machine only: Host is not localhost or a loopback address, or \
+                      Origin is another site's; ask for localhost, or give the node tokens, or start it with --insecure";
+        Self::new(StatusCode::FORBIDDEN, "foreign_origin", detail)
+    }
+
     pub fn not_json(error: &serde_json::Error) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {error}"))
     }

@@ -25,12 +25,14 @@ mod status;
 mod writes;
 
 mod authorize;
+mod local;
 mod new_boards;
 mod openapi;
 mod refusals;
 mod router;
 mod routes;
 
+mod ahead;
 mod connection;
 mod places;
 mod pulse;

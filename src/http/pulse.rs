@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+
+use crate::http::ahead::Ahead;
 
 /// Who reads an answer more slowly than this is not reading it, in bytes a second.
 const READ_RATE_MIN: u64 = 16 << 10;
@@ -68,6 +71,8 @@ pub struct Pulse {
     began: Instant,
     doing: AtomicU8,
     since: AtomicU64,
+    /// Locked by one task only, the connection's.
+    ahead: Mutex<Ahead>,
     /// A write did not go on at once, and not all was written since.
     is_stalled: AtomicBool,
     stalled_since: AtomicU64,
@@ -81,6 +86,7 @@ impl Pulse {
             began: Instant::now(),
             doing: AtomicU8::new(HEADER),
             since: AtomicU64::new(0),
+            ahead: Mutex::default(),
             is_stalled: AtomicBool::new(false),
             stalled_since: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -96,14 +102,16 @@ impl Pulse {
         self.doing.store(doing, Ordering::Relaxed);
     }
 
-    /// A request's head is here, and its handler at work.
-    pub fn request_begins(&self) {
+    /// A request's head is here, and its handler at work; its body has so many bytes, if that is known.
+    pub fn request_begins(&self, body: Option<u64>) {
+        self.ahead.lock().request_begins(body);
         self.is_doing(BUSY, 0);
     }
 
     /// The handler has its answer, which is now written.
     pub fn request_ends(&self) {
-        self.is_doing(IDLE, self.now());
+        let next = if self.ahead.lock().request_ends() { HEADER } else { IDLE };
+        self.is_doing(next, self.now());
     }
 
     /// Whether a handler is at work.
@@ -111,7 +119,8 @@ impl Pulse {
         self.doing.load(Ordering::Relaxed) == BUSY
     }
 
-    fn has_read(&self) {
+    fn has_read(&self, bytes: &[u8]) {
+        self.ahead.lock().read(bytes);
         if self.doing.load(Ordering::Relaxed) == IDLE {
             self.is_doing(HEADER, self.now());
         }
@@ -132,7 +141,7 @@ impl Pulse {
     }
 
     fn all_is_written(&self) {
-        if self.is_stalled.swap(false, Ordering::Relaxed) && self.doing.load(Ordering::Relaxed) == IDLE {
+        if self.is_stalled.swap(false, Ordering::Relaxed) && !self.is_busy() {
             self.since.store(self.now(), Ordering::Relaxed);
         }
     }
@@ -186,8 +195,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.pulse.has_read();
+        if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
+            self.pulse.has_read(bytes);
         }
         read
     }
@@ -275,19 +284,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_has_its_time_from_the_beginning_or_its_first_byte() {
         let pulse = Pulse::new();
-        pulse.has_read();
+        pulse.has_read(b"a");
         assert_eq!(ended(&pulse).await, (10, Overdue::SlowHeader));
 
         let pulse = Pulse::new();
-        pulse.request_begins();
+        pulse.request_begins(Some(0));
         pass(100).await;
         pulse.request_ends();
         pass(50).await;
-        pulse.has_read();
+        pulse.has_read(b"a");
         for _ in 0..9 {
             pass(1).await;
             // A byte at a time does not make it longer.
-            pulse.has_read();
+            pulse.has_read(b"a");
             assert!(pulse.overdue(&PATIENCE).is_ok());
         }
         assert_eq!(ended(&pulse).await, (160, Overdue::SlowHeader));
@@ -296,7 +305,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_ended_and_a_busy_one_is_not() {
         let pulse = Pulse::new();
-        pulse.request_begins();
+        pulse.request_begins(Some(0));
         pass(1_000).await;
         assert!(pulse.overdue(&PATIENCE).is_ok());
         pulse.request_ends();
@@ -306,13 +315,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_does_not_read_is_ended_and_who_reads_slowly_enough_is_not() {
         let pulse = Pulse::new();
-        pulse.request_begins();
+        pulse.request_begins(Some(0));
         pulse.request_ends();
         pulse.write_waits();
         assert_eq!(ended(&pulse).await, (30, Overdue::SlowReader));
 
         let pulse = Pulse::new();
-        pulse.request_begins();
+        pulse.request_begins(Some(0));
         pulse.request_ends();
         pulse.write_waits();
         for _ in 0..100 {
@@ -325,7 +334,7 @@ mod tests {
         assert_eq!(ended(&pulse).await, (175, Overdue::Idle), "idle from the last byte on");
 
         let pulse = Pulse::new();
-        pulse.request_begins();
+        pulse.request_begins(Some(0));
         pulse.request_ends();
         pulse.write_waits();
         let mut seconds = 0;

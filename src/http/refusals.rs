@@ -16,7 +16,8 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// So much of a path is told.
 const PATH_CHARS_MAX: usize = 200;
 /// The codes of these refusals, as metrics name them.
-const REASONS: [&str; 4] = ["forbidden_board", "insufficient_scope", "invalid_token", "unauthorized"];
+const REASONS: [&str; 5] =
+    ["forbidden_board", "foreign_origin", "insufficient_scope", "invalid_token", "unauthorized"];
 
 /// Where a request comes from, noted among its extensions.
 #[derive(Debug, Clone, Copy)]

@@ -29,6 +29,8 @@ pub struct Serving {
     pub tls: Option<Arc<Tls>>,
     pub patience: Patience,
     pub connections: ConnectionLimits,
+    /// Whether only programs of this machine may ask, and no page of another site in a browser on it.
+    pub local_only: bool,
 }
 
 /// Serves the API until `shutdown` completes, then lets requests in work end.
@@ -38,9 +40,8 @@ pub async fn serve(
     serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
-    let Serving { tls, patience, connections } = serving;
-    let has_tokens = api.access.is_some();
-    let shared = Arc::new(Shared { router: router(api), tls, patience, has_tokens });
+    let Serving { tls, patience, connections, local_only } = serving;
+    let shared = Arc::new(Shared { router: router(Arc::clone(&api)), tls, patience, api, local_only });
     let places = Places::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);
     register_ended();

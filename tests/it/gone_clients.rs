@@ -65,7 +65,9 @@ fn a_client_that_leaves_gives_its_place_back_whatever_it_has_sent() {
 
     // What comes later does not hide the end either.
     let mut waits = occupy(address, "");
-    waits.iter_mut().for_each(|stream| stream.write_all(b"G").expect("it is open"));
+    for stream in &mut waits {
+        stream.write_all(b"G").expect("it is open");
+    }
     let started = Instant::now();
     drop(waits);
     wait_until("there is room again", || get(address, "/v1/boards/a").starts_with("HTTP/1.1 200"));

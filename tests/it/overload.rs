@@ -31,7 +31,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         .map(|_| {
             let mut stream = connect(address);
             let head =
-                "PUT /v1/boards/a/members/m HTTP/1.1\r\nhost: x\r\ncontent-length: 11\r\n\r\n{\"score\"";
+                "PUT /v1/boards/a/members/m HTTP/1.1\r\nhost: localhost\r\ncontent-length: 11\r\n\r\n{\"score\"";
             stream.write_all(head.as_bytes()).expect("it is open");
             stream
         })
@@ -42,7 +42,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
     let waits: Vec<_> = (0..5)
         .map(|_| {
             let mut stream = connect(address);
-            let wait = "GET /v1/boards/a?after=0:999&timeout_ms=60000 HTTP/1.1\r\nhost: x\r\n\r\n";
+            let wait = "GET /v1/boards/a?after=0:999&timeout_ms=60000 HTTP/1.1\r\nhost: localhost\r\n\r\n";
             stream.write_all(wait.as_bytes()).expect("it is open");
             stream
         })
@@ -56,7 +56,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         .map(|_| {
             let mut stream = connect(address);
             let write =
-                "PUT /v1/boards/a/members/n HTTP/1.1\r\nhost: x\r\ncontent-length: 11\r\n\r\n{\"score\":1}";
+                "PUT /v1/boards/a/members/n HTTP/1.1\r\nhost: localhost\r\ncontent-length: 11\r\n\r\n{\"score\":1}";
             stream.write_all(write.as_bytes()).expect("it is open");
             stream
         })

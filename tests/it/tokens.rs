@@ -123,12 +123,12 @@ fn tokens_say_who_may_do_what_and_are_exchanged_while_the_service_runs() {
     ask(
         address,
         &format!(
-            "GET /v1/boards?token={secret} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\nconnection: close\r\n\r\n"
+            "GET /v1/boards?token={secret} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {secret}\r\nconnection: close\r\n\r\n"
         ),
     );
     ask(address, &format!("BROKEN\r\nauthorization: Bearer {secret}\r\n\r\n"));
+    wait_until("the log is as detailed as it gets", || service.log().contains("DEBUG"));
     let log = service.log();
-    assert!(log.contains("DEBUG"), "the log is as detailed as it gets");
     for secret in [secret, &successor] {
         assert!(!log.contains(secret.as_str()), "a token is in the log");
     }
@@ -150,6 +150,52 @@ fn a_start_that_would_let_everybody_in_is_refused() {
     fs::write(&file, "# none yet\n").expect("it can be written");
     let (status, words) = run_serve(&data, 1, &["--tokens", file.to_str().expect("UTF-8")]);
     assert!(!status.success() && words.contains("there are no tokens in it"), "{words}");
+}
+
+#[test]
+fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let requests = [
+        // What a page may send without being asked: it writes.
+        ("POST /v1/jobs", "host: localhost\r\norigin: http://evil.example\r\ncontent-type: text/plain\r\n"),
+        // What it may send, and read, once its name means 127.0.0.1.
+        ("GET /v1/boards", "host: evil.example:8080\r\n"),
+        ("GET /metrics", "host: evil.example:8080\r\n"),
+    ];
+    let job = r#"{"board":"a","member":"m","score":1}"#;
+    let send = |service: &Binary, (line, headers): (&str, &str)| {
+        let body = if line.starts_with("POST") { job } else { "" };
+        let length = body.len();
+        ask(
+            service.address(),
+            &format!(
+                "{line} HTTP/1.1\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            ),
+        )
+    };
+    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    for request in requests {
+        let said = send(&service, request);
+        assert!(said.starts_with("HTTP/1.1 403") && said.contains("\"foreign_origin\""), "{said}");
+    }
+    assert_eq!(service.client().get("/v1/boards").1["boards"], json!([]), "nothing was written");
+    assert_eq!(service.log().matches("a request was refused").count(), 1);
+    let metrics = get(service.address(), "/metrics");
+    let count = "ranktree_http_unauthorized_total{reason=\"foreign_origin\"} 3";
+    assert!(metrics.lines().any(|line| line == count));
+    // Probes come from wherever they do, and pages of this machine are its own.
+    for request in [
+        ("GET /readyz", "host: node-3.example\r\n"),
+        ("POST /v1/jobs", "host: 127.0.0.1:1\r\norigin: http://localhost:3000\r\n"),
+    ] {
+        let said = send(&service, request);
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    }
+    let insecure = Binary::start(&folder.path().join("insecure"), 1, &["--insecure"]);
+    for request in requests {
+        let said = send(&insecure, request);
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    }
 }
 
 #[test]

@@ -56,6 +56,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[403],
         "the token is confined to boards whose names begin otherwise; whether the board exists is not told",
     ),
+    kind(
+        "foreign_origin",
+        &[403],
+        "the node asks for no tokens and listens on a loopback address, and `Host` or `Origin` names another site",
+    ),
     kind("unknown_route", &[404], "there is nothing at this path"),
     kind("method_not_allowed", &[405], "the path does not take this method; `Allow` says which it takes"),
     kind("unknown_member", &[404], "the member has no entry on this board"),
@@ -107,7 +112,7 @@ pub const ANY: &[(u16, &str)] =
 
 /// What any request that takes a token may meet.
 pub const REFUSED_TOKENS: &[(u16, &str)] =
-    &[(401, "unauthorized"), (401, "invalid_token"), (403, "insufficient_scope")];
+    &[(401, "unauthorized"), (401, "invalid_token"), (403, "insufficient_scope"), (403, "foreign_origin")];
 
 /// What the parameters of a read may meet, and the wait for a token.
 pub const READ: &[(u16, &str)] = &[

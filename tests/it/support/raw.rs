@@ -22,7 +22,7 @@ pub fn ask(address: &str, request: &str) -> String {
 
 /// A GET whose connection ends with the answer; all that comes back.
 pub fn get(address: &str, path: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))
+    ask(address, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
 }
 
 /// Whatever still comes until the other side ends the connection.
