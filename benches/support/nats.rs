@@ -12,6 +12,7 @@ use rand::{Rng as _, SeedableRng as _};
 use ranktree::types::{MemberId, shard_of};
 use tokio::runtime::{Builder, Runtime};
 
+use super::argument;
 use super::workload::id;
 
 /// A publisher that does not ask for every acknowledgement asks for one in so many...
@@ -25,7 +26,8 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Starts one with its files in `folder`.
+    /// Starts one with its files in `folder`; with `--nats-sync always` each message is on disk before its publisher
+    /// hears so, as deploy/nats/nats-server.conf has it, or at another interval. The server's default is two minutes.
     ///
     /// # Errors
     /// When it is not installed.
@@ -33,9 +35,14 @@ impl Nats {
         let port = free_port();
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
         let program = if here.exists() { here } else { "nats-server".into() };
+        let config = folder.with_extension("conf");
+        let sync = argument("nats-sync").unwrap_or_else(|| "2m".to_owned());
+        let text =
+            format!("jetstream {{ store_dir: {:?}, sync_interval: {sync} }}\n", folder.display().to_string());
+        std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         let process = Command::new(program)
-            .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
-            .arg(folder)
+            .args(["-a", "127.0.0.1", "-p", &port.to_string(), "-c"])
+            .arg(config)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -22,6 +22,9 @@
 //! that is not installed is left out, and said so: Debian has `redis-server` and `postgresql-15`; `make nats`
 //! installs nats-server.
 //!
+//! nats-server syncs its stream every two minutes, its default; `--nats-sync always` has each job on disk before it counts as
+//! published, which is what to hold against Redis with `always` and PostgreSQL.
+//!
 //! `cargo bench --bench visible -- --members 1000000 --seconds 10 --loads 20,50,70,90 --systems ranktree,redis,postgres`
 
 #![allow(
