@@ -270,6 +270,8 @@ SHARDS = dashboard(
 )
 
 VERBS = ("plan", "commit", "apply")
+# These run beside or between the writer's turns: they take time of their own, and none of its.
+ALL_VERBS = ("fetch", "decode", *VERBS)
 INGEST = dashboard(
     "ranktree-ingest", "ranktree / Ingest", "The way of a job: in from the queue, into the database, out to readers.",
     [
@@ -300,10 +302,10 @@ INGEST = dashboard(
                    [(f"histogram_quantile({q}, sum by (le) ({rate('ranktree_publish_to_visible_seconds_bucket', SHARD)}))", f"p{p}") for q, p in ((0.5, "50"), (0.99, "99"), (0.999, "99.9"))],
                    "s", steps=SLOW, log=True),
             heatmap("Publish to visible, how many", "How many messages took how long.", "ranktree_publish_to_visible_seconds", SHARD),
-            series("Verbs: a batch's median", "plan: what changes. commit: the one write batch, synced if the queue is embedded. apply: the trees, and readers told.",
-                   [(quantile(0.5, f"ranktree_{verb}_seconds", SHARD, "instance"), "{{instance}} " + verb) for verb in VERBS], "s", 8, log=True),
+            series("Verbs: a batch's median", "fetch: waiting for a batch, so long when there is little to do. decode: a chunk, ahead of the writer, with NATS. plan: what changes. commit: the one write batch, synced if the queue is embedded. apply: the trees, readers told: publish is its end.",
+                   [(quantile(0.5, f"ranktree_{verb}_seconds", SHARD, "instance"), "{{instance}} " + verb) for verb in ALL_VERBS], "s", 8, log=True),
             series("Verbs: a batch's 99th of a hundred", "As beside. A slow commit is the disk; a slow apply, readers that hold the lock or a starved core.",
-                   [(quantile(0.99, f"ranktree_{verb}_seconds", SHARD, "instance"), "{{instance}} " + verb) for verb in VERBS], "s", 8, log=True),
+                   [(quantile(0.99, f"ranktree_{verb}_seconds", SHARD, "instance"), "{{instance}} " + verb) for verb in ALL_VERBS], "s", 8, log=True),
             series("Verbs: time per job", "The verb's time over the jobs in its batches: what a job costs.",
                    [(f"sum by (instance) ({rate(f'ranktree_{verb}_seconds_sum', SHARD)}) / sum by (instance) ({rate('ranktree_batch_jobs_sum', SHARD)})", "{{instance}} " + verb) for verb in VERBS],
                    "s", 8, stack=True),

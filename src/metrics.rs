@@ -63,6 +63,10 @@ pub const JOBS_REJECTED_TOTAL: &str = "ranktree_jobs_rejected_total";
 /// Histogram, jobs, by shard.
 pub const BATCH_JOBS: &str = "ranktree_batch_jobs";
 /// Histogram, seconds, by shard.
+pub const FETCH_SECONDS: &str = "ranktree_fetch_seconds";
+/// Histogram, seconds, by shard; with NATS only: jobs over HTTP are decoded with their request.
+pub const DECODE_SECONDS: &str = "ranktree_decode_seconds";
+/// Histogram, seconds, by shard.
 pub const PLAN_SECONDS: &str = "ranktree_plan_seconds";
 /// Histogram, seconds, by shard.
 pub const COMMIT_SECONDS: &str = "ranktree_commit_seconds";
@@ -145,6 +149,12 @@ pub fn describe_writers() {
     describe_counter!(JOBS_APPLIED_TOTAL, Unit::Count, "Jobs applied");
     describe_counter!(JOBS_REJECTED_TOTAL, Unit::Count, "Jobs rejected, by reason");
     describe_histogram!(BATCH_JOBS, Unit::Count, "Jobs in a drained batch");
+    describe_histogram!(FETCH_SECONDS, Unit::Seconds, "Time the writer waited for a batch from the queue");
+    describe_histogram!(
+        DECODE_SECONDS,
+        Unit::Seconds,
+        "Time to decode a chunk of messages that came together, ahead of the writer"
+    );
     describe_histogram!(PLAN_SECONDS, Unit::Seconds, "Time to plan a batch");
     describe_histogram!(COMMIT_SECONDS, Unit::Seconds, "Time to commit a batch, its sync included");
     describe_histogram!(APPLY_SECONDS, Unit::Seconds, "Time to apply a batch to the trees and publish it");

@@ -87,6 +87,7 @@ pub struct Gauges {
     applied_total: Counter,
     rejected_total: Vec<(RejectCode, Counter)>,
     batch_jobs: Histogram,
+    fetch: Histogram,
     plan: Histogram,
     commit: Histogram,
     apply: Histogram,
@@ -120,6 +121,7 @@ impl Gauges {
             applied_total: counter!(names::JOBS_APPLIED_TOTAL, "shard" => shard.clone()),
             rejected_total: RejectCode::ALL.into_iter().map(rejected).collect(),
             batch_jobs: histogram!(names::BATCH_JOBS, "shard" => shard.clone()),
+            fetch: histogram!(names::FETCH_SECONDS, "shard" => shard.clone()),
             plan: histogram!(names::PLAN_SECONDS, "shard" => shard.clone()),
             commit: histogram!(names::COMMIT_SECONDS, "shard" => shard.clone()),
             apply: histogram!(names::APPLY_SECONDS, "shard" => shard.clone()),
@@ -138,8 +140,9 @@ impl Gauges {
         }
     }
 
-    /// Takes note of a batch; when its messages entered the queue.
-    pub fn note_batch(&self, messages: &[Message]) -> Vec<Timestamp> {
+    /// Takes note of a batch that was waited for so long; when its messages entered the queue.
+    pub fn note_batch(&self, messages: &[Message], waited: Duration) -> Vec<Timestamp> {
+        self.fetch.record(waited);
         let jobs: usize = messages.iter().map(jobs_in).sum();
         self.batch_jobs.record(figure(count(jobs)));
         messages.iter().map(|message| message.timestamp).collect()

@@ -68,6 +68,7 @@ impl<S: JobSource> Writer<S> {
         self.health.set_state(self.source.state());
         self.started.send_replace(true);
         loop {
+            let asked = Instant::now();
             let messages = match self.source.fetch(self.source.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
                 Fetched::Renamed(renamed) => {
@@ -80,7 +81,7 @@ impl<S: JobSource> Writer<S> {
                 Fetched::Ended => break,
             };
             if !messages.is_empty()
-                && let Err(interrupted) = self.turn(messages)
+                && let Err(interrupted) = self.turn(messages, asked.elapsed())
             {
                 self.reopen_until_well(&interrupted.reason);
             }
@@ -146,10 +147,10 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// One drained batch, from decoded messages to readers who see it.
-    fn turn(&mut self, messages: Vec<Message>) -> Result<(), Interrupted> {
+    /// One drained batch, waited for so long, from decoded messages to readers who see it.
+    fn turn(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), Interrupted> {
         let started = Instant::now();
-        let arrived = self.gauges.note_batch(&messages);
+        let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
         self.parking = plan.parking.take();
         let planned = Instant::now();

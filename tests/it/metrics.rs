@@ -27,6 +27,7 @@ const OF_THE_CONTRACT: &[(&str, &str)] = &[
     ("build_info", "gauge"),
 ];
 const OF_OURS: &[(&str, &str)] = &[
+    ("fetch_seconds", "histogram"),
     ("boards", "gauge"),
     ("jobs_parked", "gauge"),
     ("commit_failures_total", "counter"),
@@ -57,6 +58,7 @@ const OF_OURS: &[(&str, &str)] = &[
     ("rocksdb_block_cache_capacity_bytes", "gauge"),
 ];
 const OF_NATS: &[(&str, &str)] = &[
+    ("decode_seconds", "histogram"),
     ("stream_messages", "gauge"),
     ("stream_bytes", "gauge"),
     ("stream_bytes_max", "gauge"),

@@ -11,7 +11,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::GetStreamErrorKind;
@@ -19,6 +19,7 @@ use async_nats::jetstream::{self, ErrorCode, stream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
+use crate::metrics::DECODE_SECONDS;
 use crate::queue::jetstream::command;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::origin::{Origin, identity};
@@ -76,6 +77,8 @@ pub struct Fetcher {
     /// What comes by it is from a node.
     control_subject: String,
     names: BoardNames,
+    /// How long chunks took to decode.
+    decode: metrics::Histogram,
     /// The stream is at odds with the tip, and the operator has accepted that.
     accepted: bool,
     /// And that messages may be missing before the next one.
@@ -91,6 +94,7 @@ impl Fetcher {
     /// `origin`: where the tip is from, as it was stored with it.
     pub fn new(shared: Arc<Shared>, tip: Applied, origin: &str, chunks: mpsc::Sender<Chunk>) -> Self {
         let control_subject = shared.names.control_subject(shared.shard);
+        let decode = metrics::histogram!(DECODE_SECONDS, "shard" => shared.shard.to_string());
         Self {
             shared,
             tip,
@@ -98,6 +102,7 @@ impl Fetcher {
             chunks,
             control_subject,
             names: BoardNames::default(),
+            decode,
             accepted: false,
             admits_gap: false,
             gaps: 0,
@@ -227,6 +232,7 @@ impl Fetcher {
                 _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
                 () = self.chunks.closed() => return Err(End::Closed),
             };
+            let came = Instant::now();
             let mut chunk = Vec::new();
             let (mut jobs, mut bytes, mut failed) = (0, 0, None);
             while let Some(message) = next.take() {
@@ -250,6 +256,7 @@ impl Fetcher {
             }
             let goes_on = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
+                self.decode.record(came.elapsed());
                 self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| End::Closed)?;
             }
             if let Some(end) = failed {
