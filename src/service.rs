@@ -134,20 +134,20 @@ pub async fn run(
     // it is told to.
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
-    tokio::select! {
-        () = &mut serving => {}
+    let served = tokio::select! {
+        served = &mut serving => served,
         () = all_live(&node, catch_up_within) => {
             ready();
-            serving.await;
+            serving.await
         }
-    }
+    };
     for shard in &node.shards {
         shard.publisher.close().await;
     }
     let joined =
         tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) => Ok(served?),
         Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
         Err(error) => Err(std::io::Error::other(error).into()),
     }
@@ -176,6 +176,7 @@ fn serving(config: &HttpConfig, credentials: &Credentials) -> Serving {
             total: config.max_connections,
             per_client: config.max_connections_per_client,
         },
+        threads: config.threads,
     }
 }
 

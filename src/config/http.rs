@@ -45,6 +45,10 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
+    /// Threads that serve HTTP, up to 256; 0 is one fewer than there are cores, at least one: writers need one too
+    #[arg(long, env = "RANKTREE_HTTP_THREADS", value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub http_threads: u16,
     /// How long a request's head may take to arrive, and TLS to be set up, in seconds
     #[arg(long, env = "RANKTREE_HEADER_SECONDS", value_name = "SECONDS", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
@@ -88,6 +92,8 @@ pub struct HttpConfig {
     pub max_connections: usize,
     pub max_connections_per_client: usize,
     pub max_requests: usize,
+    /// For 0, as many as [`crate::http::Serving`] takes by itself.
+    pub threads: usize,
     pub header: Duration,
     pub body: Duration,
     pub idle: Duration,
@@ -124,6 +130,7 @@ impl HttpArgs {
             max_connections: self.max_connections,
             max_connections_per_client: self.max_connections_per_client,
             max_requests: self.max_requests,
+            threads: usize::from(self.http_threads),
             header: seconds(self.header_seconds),
             body: seconds(self.body_seconds),
             idle: seconds(self.idle_seconds),

@@ -38,6 +38,7 @@ mod places;
 mod pulse;
 mod server;
 mod socket;
+mod threads;
 mod tls;
 
 #[cfg(test)]

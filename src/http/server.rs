@@ -14,6 +14,7 @@ use crate::http::connection::{self, Shared, Stage, count_ended, register_ended};
 use crate::http::places::{ConnectionLimits, Places};
 use crate::http::pulse::Patience;
 use crate::http::router::router;
+use crate::http::threads::Threads;
 use crate::http::tls::Tls;
 use crate::metrics::HTTP_CONNECTIONS;
 
@@ -31,16 +32,22 @@ pub struct Serving {
     pub connections: ConnectionLimits,
     /// Whether only programs of this machine may ask, and no page of another site in a browser on it.
     pub local_only: bool,
+    /// How many threads; for 0, one fewer than there are cores.
+    pub threads: usize,
 }
 
 /// Serves the API until `shutdown` completes, then lets requests in work end.
+///
+/// # Errors
+/// When the system has no means for the threads.
 pub async fn serve(
     listener: TcpListener,
     api: Arc<Api>,
     serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) {
-    let Serving { tls, patience, connections, local_only } = serving;
+) -> std::io::Result<()> {
+    let Serving { tls, patience, connections, local_only, threads } = serving;
+    let threads = Threads::start(threads)?;
     let shared = Arc::new(Shared { router: router(Arc::clone(&api)), tls, patience, api, local_only });
     let places = Places::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);
@@ -63,8 +70,11 @@ pub async fn serve(
         open.increment(1.0);
         let leaving = Leaving(open.clone());
         let (shared, staged) = (Arc::clone(&shared), staged.clone());
-        tokio::spawn(async move {
+        let Ok(stream) = stream.into_std() else { continue };
+        threads.spawn(async move {
             let _leaving = leaving;
+            // From here on this thread's event loop tells of it.
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
             connection::serve((stream, address.ip()), place, shared, staged).await;
         });
     }
@@ -76,6 +86,7 @@ pub async fn serve(
         let _ = stage.send(Stage::Over);
         stage.closed().await;
     }
+    Ok(())
 }
 
 /// Counts a connection out, however it ends.
