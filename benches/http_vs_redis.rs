@@ -5,9 +5,14 @@
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
 //!
-//! Needs Debian's `redis-server`, `redis-tools` and `wrk`. Prints `RATIO name value`, ours / Redis's per second.
+//! - `durable_nats_put_vs_zadd`: the same PUT with NATS behind it, answered once stored by a nats-server with
+//!   `sync_interval: always`, against the same ZADD
+//! - `nats_put_vs_zadd`: the same with nats-server's default, a sync in two minutes
 //!
-//! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10`
+//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`). Prints `RATIO name value`, ours /
+//! Redis's per second.
+//!
+//! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 [--binary ANOTHER_RANKTREE]`
 
 #![allow(
     clippy::as_conversions,
@@ -22,7 +27,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::{number, scratch};
+use support::nats::Nats;
+use support::{argument, number, scratch};
 
 const CONNECTIONS: u64 = 50;
 const RUNS: usize = 3;
@@ -38,7 +44,7 @@ fn main() {
     let seconds = number("seconds", 10);
     let folder = scratch();
     let redis = Redis::start(folder.path());
-    let ranktree = Ranktree::start(&folder.path().join("ranktree"));
+    let ranktree = Ranktree::start(&folder.path().join("ranktree"), &[]);
     eprintln!("  loading {members} members into both");
     ranktree.load(members);
     redis.load(members);
@@ -62,6 +68,20 @@ fn main() {
         (ranktree.run(seconds, &batch_script(members)) * 100.0, theirs)
     });
     report("durable_batch_vs_zadd", "writes/s", batches.collect());
+    drop(ranktree);
+
+    for (name, sync) in [("durable_nats_put_vs_zadd", "always"), ("nats_put_vs_zadd", "2m")] {
+        let nats = Nats::start_syncing(&folder.path().join(name), sync).expect("nats-server is installed");
+        let data = folder.path().join(format!("{name}-ranktree"));
+        let ranktree = Ranktree::start(&data, &["--nats", &nats.url(), "--nats-stream-mib", "16384"]);
+        ranktree.load(members);
+        let puts = (0..RUNS).map(|_| {
+            let theirs =
+                redis.run(members, seconds * 5_000, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
+            (ranktree.run(seconds, &put_script(members)), theirs)
+        });
+        report(name, "writes/s", puts.collect());
+    }
 }
 
 fn report(name: &str, unit: &str, mut runs: Vec<(f64, f64)>) {
@@ -116,10 +136,12 @@ struct Ranktree {
 }
 
 impl Ranktree {
-    fn start(data: &Path) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_ranktree"))
+    fn start(data: &Path, extra: &[&str]) -> Self {
+        let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
+        let mut process = Command::new(binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data)
+            .args(extra)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -141,7 +163,10 @@ impl Ranktree {
                 })
                 .collect();
             let body = format!("[{}]", jobs.join(","));
-            agent.post(format!("{}/v1/jobs", self.url)).send(&body).expect("the service takes it");
+            agent
+                .post(format!("{}/v1/jobs?wait=applied", self.url))
+                .send(&body)
+                .expect("the service takes it");
         }
     }
 

@@ -32,11 +32,18 @@ impl Nats {
     /// # Errors
     /// When it is not installed.
     pub fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_syncing(folder, &argument("nats-sync").unwrap_or_else(|| "2m".to_owned()))
+    }
+
+    /// Starts one with its files in `folder`, which syncs `always` or at an interval.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn start_syncing(folder: &Path, sync: &str) -> Result<Self, String> {
         let port = free_port();
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/nats-server");
         let program = if here.exists() { here } else { "nats-server".into() };
         let config = folder.with_extension("conf");
-        let sync = argument("nats-sync").unwrap_or_else(|| "2m".to_owned());
         let text =
             format!("jetstream {{ store_dir: {:?}, sync_interval: {sync} }}\n", folder.display().to_string());
         std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;

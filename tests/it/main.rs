@@ -62,6 +62,7 @@ mod nats_cluster;
 mod nats_control;
 mod nats_crash;
 mod nats_credentials;
+mod nats_http;
 mod nats_outage;
 mod nats_permissions;
 mod nats_protocol;

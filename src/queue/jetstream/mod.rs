@@ -9,6 +9,7 @@ mod command;
 mod connection;
 mod credentials;
 mod fetcher;
+mod groups;
 mod keeper;
 mod layout;
 mod names;

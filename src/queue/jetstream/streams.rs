@@ -19,7 +19,7 @@ use crate::queue::jetstream::names::Names;
 use crate::queue::jetstream::own_streams::{
     boards_config, boards_disagreements, rejects_config, rejects_disagreements,
 };
-use crate::queue::jetstream::publisher::StreamPublisher;
+use crate::queue::jetstream::publisher::{Ends, StreamPublisher};
 use crate::queue::jetstream::source::{Shared, StreamSource};
 use crate::queue::jetstream::waiters::Waiters;
 use crate::types::{Sequence, ShardId};
@@ -107,14 +107,16 @@ impl JetStream {
     ) -> Result<(StreamPublisher, StreamSource, Arc<Shared>), SetupError> {
         let waiters = Arc::new(Waiters::new(format!("{}-{}", self.process, start.shard)));
         let (closing, closed) = watch::channel(false);
-        let publisher = StreamPublisher {
+        let ends = Ends {
             connection: self.publishing.clone(),
             jobs_subject: self.names.jobs_subject(start.shard),
             control_subject: self.names.control_subject(start.shard),
             stream: self.names.jobs_stream(start.shard),
             waiters: Arc::clone(&waiters),
+            groups: Arc::default(),
             closing,
         };
+        let publisher = StreamPublisher { ends: Arc::new(ends) };
         let shared = Arc::new(Shared::new(
             start.shard,
             self.names.clone(),
