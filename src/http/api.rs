@@ -1,8 +1,12 @@
 //! What handlers work with, and how many of them at a time.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use crate::access::Access;
 use crate::http::refusals::Refusals;
@@ -56,12 +60,15 @@ pub struct Api {
     /// on their way to the shards. A tokio one, because it is held while shards commit.
     pub(super) boards: tokio::sync::Mutex<()>,
     pub(super) refusals: Refusals,
+    /// Where work goes on that takes long: connections share few threads.
+    aside: Handle,
     in_flight: AtomicUsize,
     /// Bytes of bodies held by requests in work.
     body_bytes: AtomicUsize,
 }
 
 impl Api {
+    /// What takes long is done on the runtime that this is called in.
     #[must_use]
     pub fn new(
         node: Arc<Node>,
@@ -82,6 +89,7 @@ impl Api {
             boards_stream,
             boards: tokio::sync::Mutex::new(()),
             refusals: Refusals::new(),
+            aside: Handle::current(),
             in_flight: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
         }
@@ -95,9 +103,27 @@ impl Api {
         (others < self.limits.requests_in_flight).then_some(admitted)
     }
 
+    /// Has work done apart from the threads that connections share. `None`: it panicked.
+    pub(super) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let mut work = Aside(self.aside.spawn(work));
+        (&mut work.0).await.ok()
+    }
+
     /// Whether some shard applies nothing at the moment, so that answers may be behind.
     pub(super) fn is_stale(&self) -> bool {
         !self.node.shards.iter().all(|shard| shard.health.is_live())
+    }
+}
+
+/// Work that ends with whoever waits for it.
+struct Aside<T>(JoinHandle<T>);
+
+impl<T> Drop for Aside<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

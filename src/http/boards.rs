@@ -48,14 +48,10 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let limit = usize::try_from(params.bounded("limit", most, 1, most)?).unwrap_or(BATCH_MAX);
     // The cursor is the name of the last board before.
     let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(BoardName::new).transpose()?;
+    let allowed = |name: &BoardName| call.confined_to().is_none_or(|grant| grant.allows_board(name.as_str()));
+    // One more tells whether there are more.
+    let mut boards = call.api.registry.behind(cursor.as_ref(), limit + 1, allowed);
     let view = call.api.node.view();
-    let mut boards = call.api.registry.all();
-    if let Some(grant) = call.confined_to() {
-        boards.retain(|(name, _)| grant.allows_board(name.as_str()));
-    }
-    if let Some(cursor) = cursor {
-        boards.retain(|(name, _)| *name > cursor);
-    }
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);
     let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());

@@ -34,5 +34,8 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
 }
 
 pub async fn metrics(State(api): State<Arc<Api>>) -> Response {
-    Reply::metrics((api.render_metrics)()).into_response()
+    let render = Arc::clone(&api.render_metrics);
+    // It folds all samples since the last time, and asks the system: milliseconds.
+    let rendered = tokio::task::spawn_blocking(move || render()).await;
+    rendered.map_or_else(|_| Problem::internal().into_response(), |text| Reply::metrics(text).into_response())
 }

@@ -50,7 +50,7 @@ pub fn router(api: Arc<Api>) -> Router {
 pub fn routes() -> Routes {
     let mut routes = Routes::default();
     routes
-        .add(Get, "/v1/boards", "boards", boards::list, docs::boards())
+        .add_long(Get, "/v1/boards", "boards", boards::list, docs::boards())
         .add(Put, BOARD, "put_board", boards::put, docs::put_board())
         .add(Get, BOARD, "board", boards::get, docs::board())
         .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board());
@@ -62,8 +62,8 @@ pub fn routes() -> Routes {
     routes
         .add(Get, ENTRY, "member", members::get, docs::member())
         .add(Get, "/v1/boards/{board}/members/{member}/around", "around", members::around, docs::around())
-        .add(Post, "/v1/boards/{board}/members:lookup", "lookup", members::lookup, docs::lookup())
-        .add(Get, MEMBER, "member_boards", members::on_boards, docs::member_boards());
+        .add_long(Post, "/v1/boards/{board}/members:lookup", "lookup", members::lookup, docs::lookup())
+        .add_long(Get, MEMBER, "member_boards", members::on_boards, docs::member_boards());
     routes.add(Get, "/v1/boards/{board}/top", "top", lists::top, docs::top()).add(
         Get,
         "/v1/boards/{board}/positions/{position}",
@@ -73,11 +73,17 @@ pub fn routes() -> Routes {
     );
     routes
         .add(Get, "/v1/boards/{board}/rank", "rank", ranks::of_score, docs::rank())
-        .add(Post, "/v1/boards/{board}/ranks:of", "ranks_of", ranks::of_scores, docs::ranks_of())
+        .add_long(Post, "/v1/boards/{board}/ranks:of", "ranks_of", ranks::of_scores, docs::ranks_of())
         .add(Get, "/v1/boards/{board}/score", "score", ranks::score_at, docs::score())
         .add(Get, "/v1/boards/{board}/count", "count", ranks::count, docs::count())
-        .add(Get, "/v1/boards/{board}/histogram", "histogram", ranks::histogram, docs::histogram())
-        .add(Get, "/v1/boards/{board}/percentiles", "percentiles", ranks::percentiles, docs::percentiles());
+        .add_long(Get, "/v1/boards/{board}/histogram", "histogram", ranks::histogram, docs::histogram())
+        .add_long(
+            Get,
+            "/v1/boards/{board}/percentiles",
+            "percentiles",
+            ranks::percentiles,
+            docs::percentiles(),
+        );
     routes
         .add(Get, "/v1/status", "status", status::get, docs::status())
         .add_plain(Get, "/healthz", "healthz", probes::healthz, docs::healthz())

@@ -18,6 +18,9 @@ use crate::http::error::Problem;
 use crate::http::openapi::Doc;
 use crate::http::reply::Reply;
 
+/// Longer bodies take so long to read and to answer that other connections should not wait for it: some 200 jobs.
+const LONG_BODY_BYTES: usize = 16 << 10;
+
 /// Methods that the API has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
@@ -79,13 +82,63 @@ impl Routes {
         H: Fn(Call) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
+        self.add_measured(
+            method,
+            path,
+            name,
+            move |call: Call| {
+                let is_long = call.body.len() > LONG_BODY_BYTES;
+                (handler(call), is_long)
+            },
+            doc,
+        )
+    }
+
+    /// Adds one that may take milliseconds of computing, whatever its body.
+    pub fn add_long<H, F>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        name: &'static str,
+        handler: H,
+        doc: Doc,
+    ) -> &mut Self
+    where
+        H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
+        self.add_measured(method, path, name, move |call: Call| (handler(call), true), doc)
+    }
+
+    /// # Arguments
+    /// `handler`: what answers a call, and whether that may take long.
+    fn add_measured<H, F>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        name: &'static str,
+        handler: H,
+        doc: Doc,
+    ) -> &mut Self
+    where
+        H: Fn(Call) -> (F, bool) + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
         let metrics = RouteMetrics::new(name);
         let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
             let started = Instant::now();
             let answer = match Call::new(api, request, metrics.clone()).await {
                 // With its body read: one that comes slowly keeps nobody else out.
                 Ok(call) => match call.begin_work() {
-                    Ok(()) => handler(call).await,
+                    Ok(()) => {
+                        let api = Arc::clone(&call.api);
+                        match handler(call) {
+                            (answer, true) => {
+                                api.aside(answer).await.unwrap_or_else(|| Err(Problem::internal()))
+                            }
+                            (answer, false) => answer.await,
+                        }
+                    }
                     Err(problem) => Err(problem),
                 },
                 Err(problem) => Err(problem),

@@ -1,8 +1,8 @@
 //! The threads that serve connections, each with an event loop of its own.
 //!
-//! Knows: a connection stays on the thread that it was given to. A read waits for nobody, so that moving gains it nothing,
-//! while threads that share their work wake one another up for each request. Must not know: what is served; handlers
-//! hand what takes long to threads for blocking work.
+//! Knows: a connection stays on the thread that it was given to. Most requests are answered in microseconds, so that moving
+//! gains them nothing, while threads that share their work wake one another up for each. Must not know: what is served;
+//! what takes long is done elsewhere ([`crate::http::Api`]).
 
 use std::future::Future;
 use std::io;

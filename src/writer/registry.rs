@@ -170,6 +170,21 @@ impl Registry {
         live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
+    /// The first boards behind a name, or of all, that are to be `kept`; at most `limit`.
+    #[must_use]
+    pub fn behind(
+        &self,
+        name: Option<&BoardName>,
+        limit: usize,
+        kept: impl Fn(&BoardName) -> bool,
+    ) -> Vec<(BoardName, Known)> {
+        let boards = self.boards.lock();
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
+        let live = boards.by_name.range::<str, _>((from, Bound::Unbounded));
+        let live = live.filter(|(name, registered)| !registered.being_dropped && kept(name));
+        live.take(limit).map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
+    }
+
     /// How many boards there are whose names begin with one of these; for `None`, how many there are.
     #[must_use]
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {

@@ -78,6 +78,42 @@ fn writes_of_the_same_moment_share_messages_and_each_is_told_of_its_own() {
     service.verify();
 }
 
+const ROUNDS: i64 = 20;
+/// Of one member, in one request: they fill several messages.
+const IN_ORDER: i64 = 200;
+
+#[test]
+fn jobs_of_one_request_are_applied_in_their_order_whatever_shares_their_messages() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let arguments = ["--nats", &url, "--nats-stream-mib", "64", "--http-threads", "4"];
+    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    define_arena(&service.client());
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let client = service.client();
+            scope.spawn(move || {
+                let member = format!("m{number}");
+                for round in 0..ROUNDS {
+                    let scores = (round * IN_ORDER..).take(usize::try_from(IN_ORDER).expect("small"));
+                    let jobs: Vec<_> = scores
+                        .map(|score| json!({ "board": "arena", "member": member, "score": score }))
+                        .collect();
+                    let (status, answer) = client.post("/v1/jobs", &Value::from(jobs));
+                    assert_eq!(status, 202, "{answer}");
+                    let token = answer["token"].as_str().expect("a token");
+                    let path = format!("{}?after={token}", entry_path("arena", &member));
+                    let (status, answer) = client.get(&path);
+                    let last = (round + 1) * IN_ORDER - 1;
+                    assert_eq!((status, &answer["score"]), (200, &json!(last)), "{answer}");
+                }
+            });
+        }
+    });
+    assert!(service.terminate().success());
+    service.verify();
+}
+
 fn write_and_check(client: &Client, number: usize, turn: usize) {
     let member = format!("m{number}-{turn}");
     let path = entry_path("arena", &member);

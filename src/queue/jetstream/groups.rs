@@ -1,8 +1,9 @@
 //! HTTP writes of the same moment share a message.
 //!
-//! Knows: while messages of a shard are on their way to the server, what is to be published next waits, and then goes as one: a server
-//! that syncs each message does it once for all of them. Group commit, as the embedded queue has it. Must not know: who
-//! waits for what.
+//! Knows: while messages of a shard are on their way to the server, what is to be published next waits, and then goes as one: a
+//! server that syncs each message does it once for all of them. Group commit, as the embedded queue has it. What fills a
+//! message need not wait, and messages are sent one after the other, in the order in which their requests came. Must not
+//! know: how a message is sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,8 +17,10 @@ use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
 use crate::writer::MessageOutcome;
 
-/// Messages of a shard that may be on their way at once.
+/// Messages of a shard that may be on their way at once while others could still join the next...
 const UNDER_WAY_MAX: usize = 2;
+/// ...and if the next is full.
+const FULL_UNDER_WAY_MAX: usize = 64;
 /// Jobs in a shared message: as many as a message of one request has at most, for the same reason.
 const JOBS_MAX: usize = 64;
 /// Bytes in a shared message, if its server takes twice as many. A request of more goes by itself.
@@ -42,6 +45,11 @@ impl Request {
     pub fn new(jobs: &[Job], answer: Answer) -> Self {
         let jobs_json: Vec<Vec<u8>> = jobs.iter().map(describe).collect();
         Self { jobs: jobs_json.join(&b','), count: jobs.len(), answer: Some(answer) }
+    }
+
+    /// Its bytes in a message of its own.
+    pub fn bytes(&self) -> usize {
+        self.jobs.len() + 2
     }
 
     fn is_waited_for(&self) -> bool {
@@ -115,72 +123,124 @@ pub fn refuse(requests: Vec<Request>, why: &NotPublished) {
     }
 }
 
-/// What waits for its turn.
+/// What waits to be sent.
 #[derive(Default)]
 pub struct Groups(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
     requests: VecDeque<Request>,
+    /// Jobs and bytes of all of them.
+    jobs: usize,
+    bytes: usize,
+    /// Messages that were sent and not answered.
     under_way: usize,
+    /// Somebody sends: nobody else may, or messages would overtake one another.
+    is_sending: bool,
+}
+
+impl Waiting {
+    fn may_send(&self, bytes_max: usize) -> bool {
+        let is_full = self.jobs >= JOBS_MAX || self.bytes >= bytes_max;
+        let most = if is_full { FULL_UNDER_WAY_MAX } else { UNDER_WAY_MAX };
+        !self.requests.is_empty() && self.under_way < most
+    }
+
+    fn push(&mut self, request: Request) {
+        self.jobs += request.count;
+        self.bytes += request.jobs.len();
+        self.requests.push_back(request);
+    }
+
+    /// Takes the first if it fits into what is left of a message.
+    fn pop_if(&mut self, fits: impl FnOnce(&Request) -> bool) -> Option<Request> {
+        let request = self.requests.front().is_some_and(fits).then(|| self.requests.pop_front())??;
+        self.jobs -= request.count;
+        self.bytes -= request.jobs.len();
+        Some(request)
+    }
+}
+
+fn bytes_max(payload_max: usize) -> usize {
+    BYTES_MAX.min(payload_max / 2)
 }
 
 impl Groups {
-    /// Puts a request behind the others. Whoever gets a [`Turn`] for it publishes groups until there are none.
-    pub fn push(self: &Arc<Self>, request: Request) -> Option<Turn> {
+    /// Puts a request behind the others.
+    pub fn push(&self, request: Request) {
+        self.0.lock().push(request);
+    }
+
+    /// The right to send, if nobody has it and there is something to send now.
+    ///
+    /// # Arguments
+    /// `payload_max`: the most bytes that the server takes in a message.
+    pub fn sending(self: &Arc<Self>, payload_max: usize) -> Option<Sending> {
         let mut waiting = self.0.lock();
-        waiting.requests.push_back(request);
-        (waiting.under_way < UNDER_WAY_MAX).then(|| {
-            waiting.under_way += 1;
-            Turn { groups: Arc::clone(self), is_over: false }
+        let may_send = !waiting.is_sending && waiting.may_send(bytes_max(payload_max));
+        may_send.then(|| {
+            waiting.is_sending = true;
+            Sending { groups: Arc::clone(self), bytes_max: bytes_max(payload_max), is_over: false }
         })
     }
 }
 
-/// The right to have a message under way.
-pub struct Turn {
+/// The right to send messages.
+pub struct Sending {
     groups: Arc<Groups>,
+    bytes_max: usize,
     is_over: bool,
 }
 
-impl Turn {
-    /// The requests that share the next message; `None` ends the turn.
-    ///
-    /// # Arguments
-    /// `payload_max`: the most bytes that the server takes in a message.
-    pub fn next(&mut self, payload_max: usize) -> Option<Vec<Request>> {
-        let bytes_max = BYTES_MAX.min(payload_max / 2);
+impl Sending {
+    /// The requests that share the next message; `None` ends it.
+    pub fn next(&mut self) -> Option<(Vec<Request>, UnderWay)> {
         let mut waiting = self.groups.0.lock();
-        let mut group = Vec::new();
-        let (mut jobs, mut bytes) = (0, 0);
-        while let Some(request) = waiting.requests.pop_front() {
-            // Nobody is told that it was stored, so it need not be.
-            if !request.is_waited_for() {
-                continue;
+        while waiting.may_send(self.bytes_max) {
+            let mut group: Vec<Request> = Vec::new();
+            let (mut jobs, mut bytes) = (0, 0);
+            let (mut is_first, bytes_max) = (true, self.bytes_max);
+            while let Some(request) = waiting.pop_if(|request| {
+                is_first || (jobs + request.count <= JOBS_MAX && bytes + request.jobs.len() <= bytes_max)
+            }) {
+                // Nobody is told that it was stored, so it need not be.
+                if request.is_waited_for() {
+                    is_first = false;
+                    jobs += request.count;
+                    bytes += request.jobs.len();
+                    group.push(request);
+                }
             }
-            jobs += request.count;
-            bytes += request.jobs.len();
-            if !group.is_empty() && (jobs > JOBS_MAX || bytes > bytes_max) {
-                waiting.requests.push_front(request);
-                break;
+            if !group.is_empty() {
+                waiting.under_way += 1;
+                return Some((group, UnderWay(Arc::clone(&self.groups))));
             }
-            group.push(request);
         }
-        if group.is_empty() {
-            // Under the same lock: whoever comes now gets a turn.
-            waiting.under_way -= 1;
-            self.is_over = true;
-            return None;
-        }
-        Some(group)
+        // Under the same lock: whoever comes now may send.
+        waiting.is_sending = false;
+        self.is_over = true;
+        None
     }
 }
 
-impl Drop for Turn {
+impl Drop for Sending {
     fn drop(&mut self) {
         if !self.is_over {
-            self.groups.0.lock().under_way -= 1;
+            // Its task was ended. Those who wait must hear of it, because nobody sends for them.
+            let mut waiting = self.groups.0.lock();
+            waiting.is_sending = false;
+            (waiting.jobs, waiting.bytes) = (0, 0);
+            waiting.requests.clear();
         }
+    }
+}
+
+/// A message that is on its way.
+pub struct UnderWay(Arc<Groups>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.0.lock().under_way -= 1;
     }
 }
 
@@ -224,58 +284,141 @@ mod tests {
         }
     }
 
+    struct Queue {
+        groups: Arc<Groups>,
+        waiting: Vec<Stored>,
+    }
+
+    impl Queue {
+        fn new() -> Self {
+            Self { groups: Arc::default(), waiting: Vec::new() }
+        }
+
+        fn push(&mut self, member: &str, count: usize) {
+            let (request, answered) = stored(&jobs(member, count, 0));
+            self.waiting.push(answered);
+            self.groups.push(request);
+        }
+
+        /// Whose jobs go now, message by message.
+        fn send(&self, payload_max: usize) -> Vec<(Vec<String>, UnderWay)> {
+            let Some(mut sending) = self.groups.sending(payload_max) else { return Vec::new() };
+            std::iter::from_fn(|| sending.next()).map(|(group, way)| (members(&group), way)).collect()
+        }
+    }
+
+    fn sent(messages: &[(Vec<String>, UnderWay)]) -> Vec<String> {
+        messages.iter().map(|(members, _)| members.join("")).collect()
+    }
+
     #[test]
     fn what_comes_while_messages_are_under_way_shares_the_next_in_its_order() {
-        let groups = Arc::new(Groups::default());
-        let mut waiting = Vec::new();
-        let mut push = |member: &str, count: usize| {
-            let (request, answered) = stored(&jobs(member, count, 0));
-            waiting.push(answered);
-            groups.push(request)
-        };
-        let mut first = push("a", 1).expect("nothing is under way");
-        assert_eq!(members(&first.next(PAYLOAD_MAX).expect("a request")), ["a"]);
-        let mut second = push("b", 2).expect("one is under way");
-        assert_eq!(members(&second.next(PAYLOAD_MAX).expect("a request")), ["b", "b"]);
+        let mut queue = Queue::new();
+        queue.push("a", 1);
+        let mut first = queue.send(PAYLOAD_MAX);
+        queue.push("b", 2);
+        let second = queue.send(PAYLOAD_MAX);
+        assert_eq!((sent(&first), sent(&second)), (vec!["a".into()], vec!["bb".into()]));
         for member in ["c", "d", "e"] {
-            assert!(push(member, 1).is_none(), "two are under way");
+            queue.push(member, 1);
+            assert!(queue.send(PAYLOAD_MAX).is_empty(), "two are under way");
         }
-        assert!(push("f", 62).is_none());
-        assert_eq!(members(&second.next(PAYLOAD_MAX).expect("requests")), ["c", "d", "e"], "64 jobs at most");
-        assert_eq!(members(&first.next(PAYLOAD_MAX).expect("a request")).len(), 62);
-        assert!(first.next(PAYLOAD_MAX).is_none());
-        let mut third = push("g", 1).expect("a turn has ended");
-        assert_eq!(members(&third.next(PAYLOAD_MAX).expect("a request")), ["g"]);
-        // One that is lost is not under way any more.
-        drop(third);
-        assert!(push("h", 1).is_some());
+        first.clear();
+        assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["cde"]);
+    }
+
+    #[test]
+    fn what_fills_a_message_need_not_wait() {
+        let mut queue = Queue::new();
+        let mut under_way = Vec::new();
+        for member in ["a", "b", "c"] {
+            queue.push(member, 40);
+            under_way.extend(queue.send(PAYLOAD_MAX));
+        }
+        assert_eq!(under_way.len(), 2);
+        queue.push("d", 40);
+        under_way.extend(queue.send(PAYLOAD_MAX));
+        assert_eq!(sent(&under_way)[2..], ["c".repeat(40)], "with d there are more than 64 jobs");
+        queue.push("e", 23);
+        assert!(queue.send(PAYLOAD_MAX).is_empty(), "others may join d and e");
+        queue.push("f", 64);
+        under_way.extend(queue.send(PAYLOAD_MAX));
+        assert_eq!(sent(&under_way)[3..], ["d".repeat(40) + &"e".repeat(23), "f".repeat(64)]);
+        for _ in 0..100 {
+            queue.push("g", 64);
+            under_way.extend(queue.send(PAYLOAD_MAX));
+        }
+        assert_eq!(under_way.len(), FULL_UNDER_WAY_MAX);
+    }
+
+    #[test]
+    fn only_one_sends_at_a_time() {
+        let mut queue = Queue::new();
+        queue.push("a", 1);
+        let mut sending = queue.groups.sending(PAYLOAD_MAX).expect("nobody sends");
+        queue.push("b", 1);
+        assert!(queue.groups.sending(PAYLOAD_MAX).is_none());
+        let (group, _under_way) = sending.next().expect("two requests");
+        assert_eq!(members(&group), ["a", "b"]);
+        assert!(sending.next().is_none());
+        queue.push("c", 1);
+        let mut sending = queue.groups.sending(PAYLOAD_MAX).expect("nobody sends any more");
+        queue.push("d", 1);
+        drop(sending.next());
+        // One whose task is ended leaves nobody waiting for what nobody sends.
+        queue.push("e", 1);
+        drop(sending);
+        assert!(
+            queue
+                .waiting
+                .last_mut()
+                .expect("e's")
+                .try_recv()
+                .is_err_and(|error| { error == oneshot::error::TryRecvError::Closed })
+        );
+        queue.push("f", 1);
+        assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["f"]);
     }
 
     #[test]
     fn a_message_is_no_larger_than_its_server_takes_unless_one_request_is() {
         let groups = Arc::new(Groups::default());
-        let requests: Vec<_> = ["a", "b", "c", "d"].map(|member| stored(&jobs(member, 1, 900))).into();
-        let (mut waiting, mut turn) = (Vec::new(), None);
-        for (request, answered) in requests {
+        let mut waiting = Vec::new();
+        for member in ["a", "b", "c", "d"] {
+            let (request, answered) = stored(&jobs(member, 1, 900));
             waiting.push(answered);
-            turn = turn.or(groups.push(request));
+            groups.push(request);
         }
-        let mut turn = turn.expect("nothing is under way");
         let mut sizes = Vec::new();
-        for payload_max in [4_400, 1_000, PAYLOAD_MAX] {
-            sizes.push(members(&turn.next(payload_max).expect("requests")).join(""));
+        for payload_max in [4_400, 1_000] {
+            let mut sending = groups.sending(payload_max).expect("nobody sends");
+            let mut group = || sending.next().map(|(group, _)| members(&group).join(""));
+            sizes.push(std::iter::from_fn(&mut group).collect::<Vec<_>>());
+            for member in ["e", "f"] {
+                let (request, answered) = stored(&jobs(member, 1, 900));
+                waiting.push(answered);
+                groups.push(request);
+            }
         }
-        assert_eq!(sizes, ["ab", "c", "d"]);
+        assert_eq!(sizes, [vec!["ab", "cd"], vec!["e", "f"]]);
     }
 
     #[test]
     fn who_has_left_before_it_was_published_is_not_published() {
         let groups = Arc::new(Groups::default());
         let (request, gone) = stored(&jobs("gone", 1, 0));
-        let mut turn = groups.push(request).expect("nothing is under way");
+        groups.push(request);
         let (request, _there) = applied(&jobs("there", 1, 0));
-        drop((gone, groups.push(request)));
-        assert_eq!(members(&turn.next(PAYLOAD_MAX).expect("a request")), ["there"]);
+        groups.push(request);
+        drop(gone);
+        let mut sending = groups.sending(PAYLOAD_MAX).expect("nobody sends");
+        assert_eq!(members(&sending.next().expect("a request").0), ["there"]);
+        assert!(sending.next().is_none());
+        let (request, gone) = stored(&jobs("gone", 1, 0));
+        groups.push(request);
+        drop(gone);
+        let mut sending = groups.sending(PAYLOAD_MAX).expect("nobody sends");
+        assert!(sending.next().is_none());
     }
 
     #[test]

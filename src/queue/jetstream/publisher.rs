@@ -1,20 +1,30 @@
 //! The publishing end of a shard's stream, for writes over HTTP.
 
+use std::future::IntoFuture as _;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, ErrorCode};
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
 use crate::queue::jetstream::command;
 use crate::queue::jetstream::connection::Connection;
-use crate::queue::jetstream::groups::{self, Answer, Groups, Request};
+use crate::queue::jetstream::groups::{self, Answer, Groups, Request, UnderWay};
 use crate::queue::jetstream::waiters::Waiters;
 use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
 use crate::writer::{CommitFailed, MessageOutcome, Payload};
+
+/// What the headers of a message take at most, names of streams being as long as they may be.
+const HEADERS_BYTES_MAX: usize = 512;
+/// A message whose server says nothing for so long keeps the next ones waiting no longer: its connection may be lost, and
+/// another one there already.
+const STORED_SOON: Duration = Duration::from_millis(100);
 
 /// Publishes to one shard's stream; clone it freely.
 #[derive(Clone)]
@@ -41,7 +51,7 @@ impl StreamPublisher {
     /// When it was not stored, or nobody knows whether it was.
     pub async fn store_jobs(&self, jobs: &[Job]) -> Result<Sequence, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(Request::new(jobs, Answer::Stored(answer)));
+        self.push(Request::new(jobs, Answer::Stored(answer)))?;
         answered.await.map_err(|_| lost())?
     }
 
@@ -51,46 +61,73 @@ impl StreamPublisher {
     /// As [`StreamPublisher::store_jobs`], or when this node cannot apply it.
     pub async fn publish_jobs(&self, jobs: &[Job]) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(Request::new(jobs, Answer::Applied(answer)));
+        self.push(Request::new(jobs, Answer::Applied(answer)))?;
         answered.await.map_err(|_| lost())?
     }
 
-    fn push(&self, request: Request) {
-        if let Some(mut turn) = self.ends.groups.push(request) {
+    /// Queues a request unless it is known that it would be refused: who sends several is told before the next one.
+    fn push(&self, request: Request) -> Result<(), NotPublished> {
+        self.check_connection()?;
+        if request.bytes() + HEADERS_BYTES_MAX > self.ends.connection.client.max_payload() {
+            return Err(too_large());
+        }
+        self.ends.groups.push(request);
+        self.send_on();
+        Ok(())
+    }
+
+    /// Sends what may be sent now. Apart from any request: others wait for it too, and whoever made it may leave.
+    fn send_on(&self) {
+        let payload_max = self.ends.connection.client.max_payload();
+        if let Some(mut sending) = self.ends.groups.sending(payload_max) {
             let publisher = self.clone();
-            // Apart from the request: others wait for it too, and whoever made it may leave.
             tokio::spawn(async move {
-                let client = &publisher.ends.connection.client;
-                while let Some(group) = turn.next(client.max_payload()) {
-                    publisher.publish_group(group).await;
+                while let Some((group, under_way)) = sending.next() {
+                    publisher.send_group(group, under_way).await;
                 }
             });
         }
     }
 
-    /// Publishes a message of all these, tells who waits for that, and has the others told later.
-    async fn publish_group(&self, mut group: Vec<Request>) {
+    /// Sends a message of all these; what comes of it is told later.
+    async fn send_group(&self, group: Vec<Request>, under_way: UnderWay) {
         let waiting = groups::want_outcome(&group).then(|| Waiting::new(&self.ends.waiters));
         let id = waiting.as_ref().map(|(waiting, _)| waiting.id());
         let message = self.message(groups::body(&group), id.as_deref());
-        let sequence = match self.store(&self.ends.jobs_subject, message).await {
-            Ok(sequence) => sequence,
-            Err(why) => return groups::refuse(group, &why),
+        match self.send(&self.ends.jobs_subject, message).await {
+            Ok(sent) => drop(tokio::spawn(self.clone().tell(group, waiting, sent, under_way))),
+            Err(why) => groups::refuse(group, &why),
+        }
+    }
+
+    /// Tells who waits for a message to be stored, and then who waits for it to be applied.
+    async fn tell(
+        self,
+        mut group: Vec<Request>,
+        waiting: Option<(Waiting, Applied)>,
+        sent: PublishAckFuture,
+        under_way: UnderWay,
+    ) {
+        let mut stored = pin!(sent.into_future());
+        let soon = tokio::time::timeout(STORED_SOON, stored.as_mut()).await;
+        drop(under_way);
+        self.send_on();
+        let stored = match soon {
+            Ok(stored) => stored,
+            Err(_) => stored.await,
         };
-        groups::tell_stored(&mut group, sequence);
-        if let Some((waiting, applied)) = waiting {
-            // The next message need not wait for that.
-            tokio::spawn(async move {
-                let _waiting = waiting;
-                tokio::select! {
-                    outcome = applied => {
-                        let outcome = outcome.map_err(|_| lost()).and_then(|outcome| Ok(outcome?));
-                        groups::tell_applied(group, outcome);
-                    }
-                    // A shard that is halted tells nothing.
-                    () = groups::all_leave(&mut group) => {}
-                }
-            });
+        match sequence(stored) {
+            Ok(sequence) => groups::tell_stored(&mut group, sequence),
+            Err(why) => return groups::refuse(group, &why),
+        }
+        let Some((_waiting, applied)) = waiting else { return };
+        tokio::select! {
+            outcome = applied => {
+                let outcome = outcome.map_err(|_| lost()).and_then(|outcome| Ok(outcome?));
+                groups::tell_applied(group, outcome);
+            }
+            // A shard that is halted tells nothing.
+            () = groups::all_leave(&mut group) => {}
         }
     }
 
@@ -124,21 +161,38 @@ impl StreamPublisher {
     }
 
     async fn store(&self, subject: &str, message: PublishMessage) -> Result<Sequence, NotPublished> {
-        if !self.ends.connection.is_up() {
-            // The client would keep it and send it at some later time, when nobody waits for it any more.
-            return Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()));
+        sequence(self.send(subject, message).await?.await)
+    }
+
+    async fn send(&self, subject: &str, message: PublishMessage) -> Result<PublishAckFuture, NotPublished> {
+        self.check_connection()?;
+        self.ends.connection.context.send_publish(subject.to_owned(), message).await.map_err(refused)
+    }
+
+    /// Without a connection the client would keep a message and send it at some later time, when nobody waits for it any
+    /// more.
+    fn check_connection(&self) -> Result<(), NotPublished> {
+        if self.ends.connection.is_up() {
+            Ok(())
+        } else {
+            Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()))
         }
-        let sent = self.ends.connection.context.send_publish(subject.to_owned(), message).await;
-        let stored = sent.map_err(refused)?.await.map_err(refused)?;
-        if stored.duplicate {
-            // Ids are this process's own and begin with 22 random letters: somebody has read them and was first.
-            return Err(NotPublished::Unavailable(
-                "another publisher has used the id of this message, and the server dropped it".to_owned(),
-            ));
-        }
-        Ok(Sequence(stored.sequence))
     }
 }
+
+/// Where a message was stored.
+fn sequence(stored: Result<PublishAck, PublishError>) -> Result<Sequence, NotPublished> {
+    let stored = stored.map_err(refused)?;
+    if stored.duplicate {
+        // Ids are this process's own and begin with 22 random letters: somebody has read them and was first.
+        return Err(NotPublished::Unavailable(
+            "another publisher has used the id of this message, and the server dropped it".to_owned(),
+        ));
+    }
+    Ok(Sequence(stored.sequence))
+}
+
+type Applied = oneshot::Receiver<Result<MessageOutcome, CommitFailed>>;
 
 /// Takes the waiter away again, also when whoever waited is gone.
 struct Waiting {
@@ -148,7 +202,7 @@ struct Waiting {
 
 impl Waiting {
     /// Before it is published: the source may meet the message before the server's answer comes.
-    fn new(waiters: &Arc<Waiters>) -> (Self, oneshot::Receiver<Result<MessageOutcome, CommitFailed>>) {
+    fn new(waiters: &Arc<Waiters>) -> (Self, Applied) {
         let (answer, answered) = oneshot::channel();
         let waiting = Self { waiters: Arc::clone(waiters), number: waiters.next() };
         waiters.wait(waiting.number, answer);
@@ -166,6 +220,10 @@ impl Drop for Waiting {
     }
 }
 
+fn too_large() -> NotPublished {
+    NotPublished::TooLarge("the jobs are more bytes than the NATS server takes in a message".to_owned())
+}
+
 fn lost() -> NotPublished {
     NotPublished::Unknown("this node ended before it heard what came of it".to_owned())
 }
@@ -181,9 +239,7 @@ fn refused(error: PublishError) -> NotPublished {
             NotPublished::Unknown("NATS did not say whether it stored the message".to_owned())
         }
         (PublishErrorKind::MaxAckPending, _) => NotPublished::Overloaded,
-        (PublishErrorKind::MaxPayloadExceeded, _) => NotPublished::TooLarge(
-            "the jobs are more bytes than the NATS server takes in a message".to_owned(),
-        ),
+        (PublishErrorKind::MaxPayloadExceeded, _) => too_large(),
         (PublishErrorKind::StreamNotFound, _) => {
             NotPublished::Unavailable("no stream takes its subject".to_owned())
         }
