@@ -47,9 +47,14 @@ const RULES: &[Rule] = &[
     },
     Rule { names: &["async", "await", "tokio::", "Future"], place: PURE, why: "await nothing" },
     Rule {
-        names: &["rocksdb::", "bincode::"],
+        names: &["rocksdb::"],
         place: Where::OnlyIn(&["storage/"]),
-        why: "so that another store or codec is one folder's work",
+        why: "so that another store is one folder's work",
+    },
+    Rule {
+        names: &["bincode::"],
+        place: Where::OnlyIn(&["storage/codec/"]),
+        why: "so that another codec is one folder's work",
     },
     Rule {
         names: &["async_nats::"],

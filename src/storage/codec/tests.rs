@@ -1,9 +1,15 @@
 //! Golden bytes of every value kind, round trips of all that varies, and what damage does: an error, and nothing else.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::types::{MAX_KEYS, Score};
+use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::job::RejectCode;
+use crate::state::{Applied, BoardEvent, Entry, Extra, Incarnation, Standing, TreeId, Unlisted};
+use crate::tree::{Handle, Words};
+use crate::types::{BoardName, MAX_KEYS, Score, Sequence, Timestamp};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))

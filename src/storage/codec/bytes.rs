@@ -1,0 +1,53 @@
+//! bincode as it is set up here, and what is said of bytes that it cannot read.
+//!
+//! Knows: how a value becomes bytes and back, whole and within a bound of memory. Must not know: any record.
+
+use bincode::config::{Configuration, standard};
+use bincode::error::DecodeError;
+use bincode::{Decode, Encode};
+use thiserror::Error;
+
+pub(super) const CONFIG: Configuration = standard();
+
+/// A damaged length must not make us reserve memory for it. A record takes at most this many bytes of memory for each
+/// of its own before it turns out to end too soon: the greediest, a dropped board of a name of one letter, takes 18.
+const MEMORY_PER_BYTE: usize = 32;
+
+/// A value that is not what its kind says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("a {kind} cannot be read: {reason}")]
+pub struct Undecodable {
+    pub kind: &'static str,
+    pub reason: String,
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are handed over; that this copies their text is its business"
+)]
+pub(super) fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
+    Undecodable { kind, reason: reason.to_string() }
+}
+
+pub(super) fn to_vec(value: &impl Encode) -> Vec<u8> {
+    bincode::encode_to_vec(value, CONFIG).expect("memory can be written to")
+}
+
+pub(super) fn from_slice<T: Decode<()>>(kind: &'static str, bytes: &[u8]) -> Result<T, Undecodable> {
+    let (value, read) = decode_bounded(bytes).map_err(|error| undecodable(kind, error))?;
+    if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "bytes follow it")) }
+}
+
+/// Decodes within a multiple of the record's own length, rounded up to a power of 64: bincode's limits are constants.
+pub(super) fn decode_bounded<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), DecodeError> {
+    let bound = bytes.len().saturating_mul(MEMORY_PER_BYTE);
+    if bound <= 1 << 14 {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 14 }>())
+    } else if bound <= 1 << 20 {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 20 }>())
+    } else if bound <= 1 << 26 {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 26 }>())
+    } else {
+        bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 1 << 32 }>())
+    }
+}

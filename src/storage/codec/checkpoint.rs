@@ -1,0 +1,205 @@
+//! What a checkpoint consists of: the manifest, dictionary pages, runs of entries, and extras.
+
+use std::sync::Arc;
+
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+
+use crate::board::Definition;
+use crate::state::{Applied, Extra, Incarnation, Standing, TreeId, Unlisted};
+use crate::storage::codec::FORMAT_VERSION;
+use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::storage::codec::parts::{
+    AppliedWire, DefinitionWire, StandingWire, applied_from_wire, applied_to_wire, board_name,
+    definition_from_wire, definition_to_wire,
+};
+use crate::tree::Handle;
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+
+/// What a completed checkpoint consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// What the checkpoint is of.
+    pub applied: Applied,
+    /// How far the shard had come when the last of it was looked at. A log that ends before cannot make it right.
+    pub seen: Sequence,
+    pub next_tree: u32,
+    pub boards: Vec<ManifestBoard>,
+    pub dropped: Vec<(BoardName, Incarnation)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestBoard {
+    pub name: BoardName,
+    pub incarnation: Incarnation,
+    pub definition: Arc<Definition>,
+    pub all: TreeId,
+    /// Entries in the tree's pages: a page that went missing is noticed by this.
+    pub entries: u64,
+}
+
+/// A run of entries by column: a tree page in the tree's order, or a member page in the order of handles.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EntriesPage {
+    pub handles: Vec<u32>,
+    /// One vector per word of an entry.
+    pub columns: Vec<Vec<u64>>,
+}
+
+#[derive(Encode, Decode)]
+struct ManifestWire {
+    format_version: u32,
+    applied: AppliedWire,
+    seen: u64,
+    next_tree: u32,
+    boards: Vec<(String, u64, DefinitionWire, u32, u64)>,
+    dropped: Vec<(String, u64)>,
+}
+
+#[must_use]
+pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
+    let boards = manifest.boards.iter().map(|board| {
+        let definition = definition_to_wire(&board.definition);
+        (board.name.to_string(), board.incarnation.0, definition, board.all.0, board.entries)
+    });
+    let dropped = manifest.dropped.iter().map(|(name, incarnation)| (name.to_string(), incarnation.0));
+    to_vec(&ManifestWire {
+        format_version: FORMAT_VERSION,
+        applied: applied_to_wire(manifest.applied),
+        seen: manifest.seen.0,
+        next_tree: manifest.next_tree,
+        boards: boards.collect(),
+        dropped: dropped.collect(),
+    })
+}
+
+/// # Errors
+/// When the bytes are no such record, or break a rule of what they describe.
+pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
+    let wire: ManifestWire = from_slice("manifest", bytes)?;
+    let mut boards = Vec::with_capacity(wire.boards.len());
+    for (name, incarnation, definition, all, entries) in wire.boards {
+        boards.push(ManifestBoard {
+            name: board_name("manifest", &name)?,
+            incarnation: Incarnation(incarnation),
+            definition: Arc::new(definition_from_wire(definition)?),
+            all: TreeId(all),
+            entries,
+        });
+    }
+    let dropped = wire.dropped.into_iter();
+    let dropped = dropped.map(|(name, life)| Ok((board_name("manifest", &name)?, Incarnation(life))));
+    Ok(Manifest {
+        applied: applied_from_wire(&wire.applied)?,
+        seen: Sequence(wire.seen),
+        next_tree: wire.next_tree,
+        boards,
+        dropped: dropped.collect::<Result<_, Undecodable>>()?,
+    })
+}
+
+/// Members of a dictionary page: (handle, id).
+#[must_use]
+pub fn encode_dictionary<'a>(members: impl Iterator<Item = (Handle, &'a [u8])>) -> Vec<u8> {
+    let members: Vec<(u32, &[u8])> = members.map(|(handle, id)| (handle.0, id)).collect();
+    to_vec(&members)
+}
+
+/// Hands each member of a dictionary page to `each`.
+///
+/// # Errors
+/// When the bytes are no such record, or an id is none.
+pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> Result<(), Undecodable> {
+    let fail = |error: DecodeError| undecodable("dictionary page", error);
+    let (count, mut at): (u64, usize) = bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;
+    for _ in 0..count {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let ((handle, id), read): ((u32, &[u8]), usize) =
+            bincode::borrow_decode_from_slice(rest, CONFIG).map_err(fail)?;
+        at += read;
+        let text = std::str::from_utf8(id).map_err(|error| undecodable("dictionary page", error))?;
+        MemberId::new(text).map_err(|error| undecodable("dictionary page", error))?;
+        each(Handle(handle), id);
+    }
+    if at == bytes.len() { Ok(()) } else { Err(undecodable("dictionary page", "bytes follow it")) }
+}
+
+#[must_use]
+pub fn encode_extra(extra: &Extra) -> Vec<u8> {
+    let standing = match &extra.unlisted {
+        None => None,
+        Some(Unlisted::Hidden(words)) => Some(Standing::Hidden(**words)),
+        Some(Unlisted::Removed) => Some(Standing::Removed),
+    };
+    let (time, version) = (extra.updated_at.as_micros(), extra.version);
+    to_vec(&(time, version, extra.has_metadata, standing.map(StandingWire)))
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
+    let (time, version, has_metadata, standing): (i64, Option<u64>, bool, Option<StandingWire>) =
+        from_slice("extra", bytes)?;
+    let unlisted = match standing.map(|wire| wire.0) {
+        None => None,
+        Some(Standing::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
+        Some(Standing::Removed) => Some(Unlisted::Removed),
+        Some(Standing::Listed(_)) => return Err(undecodable("extra", "it says where a listed entry stands")),
+    };
+    let updated_at = Timestamp::from_micros(time).map_err(|error| undecodable("extra", error))?;
+    Ok(Extra { updated_at, version, has_metadata, unlisted })
+}
+
+/// A run of entries; `columns` are as long as `handles`.
+#[must_use]
+pub fn encode_entries(handles: &[u32], columns: &[&[u64]]) -> Vec<u8> {
+    to_vec(&PageWire { handles, columns })
+}
+
+/// # Errors
+/// When the bytes are no such record, or its columns differ in length.
+pub fn decode_entries(bytes: &[u8]) -> Result<EntriesPage, Undecodable> {
+    from_slice("page", bytes)
+}
+
+struct PageWire<'a> {
+    handles: &'a [u32],
+    columns: &'a [&'a [u64]],
+}
+
+impl Encode for PageWire<'_> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.handles.encode(encoder)?;
+        u64::try_from(self.columns.len()).unwrap_or(u64::MAX).encode(encoder)?;
+        for column in self.columns {
+            let base = column.iter().min().copied().unwrap_or(0);
+            base.encode(encoder)?;
+            for word in *column {
+                (word - base).encode(encoder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<C> Decode<C> for EntriesPage {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let length = u64::decode(decoder)?;
+        // A true page has 256 at most. A damaged length must not reserve memory, and ends with the bytes.
+        let mut handles = Vec::with_capacity(usize::try_from(length.min(256)).unwrap_or(0));
+        for _ in 0..length {
+            handles.push(u32::decode(decoder)?);
+        }
+        // Each column takes a byte at least, so a damaged count ends with the bytes.
+        let count = u64::decode(decoder)?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            let base = u64::decode(decoder)?;
+            let column = handles.iter().map(|_| Ok(base.wrapping_add(u64::decode(decoder)?)));
+            columns.push(column.collect::<Result<Vec<_>, DecodeError>>()?);
+        }
+        Ok(Self { handles, columns })
+    }
+}

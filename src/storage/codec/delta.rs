@@ -1,0 +1,204 @@
+//! The redo log: what a batch did to boards and entries, encoded straight from the plan.
+
+use std::sync::Arc;
+
+use bincode::de::{Decoder, read::Reader};
+use bincode::enc::{Encoder, write::Writer};
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+
+use crate::state::{Applied, BoardEvent, Entry, Incarnation, TreeId};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, to_vec, undecodable};
+use crate::storage::codec::parts::{
+    AppliedWire, DefinitionWire, StandingWire, applied_from_wire, applied_to_wire, board_name,
+    definition_from_wire, definition_to_wire,
+};
+use crate::types::{MemberId, Sequence, Timestamp};
+
+/// One (tree, member) as a batch found it and left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeltaChange {
+    pub tree: TreeId,
+    pub member: Vec<u8>,
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+}
+
+/// The redo log of one batch: messages `first ..= applied.sequence`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    pub first: Sequence,
+    pub applied: Applied,
+    pub events: Vec<BoardEvent>,
+    pub changes: Vec<DeltaChange>,
+}
+
+#[must_use]
+pub fn encode_delta(delta: &Delta) -> Vec<u8> {
+    let mut encoder = DeltaEncoder::new(delta.first, delta.applied, &delta.events, delta.changes.len());
+    for change in &delta.changes {
+        encoder.push(change.tree, &change.member, change.before.as_ref(), change.after.as_ref());
+    }
+    encoder.finish()
+}
+
+/// Encodes a delta change by change, straight from the plan, without copying ids first.
+pub struct DeltaEncoder {
+    bytes: Vec<u8>,
+    base: Timestamp,
+    tree: TreeId,
+}
+
+impl DeltaEncoder {
+    #[must_use]
+    pub fn new(first: Sequence, applied: Applied, events: &[BoardEvent], changes: usize) -> Self {
+        let events: Vec<EventWire> = events.iter().map(event_to_wire).collect();
+        let count = u64::try_from(changes).expect("counts fit 64 bits");
+        let mut bytes = to_vec(&(first.0, applied_to_wire(applied), events, count));
+        bytes.reserve(changes * 48);
+        Self { bytes, base: applied.timestamp, tree: TreeId(0) }
+    }
+
+    pub fn push(&mut self, tree: TreeId, member: &[u8], before: Option<&Entry>, after: Option<&Entry>) {
+        let same_tree = tree == self.tree;
+        self.tree = tree;
+        let wire = ChangeWire {
+            tree: (!same_tree).then_some(tree),
+            member,
+            before: before.map(|entry| EntryWire { entry: *entry, base: self.base }),
+            after: after.map(|entry| EntryWire { entry: *entry, base: self.base }),
+        };
+        bincode::encode_into_std_write(&wire, &mut self.bytes, CONFIG).expect("memory can be written to");
+    }
+
+    #[must_use]
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// # Errors
+/// When the bytes are no such record, or break a rule of what they describe.
+pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
+    type Head = (u64, AppliedWire, Vec<EventWire>, u64);
+    let fail = |error: DecodeError| undecodable("delta", error);
+    let ((first, applied, events, count), mut at): (Head, usize) = decode_bounded(bytes).map_err(fail)?;
+    let applied = applied_from_wire(&applied)?;
+    let events = events.into_iter().map(event_from_wire).collect::<Result<_, _>>()?;
+    let count = usize::try_from(count).map_err(|error| undecodable("delta", error))?;
+    // A damaged count must not make us reserve memory for it: every change takes at least four bytes.
+    let mut changes = Vec::with_capacity(count.min(bytes.len() / 4));
+    let mut tree = TreeId(0);
+    for _ in 0..count {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let (change, read): (DecodedChange, usize) =
+            bincode::decode_from_slice_with_context(rest, CONFIG, applied.timestamp).map_err(fail)?;
+        at += read;
+        tree = change.tree.unwrap_or(tree);
+        let (member, before, after) = (change.member, change.before, change.after);
+        changes.push(DeltaChange { tree, member, before, after });
+    }
+    if at != bytes.len() {
+        return Err(undecodable("delta", "bytes follow its last change"));
+    }
+    Ok(Delta { first: Sequence(first), applied, events, changes })
+}
+
+#[derive(Encode, Decode)]
+enum EventWire {
+    Define { board: String, incarnation: u64, definition: DefinitionWire },
+    Drop { board: String, incarnation: u64 },
+}
+
+fn event_to_wire(event: &BoardEvent) -> EventWire {
+    match event {
+        BoardEvent::Define { board, incarnation, definition } => EventWire::Define {
+            board: board.to_string(),
+            incarnation: incarnation.0,
+            definition: definition_to_wire(definition),
+        },
+        BoardEvent::Drop { board, incarnation } => {
+            EventWire::Drop { board: board.to_string(), incarnation: incarnation.0 }
+        }
+    }
+}
+
+fn event_from_wire(wire: EventWire) -> Result<BoardEvent, Undecodable> {
+    Ok(match wire {
+        EventWire::Define { board, incarnation, definition } => BoardEvent::Define {
+            board: board_name("delta", &board)?,
+            incarnation: Incarnation(incarnation),
+            definition: Arc::new(definition_from_wire(definition)?),
+        },
+        EventWire::Drop { board, incarnation } => {
+            BoardEvent::Drop { board: board_name("delta", &board)?, incarnation: Incarnation(incarnation) }
+        }
+    })
+}
+
+/// Times are told from the batch's last message: a byte or three each, where a date would take nine.
+struct EntryWire {
+    entry: Entry,
+    base: Timestamp,
+}
+
+impl Encode for EntryWire {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        StandingWire(self.entry.standing).encode(encoder)?;
+        (self.entry.updated_at.as_micros() - self.base.as_micros()).encode(encoder)?;
+        self.entry.version.encode(encoder)?;
+        self.entry.has_metadata.encode(encoder)
+    }
+}
+
+fn decode_entry<D: Decoder<Context = Timestamp>>(decoder: &mut D) -> Result<Option<Entry>, DecodeError> {
+    if !bool::decode(decoder)? {
+        return Ok(None);
+    }
+    let standing = StandingWire::decode(decoder)?.0;
+    let micros = i64::decode(decoder)?.checked_add(decoder.context().as_micros());
+    let updated_at = micros.and_then(|micros| Timestamp::from_micros(micros).ok());
+    let updated_at = updated_at.ok_or(DecodeError::Other("an entry's time is out of range"))?;
+    let version = Option::<u64>::decode(decoder)?;
+    let has_metadata = bool::decode(decoder)?;
+    Ok(Some(Entry { standing, updated_at, version, has_metadata }))
+}
+
+struct ChangeWire<'a> {
+    /// Absent: the tree of the change before.
+    tree: Option<TreeId>,
+    member: &'a [u8],
+    before: Option<EntryWire>,
+    after: Option<EntryWire>,
+}
+
+impl Encode for ChangeWire<'_> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.tree.map(|tree| tree.0).encode(encoder)?;
+        u8::try_from(self.member.len()).unwrap_or(u8::MAX).encode(encoder)?;
+        encoder.writer().write(self.member)?;
+        self.before.encode(encoder)?;
+        self.after.encode(encoder)
+    }
+}
+
+struct DecodedChange {
+    tree: Option<TreeId>,
+    member: Vec<u8>,
+    before: Option<Entry>,
+    after: Option<Entry>,
+}
+
+impl Decode<Timestamp> for DecodedChange {
+    fn decode<D: Decoder<Context = Timestamp>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let tree = Option::<u32>::decode(decoder)?.map(TreeId);
+        let mut member = vec![0; usize::from(u8::decode(decoder)?)];
+        decoder.reader().read(&mut member)?;
+        let text =
+            std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
+        MemberId::new(text).map_err(|_| DecodeError::Other("a member id is none"))?;
+        let before = decode_entry(decoder)?;
+        let after = decode_entry(decoder)?;
+        Ok(Self { tree, member, before, after })
+    }
+}

@@ -1,0 +1,34 @@
+//! Values as bytes: the only place that knows bincode.
+//!
+//! Knows: every record's layout and the format version. Must not know: keys, or RocksDB.
+//!
+//! bincode is pinned to 2.0.1 and its layout is fixed by the golden tests in `tests`. Its releases are final
+//! (RUSTSEC-2025-0141), which is what a disk format wants; should it ever have to go, this folder is what is replaced.
+//!
+//! Numbers are variable-length: a byte up to 250, then 3, 5 or 9 bytes. Words are stored by their distance from 2^63,
+//! zigzag, which is the score itself for either direction, so small scores take a byte or three. In pages each
+//! column is stored by its distance from its least word.
+
+mod bytes;
+mod parts;
+
+mod checkpoint;
+mod delta;
+mod records;
+
+pub use bytes::Undecodable;
+pub use checkpoint::{
+    EntriesPage, Manifest, ManifestBoard, decode_dictionary, decode_entries, decode_extra, decode_manifest,
+    encode_dictionary, encode_entries, encode_extra, encode_manifest,
+};
+pub use delta::{Delta, DeltaChange, DeltaEncoder, decode_delta, encode_delta};
+pub use records::{
+    Meta, MetadataRecord, ParkedRecord, RejectRecord, decode_meta, decode_metadata, decode_parked,
+    decode_reject, encode_meta, encode_metadata, encode_parked, encode_reject, format_version,
+};
+
+/// Raised with every change that an older ranktree could not read.
+pub const FORMAT_VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Records of the log that stand for themselves: how far a shard is, rejects, waiting jobs, and metadata of entries.
+
+use bincode::{Decode, Encode};
+
+use crate::job::RejectCode;
+use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::types::{Sequence, Timestamp};
+
+/// Written with every batch: how far this shard is.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Meta {
+    pub format_version: u32,
+    pub shard: u16,
+    /// The number of shards the members are spread over; a directory belongs to one such layout.
+    pub shards: u16,
+    pub applied_sequence: u64,
+    pub message_timestamp_micros: i64,
+    pub message_hash: u64,
+    pub jobs_rejected: u64,
+    /// Identity of the queue the sequences belong to: empty for the local source.
+    pub stream: String,
+}
+
+/// A job that was not applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectRecord {
+    pub sequence: Sequence,
+    /// The job's place within its message.
+    pub index: u32,
+    pub code: RejectCode,
+    pub detail: String,
+    /// The job as it came, cut to a length that storage can bear.
+    pub job: Vec<u8>,
+}
+
+/// A job that waits for the definition of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedRecord {
+    /// The message that brought it.
+    pub sequence: Sequence,
+    /// Its place within the message.
+    pub index: u32,
+    /// The message's timestamp.
+    pub timestamp: Timestamp,
+    /// The job as the queue describes it.
+    pub job: Vec<u8>,
+}
+
+#[derive(Encode, Decode)]
+struct RejectWire {
+    code: u8,
+    detail: String,
+    job: Vec<u8>,
+}
+
+/// Metadata of an entry, and the message that brought it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct MetadataRecord {
+    pub sequence: u64,
+    pub json: String,
+}
+
+/// The format version of a meta record, even one whose rest this ranktree cannot read.
+#[must_use]
+pub fn format_version(meta: &[u8]) -> Option<u32> {
+    bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)
+}
+
+#[must_use]
+pub fn encode_meta(meta: &Meta) -> Vec<u8> {
+    to_vec(meta)
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
+    from_slice("meta record", bytes)
+}
+
+#[must_use]
+pub fn encode_metadata(record: &MetadataRecord) -> Vec<u8> {
+    to_vec(record)
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
+    from_slice("metadata record", bytes)
+}
+
+#[must_use]
+pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
+    let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
+    let code = u8::try_from(code).expect("there are ten codes");
+    to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() })
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<RejectRecord, Undecodable> {
+    let wire: RejectWire = from_slice("reject", bytes)?;
+    let code = RejectCode::ALL.get(usize::from(wire.code));
+    let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
+    Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job })
+}
+
+#[must_use]
+pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {
+    to_vec(&(record.timestamp.as_micros(), record.job.as_slice()))
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<ParkedRecord, Undecodable> {
+    let (micros, job): (i64, Vec<u8>) = from_slice("parked job", bytes)?;
+    let timestamp = Timestamp::from_micros(micros).map_err(|error| undecodable("parked job", error))?;
+    Ok(ParkedRecord { sequence, index, timestamp, job })
+}
