@@ -1,0 +1,107 @@
+//! Boards as the batch sees them: the shard's, with those that it has defined and without those that it has dropped.
+
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::state::{BoardEvent, Incarnation, TreeId};
+use crate::tree::Handle;
+use crate::types::BoardName;
+use crate::writer::plan::Batch;
+
+/// A board as the batch sees it.
+#[derive(Clone, Copy)]
+pub(super) struct BatchBoard<'a> {
+    pub(super) definition: &'a Arc<Definition>,
+    pub(super) tree: TreeId,
+    pub(super) incarnation: Incarnation,
+}
+
+/// A board that the batch defined.
+pub(super) struct DefinedBoard {
+    definition: Arc<Definition>,
+    tree: TreeId,
+    incarnation: Incarnation,
+}
+
+impl Batch<'_> {
+    pub(super) fn board(&self, name: &BoardName) -> Option<BatchBoard<'_>> {
+        match self.boards.get(name) {
+            Some(board) => {
+                let DefinedBoard { definition, tree, incarnation } = board.as_ref()?;
+                Some(BatchBoard { definition, tree: *tree, incarnation: *incarnation })
+            }
+            None => self.planner.shard.board(name.as_str()).map(|board| BatchBoard {
+                definition: &board.definition,
+                tree: board.all,
+                incarnation: board.incarnation,
+            }),
+        }
+    }
+
+    /// The boards that know a member, by name.
+    pub(super) fn boards_of(&self, handle: Handle) -> Vec<BoardName> {
+        let here = self.planner.shard.boards().map(|(name, _)| name);
+        let names = here.chain(self.boards.keys());
+        let knows = |name: &&BoardName| {
+            self.board(name).is_some_and(|board| self.entry(board.tree, handle).is_some())
+        };
+        let mut names: Vec<BoardName> = names.filter(knows).cloned().collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    pub(super) fn define(
+        &mut self,
+        name: &BoardName,
+        incarnation: Incarnation,
+        definition: Arc<Definition>,
+    ) -> TreeId {
+        let known = self.board(name).map(|board| (board.incarnation, board.tree));
+        let tree = match known {
+            Some((known, tree)) if known == incarnation => tree,
+            other => {
+                // Another life of the board, whose drop never came this far.
+                if let Some((_, tree)) = other {
+                    self.forget_tree(tree);
+                }
+                self.next_tree += 1;
+                TreeId(self.next_tree - 1)
+            }
+        };
+        let board = DefinedBoard { definition: Arc::clone(&definition), tree, incarnation };
+        self.put_event(BoardEvent::Define { board: name.clone(), incarnation, definition });
+        self.boards.insert(name.clone(), Some(board));
+        tree
+    }
+
+    /// The latest dropped incarnation of a name.
+    pub(super) fn dropped(&self, name: &BoardName) -> Option<Incarnation> {
+        self.dropped.get(name).copied().max(self.planner.shard.dropped_incarnation(name.as_str()))
+    }
+
+    pub(super) fn drop_board(&mut self, name: BoardName, incarnation: Incarnation) {
+        if let Some(BatchBoard { tree, incarnation: known, .. }) = self.board(&name)
+            && known <= incarnation
+        {
+            self.forget_tree(tree);
+            self.boards.insert(name.clone(), None);
+        }
+        let latest = self.dropped.entry(name.clone()).or_insert(incarnation);
+        *latest = (*latest).max(incarnation);
+        self.put_event(BoardEvent::Drop { board: name, incarnation });
+    }
+
+    /// The metadata of a tree goes with it, also what this very batch brought.
+    fn forget_tree(&mut self, tree: TreeId) {
+        self.dropped_trees.push(tree);
+        self.metadata.retain(|(other, _), _| *other != tree);
+    }
+
+    /// Events come before changes, in a step and in the delta. A definition may: nothing refers to a board before it. A
+    /// drop may, because it is a message of its own and ends the step before it.
+    fn put_event(&mut self, event: BoardEvent) {
+        self.events.push(event.clone());
+        self.step.events.push(event);
+    }
+}

@@ -1,0 +1,92 @@
+//! Members and entries as the batch sees them: the shard's, with its own changes over them.
+
+use crate::job::Job;
+use crate::state::{Change, Entry, TreeId};
+use crate::storage::codec::MetadataRecord;
+use crate::tree::Handle;
+use crate::types::{MemberId, Sequence};
+use crate::writer::decide::Decision;
+use crate::writer::plan::Batch;
+
+/// A change as the batch found the entry and leaves it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NetChange {
+    pub(super) tree: TreeId,
+    pub(super) handle: Handle,
+    pub(super) before: Option<Entry>,
+    pub(super) after: Option<Entry>,
+    /// The last step that changed it, and where in that step's changes.
+    step: usize,
+    at: usize,
+}
+
+impl Batch<'_> {
+    pub(super) fn change(
+        &mut self,
+        tree: TreeId,
+        handle: Handle,
+        before: Option<Entry>,
+        after: Option<Entry>,
+    ) {
+        let (step, at) = (self.step_number, self.step.changes.len());
+        let change = Change { tree, handle, after };
+        let index = *self.by_entry.entry((tree, handle)).or_insert(self.net.len());
+        match self.net.get_mut(index) {
+            Some(net) => {
+                net.after = after;
+                if net.step == step {
+                    // Several jobs of a step for one entry become one change.
+                    if let Some(earlier) = self.step.changes.get_mut(net.at) {
+                        *earlier = change;
+                    }
+                    return;
+                }
+                (net.step, net.at) = (step, at);
+            }
+            None => self.net.push(NetChange { tree, handle, before, after, step, at }),
+        }
+        self.step.changes.push(change);
+    }
+
+    pub(super) fn plan_metadata(
+        &mut self,
+        job: &Job,
+        tree: TreeId,
+        handle: Handle,
+        before: Option<&Entry>,
+        decision: &Decision,
+        sequence: Sequence,
+    ) {
+        let had = before.is_some_and(|entry| entry.has_metadata);
+        let has = decision.after.as_ref().is_some_and(|entry| entry.has_metadata);
+        let record = match (&job.meta, decision.takes_metadata && has) {
+            (Some(metadata), true) => {
+                Some(MetadataRecord { sequence: sequence.0, json: metadata.0.to_string() })
+            }
+            _ if had && !has => None,
+            _ => return,
+        };
+        self.metadata.insert((tree, handle), (job.member.as_bytes().to_vec(), record));
+    }
+
+    pub(super) fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
+        // Looked up even in an empty table: the batch's own changes hide the state's.
+        match self.by_entry.get(&(tree, handle)).and_then(|index| self.net.get(*index)) {
+            Some(net) => net.after,
+            None => self.planner.shard.entry(tree, handle),
+        }
+    }
+
+    pub(super) fn find_member(&self, member: &MemberId) -> Option<Handle> {
+        let members = &self.planner.shard.members;
+        members.get(member.as_bytes()).or_else(|| self.newcomers.get(member.as_bytes()).copied())
+    }
+
+    pub(super) fn add_member(&mut self, member: &MemberId) -> Handle {
+        let handle = self.planner.shard.members.upcoming(self.added);
+        self.added += 1;
+        self.step.added.push(member.as_bytes().into());
+        self.newcomers.insert(member.as_bytes().into(), handle);
+        handle
+    }
+}

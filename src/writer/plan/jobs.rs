@@ -1,0 +1,231 @@
+//! What comes of a job: a reject, a place among those that wait, or changes on all of its boards.
+//!
+//! Knows: where a board may be that a job names. What an operation means is in `decide`.
+
+use std::sync::Arc;
+
+use crate::board::{Definition, Policy};
+use crate::job::{Job, Op, Reject, RejectCode, Targets};
+use crate::state::{Applied, Entry, Incarnation, TreeId};
+use crate::storage::codec::RejectRecord;
+use crate::tree::Handle;
+use crate::types::{BoardName, Score, Timestamp, shard_of};
+use crate::writer::decide::{Decision, Request, decide};
+use crate::writer::plan::waiting::no_more_boards;
+use crate::writer::plan::{Batch, PlannedBoard};
+use crate::writer::source::BadJob;
+
+/// A rejected job is stored up to this many bytes.
+const REJECTED_JOB_BYTES: usize = 4_096;
+
+/// What comes of a job.
+pub(super) enum JobPlan {
+    Taken,
+    Parked,
+}
+
+impl Batch<'_> {
+    /// Plans one job; a refused one is put down as a reject.
+    pub(super) fn plan_job(
+        &mut self,
+        job: &Result<Job, BadJob>,
+        index: usize,
+        applied: Applied,
+    ) -> Result<JobPlan, Reject> {
+        self.jobs += 1;
+        let outcome = match job {
+            Ok(job) => self.try_job(job, index, applied),
+            Err(bad) => Err(bad.reject.clone()),
+        };
+        if let Err(reject) = &outcome {
+            let mut bytes = match job {
+                Ok(job) => (self.planner.describe)(job),
+                Err(bad) => bad.bytes.clone(),
+            };
+            bytes.truncate(REJECTED_JOB_BYTES);
+            self.rejects.push(RejectRecord {
+                sequence: applied.sequence,
+                index: u32::try_from(index).unwrap_or(u32::MAX),
+                code: reject.code,
+                detail: reject.detail.clone(),
+                job: bytes,
+            });
+        }
+        outcome
+    }
+
+    fn try_job(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
+        let home = shard_of(&job.member, self.planner.shards);
+        if home != self.planner.id {
+            let detail = format!("{} belongs to shard {home} of {}", job.member, self.planner.shards);
+            return Err(Reject::new(RejectCode::WrongShard, detail));
+        }
+        if self.must_wait(job)? {
+            self.park(job, index, applied);
+            return Ok(JobPlan::Parked);
+        }
+        let handle = self.find_member(&job.member);
+        if let Targets::Boards(boards) = &job.targets
+            && let [(board, score)] = boards.as_slice()
+        {
+            let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
+            self.settle(&mut decided)?;
+            let [decided] = decided;
+            self.take(job, decided, handle, applied);
+            return Ok(JobPlan::Taken);
+        }
+        // All or nothing: every board is asked before any is changed.
+        let mut decided = Vec::new();
+        let every;
+        match &job.targets {
+            Targets::Boards(boards) => {
+                for (board, score) in boards {
+                    decided.push(self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?);
+                }
+            }
+            Targets::EveryBoard => {
+                every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
+                for board in &every {
+                    decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
+                }
+            }
+        }
+        self.settle(&mut decided)?;
+        let mut handle = handle;
+        for decided in decided {
+            handle = self.take(job, decided, handle, applied);
+        }
+        Ok(JobPlan::Taken)
+    }
+
+    /// Creates the boards that an accepted job names and nobody has. Should a client have defined one of them
+    /// differently in this very moment, the job is refused rather than decided by rules that it did not meet.
+    fn settle(&self, decided: &mut [Decided<'_>]) -> Result<(), Reject> {
+        for decided in decided {
+            if matches!(decided.board, Board::Nowhere) {
+                let refuse = |detail: String| Reject::new(RejectCode::UnknownBoard, detail);
+                let created = self.planner.registry.create_default(decided.name);
+                let created = created.map_err(|refused| refuse(refused.to_string()))?;
+                if *created.definition != Definition::default() {
+                    return Err(refuse(
+                        "the board was created just now with another definition; try again".to_owned(),
+                    ));
+                }
+                let (definition, incarnation) = (created.definition, created.incarnation);
+                decided.board = Board::Elsewhere { definition, incarnation };
+            }
+        }
+        Ok(())
+    }
+
+    fn decide_on<'job>(
+        &self,
+        job: &Job,
+        board: &'job BoardName,
+        score: Option<&Score>,
+        handle: Option<Handle>,
+        now: Timestamp,
+    ) -> Result<Decided<'job>, Reject> {
+        let here = self.board(board);
+        let known = match here {
+            Some(known) => Board::Here(known.tree),
+            None if self.parking.is_some() => {
+                let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
+                return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
+            }
+            None => match self.planner.registry.get(board.as_str()) {
+                Some(known) => {
+                    Board::Elsewhere { definition: known.definition, incarnation: known.incarnation }
+                }
+                None if self.planner.registry.creates(board.as_str()) => Board::Nowhere,
+                None => {
+                    let detail = format!("there is no board {board}");
+                    return Err(Reject::new(RejectCode::UnknownBoard, detail));
+                }
+            },
+        };
+        let default;
+        let (definition, before) = match (here, &known) {
+            (Some(board), _) => {
+                (&**board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
+            }
+            (None, Board::Elsewhere { definition, .. }) => (&**definition, None),
+            (None, Board::Here(_) | Board::Nowhere) => {
+                default = Definition::default();
+                (&default, None)
+            }
+        };
+        let decision = decide(
+            definition,
+            before.as_ref(),
+            &Request {
+                op: job.op.unwrap_or_else(|| op_of(definition.policy)),
+                score,
+                version: job.version,
+                at: job.at.unwrap_or(now),
+                member: &job.member,
+                metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
+            },
+        )?;
+        Ok(Decided { name: board, board: known, before, decision })
+    }
+
+    /// Puts a decision into the plan. Gives back the member's handle, which it may have needed.
+    fn take(
+        &mut self,
+        job: &Job,
+        decided: Decided<'_>,
+        handle: Option<Handle>,
+        applied: Applied,
+    ) -> Option<Handle> {
+        let Decided { name, board, before, decision } = decided;
+        let tree = match board {
+            Board::Here(tree) => tree,
+            Board::Elsewhere { definition, incarnation } => self.define(name, incarnation, definition),
+            Board::Nowhere => unreachable!("settled before anything is taken"),
+        };
+        let changes = before != decision.after || decision.takes_metadata;
+        let handle = match handle {
+            None if changes => Some(self.add_member(&job.member)),
+            known => known,
+        };
+        if let Some(handle) = handle.filter(|_| changes) {
+            self.change(tree, handle, before, decision.after);
+            self.plan_metadata(job, tree, handle, before.as_ref(), &decision, applied.sequence);
+        }
+        if let Some(mut told) = self.told.take() {
+            if let Some(board) = self.board(name) {
+                let (board, definition) = (name.clone(), Arc::clone(board.definition));
+                told.push(PlannedBoard { board, definition, tree, handle, changed: decision.changed });
+            }
+            self.told = Some(told);
+        }
+        handle
+    }
+}
+
+/// What a job does that does not say.
+fn op_of(policy: Policy) -> Op {
+    match policy {
+        Policy::Set => Op::Set,
+        Policy::Best => Op::Best,
+        Policy::Incr => Op::Incr,
+    }
+}
+
+/// Where a board that a job names is.
+enum Board {
+    /// On this shard, with its tree.
+    Here(TreeId),
+    /// The node knows it, this shard does not yet.
+    Elsewhere { definition: Arc<Definition>, incarnation: Incarnation },
+    /// Nowhere, and the job creates it.
+    Nowhere,
+}
+
+struct Decided<'job> {
+    name: &'job BoardName,
+    board: Board,
+    before: Option<Entry>,
+    decision: Decision,
+}

@@ -1,0 +1,64 @@
+//! Memory that the next jobs need, asked for before they are planned.
+//!
+//! Hints only: what they fetch for nothing costs time, and changes nothing.
+
+use crate::job::{Job, Targets};
+use crate::writer::plan::Batch;
+use crate::writer::source::{BadJob, Message, Payload};
+
+/// Jobs looked at ahead, so that the memory they need is on its way: enough to cover a cache miss, few enough to stay
+/// in the first-level cache.
+pub(super) const LOOK_AHEAD: usize = 16;
+
+impl Batch<'_> {
+    /// Calls `each` for every job, and has what the next ones need fetched meanwhile.
+    pub(super) fn with_look_ahead(
+        &mut self,
+        jobs: &[Result<Job, BadJob>],
+        mut each: impl FnMut(&mut Self, usize, &Result<Job, BadJob>),
+    ) {
+        for (group, start) in jobs.chunks(LOOK_AHEAD).zip((0..).step_by(LOOK_AHEAD)) {
+            if jobs.len() > 1 {
+                self.look_ahead(group.iter().filter_map(|job| job.as_ref().ok()));
+            }
+            for (offset, job) in group.iter().enumerate() {
+                each(self, start + offset, job);
+            }
+        }
+    }
+
+    /// A look-up waits for memory four times over: index, id, locator, leaf. Each wait is shared by the group.
+    pub(super) fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
+        let shard = self.planner.shard;
+        let members = &shard.members;
+        let mut probes = [None; LOOK_AHEAD];
+        for (probe, job) in probes.iter_mut().zip(jobs.clone()) {
+            let hashed = members.probe(job.member.as_bytes());
+            members.prefetch_index(hashed);
+            *probe = Some(hashed);
+        }
+        let mut handles = [None; LOOK_AHEAD];
+        for (handle, probe) in handles.iter_mut().zip(probes) {
+            *handle = probe.and_then(|probe| members.prefetch_id(probe));
+        }
+        let tree_of = |job: &Job| match &job.targets {
+            Targets::Boards(boards) => shard.board_tree(boards.first()?.0.as_str()),
+            Targets::EveryBoard => None,
+        };
+        // Most batches name one board; looking it up once is enough for a hint.
+        let Some(tree) = jobs.find_map(tree_of) else { return };
+        handles.iter().flatten().for_each(|handle| tree.tree.prefetch_locator(*handle));
+        handles.iter().flatten().for_each(|handle| tree.tree.prefetch_entry(*handle));
+    }
+}
+
+/// The job of a message that holds no other.
+pub(super) fn only_job(message: &Message) -> Option<&Job> {
+    match &message.payload {
+        Payload::Jobs(jobs) => match jobs.as_slice() {
+            [job] => job.as_ref().ok(),
+            _ => None,
+        },
+        Payload::Define { .. } | Payload::Drop { .. } => None,
+    }
+}

@@ -1,0 +1,63 @@
+//! What a plan consists of: what the commit writes, and the steps that are applied and answered.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::board::Definition;
+use crate::job::Reject;
+use crate::state::{Applied, Step, TreeId};
+use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
+use crate::tree::Handle;
+use crate::types::{BoardName, Sequence};
+use crate::writer::outcome::MessageOutcome;
+use crate::writer::parking::{Parking, Place};
+use crate::writer::source::CommitFailed;
+
+/// Where a job was meant to take effect, for the answer.
+#[derive(Debug, Clone)]
+pub struct PlannedBoard {
+    pub board: BoardName,
+    pub definition: Arc<Definition>,
+    pub tree: TreeId,
+    pub handle: Option<Handle>,
+    pub changed: bool,
+}
+
+/// One job of a message that somebody waits for, applied on its own so that its place before and after can be told.
+#[derive(Debug, Clone)]
+pub enum PlannedJob {
+    Rejected(Reject),
+    Applied { step: Step, boards: Vec<PlannedBoard> },
+    Parked,
+}
+
+/// What is applied under one hold of the lock.
+pub enum PlannedStep {
+    Bulk(Step),
+    Answered {
+        jobs: Vec<PlannedJob>,
+        applied: Applied,
+        answer: oneshot::Sender<Result<MessageOutcome, CommitFailed>>,
+    },
+}
+
+/// What a batch comes to.
+pub struct Plan {
+    pub first: Sequence,
+    pub applied: Applied,
+    pub jobs: usize,
+    pub changes: usize,
+    pub steps: Vec<PlannedStep>,
+    pub rejects: Vec<RejectRecord>,
+    pub delta: Vec<u8>,
+    pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
+    pub dropped_trees: Vec<TreeId>,
+    /// Jobs that wait from now on, in the form that is stored.
+    pub parked: Vec<ParkedRecord>,
+    /// Those that wait no longer.
+    pub unparked: Vec<Place>,
+    /// What the planner was given, with what this batch changed. Should the batch not be committed, what is on disk
+    /// counts.
+    pub parking: Option<Parking>,
+}
