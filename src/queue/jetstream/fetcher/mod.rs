@@ -8,6 +8,8 @@
 //! lost data, so this is a plain consumer that starts *at* the tip, whose message must come back as it was; it may sit
 //! out a dead server for minutes, so a heartbeat is asked for twice a second, and every reconnect ends the session.
 
+mod continuity;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,20 +17,18 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::GetStreamErrorKind;
-use async_nats::jetstream::{self, ErrorCode, stream};
+use async_nats::jetstream::{ErrorCode, stream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
 use crate::metrics::DECODE_SECONDS;
-use crate::queue::jetstream::command;
 use crate::queue::jetstream::connection::Connection;
-use crate::queue::jetstream::origin::{Origin, identity};
+use crate::queue::jetstream::origin::Origin;
 use crate::queue::jetstream::source::{Chunk, LIMITS, Shared, jobs_in};
 use crate::queue::jetstream::streams::Prepared;
 use crate::queue::wire::BoardNames;
 use crate::state::Applied;
-use crate::types::{Sequence, Timestamp};
-use crate::writer::{Message, ShardState};
+use crate::writer::ShardState;
 
 /// Messages asked for at a time; the next request goes out at half, so the server never waits for one. Asking for four
 /// times as many as 4,000 took a tenth off what the server spends on each.
@@ -311,126 +311,6 @@ impl Fetcher {
                 _ => End::Retry(connection.explain(&format!("the stream {name} cannot be asked: {error}"))),
             }),
         }
-    }
-
-    /// Whether the stream can be the one that the tip is from, and still holds all that comes after.
-    fn check(&mut self, info: &stream::Info) -> Result<(), End> {
-        let (applied, shard) = (self.tip.sequence.0, self.shared.shard);
-        // In the stream's own terms.
-        let tip = applied.saturating_sub(self.origin.shift);
-        let (first, last, stored) =
-            (info.state.first_sequence, info.state.last_sequence, info.state.messages);
-        let name = &info.config.name;
-        let found = identity(info);
-        if applied > 0 && self.origin.stream.is_empty() {
-            return Err(End::Refuse(format!(
-                "this directory was filled without NATS up to {tip}, which the stream {name} does not continue; \
-                 export it and import it into a new one"
-            )));
-        }
-        if applied > 0 && self.origin.stream != found {
-            let gone = match first {
-                0 | 1 => String::new(),
-                _ if first == applied + 1 => String::new(),
-                _ => format!(
-                    " (the messages before {first} are purged from it, maybe by another node that has applied them: \
-                     a copy of that node's data has them)"
-                ),
-            };
-            return Err(End::Halt(format!(
-                "the stream {name} is not the one that this shard was filled from up to {applied} ({found}, and not \
-                 {}): it was deleted and made again, or belongs to another system; restore the stream, or start with \
-                 --accept-gap {shard} to go on with it: all {stored} messages that it holds are applied then, as jobs \
-                 that are new{gone}",
-                self.origin.stream
-            )));
-        }
-        if self.is_moved_on(info) {
-            return Ok(());
-        }
-        if last < tip {
-            return Err(End::Suspect(format!(
-                "the stream {name} ends at {last}, and this shard has applied up to {tip}: the server lost the end of \
-                 it, and will use the sequences again; restore the stream, or start with --accept-gap {shard} to go on \
-                 with what was stored after {}",
-                self.tip.timestamp
-            )));
-        }
-        if first > tip + 1 && !self.admits_gap {
-            return Err(End::Halt(format!(
-                "the messages {} to {} are gone from the stream {name} and were never applied here: they were purged, \
-                 as a node does with what its own checkpoint holds, unless it runs with --nats-no-purge or a larger \
-                 --nats-keep; replace this shard's directory by a copy of a node that has applied them, or start with \
-                 --accept-gap {shard} to go on without them",
-                tip + 1,
-                first - 1
-            )));
-        }
-        self.suspicions = 0;
-        Ok(())
-    }
-
-    /// A message as the writer takes it; `None` if it was handed on before.
-    fn take(
-        &mut self,
-        next: Option<Result<jetstream::Message, pull::MessagesError>>,
-        overlaps: &mut bool,
-    ) -> Result<Option<Message>, End> {
-        let message = next
-            .ok_or_else(|| End::Retry("the server ended the delivery".to_owned()))?
-            .map_err(|error| End::Retry(format!("the delivery failed: {error}")))?;
-        let info = message.info().map_err(|error| End::Retry(format!("a message has no place: {error}")))?;
-        let sequence = info.stream_sequence + self.origin.shift;
-        let micros = i64::try_from(info.published.unix_timestamp_nanos() / 1_000).unwrap_or_default();
-        let timestamp = Timestamp::from_micros(micros).unwrap_or_default();
-        let hash = command::hash(&message.payload);
-        let tip = self.tip;
-        if *overlaps && sequence == tip.sequence.0 {
-            if (timestamp, hash) != (tip.timestamp, tip.hash) {
-                let shard = self.shared.shard;
-                return Err(End::Halt(format!(
-                    "the message {sequence} of the stream is not the one that was applied here (it is of {timestamp}, \
-                     and that one was of {}): the server lost the end of the stream and used the sequences again; \
-                     restore the stream, or start with --accept-gap {shard} to go on with what was stored after {}",
-                    tip.timestamp, tip.timestamp
-                )));
-            }
-            *overlaps = false;
-            return Ok(None);
-        }
-        if sequence <= tip.sequence.0 {
-            return Ok(None);
-        }
-        if (*overlaps || sequence != tip.sequence.0 + 1) && !self.admits_gap {
-            let reason = format!(
-                "the stream goes on at {sequence} after {}: messages between are missing; restore the stream, or start \
-                 with --accept-gap {} to go on without them",
-                tip.sequence, self.shared.shard
-            );
-            self.gaps += 1;
-            // They may have been lost on the way here; a new consumer shows whether they are there.
-            return Err(if self.gaps > 1 { End::Halt(reason) } else { End::Retry(reason) });
-        }
-        *overlaps = false;
-        self.gaps = 0;
-        self.admits_gap = false;
-        self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
-        self.shared.health.set_last_sequence(sequence + info.pending);
-        let headers = message.headers.as_ref();
-        let id = headers.and_then(|headers| headers.get(async_nats::header::NATS_MESSAGE_ID));
-        let answer = id.and_then(|id| self.shared.waiters.take(id.as_str()));
-        Ok(Some(Message {
-            sequence: self.tip.sequence,
-            timestamp,
-            hash,
-            payload: if message.subject.as_str() == self.control_subject {
-                command::decode_control(headers, &message.payload)
-            } else {
-                command::decode_jobs(&mut self.names, &message.payload)
-            },
-            bytes: message.length,
-            answer,
-        }))
     }
 
     /// Live once all is handed on that was stored when the session began.
