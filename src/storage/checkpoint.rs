@@ -20,8 +20,10 @@ use rocksdb::{IngestExternalFileOptions, SstFileWriter, WriteBatch};
 
 use crate::state::{Applied, DirtyEntries, ENTRIES_PER_PAGE, Shard, TreeId};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
+use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::store::{StorageError, Store, staging_options};
+use crate::storage::options::staging_options;
+use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{Sequence, count};
 

@@ -6,8 +6,9 @@ use rocksdb::WriteBatch;
 
 use crate::state::{Applied, TreeId};
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, RejectRecord};
+use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::store::{StorageError, Store};
+use crate::storage::store::Store;
 use crate::types::Sequence;
 
 /// Rejects kept per shard. Older ones go away; their count stays.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::storage::store::StorageError;
+use crate::storage::error::StorageError;
 use crate::types::{ShardId, decimal};
 
 /// A shard's directory.

@@ -6,7 +6,10 @@ pub mod codec;
 mod keys;
 
 mod disk;
+mod error;
 mod layout;
+mod options;
+mod slot;
 mod store;
 
 mod commit;
@@ -20,7 +23,10 @@ mod verify;
 pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::{Commit, REJECTS_KEPT};
 pub use disk::DiskSpace;
+pub use error::StorageError;
 pub use layout::{missing_shard, shard_directory, shards_in};
+pub use options::StorageResources;
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
-pub use store::{StorageError, StorageResources, Store, StoreSlot, StoreSnapshot};
+pub use slot::StoreSlot;
+pub use store::{Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

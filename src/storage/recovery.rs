@@ -11,8 +11,9 @@ use crate::state::{
     TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
+use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::store::{StorageError, Store};
+use crate::storage::store::Store;
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
 use crate::types::{BoardName, Sequence, ShardId, count};
 

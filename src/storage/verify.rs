@@ -4,8 +4,9 @@
 
 use crate::state::{Extra, Shard, WindowTree};
 use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
+use crate::storage::error::StorageError;
 use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
-use crate::storage::store::{StorageError, Store};
+use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{BoardName, count};
 use parking_lot::RwLock;

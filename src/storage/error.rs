@@ -1,0 +1,37 @@
+//! What can go wrong with a shard's directory.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::storage::codec::FORMAT_VERSION;
+
+/// What went wrong with a shard's directory, and what follows from it.
+#[derive(Debug, Error)]
+pub enum StorageError {
+    /// Another process holds the directory: end it, or use another directory.
+    #[error("{} is in use by another process; stop it, or give another --data-dir", .0.display())]
+    InUse(PathBuf),
+    /// Nothing was changed; a newer ranktree can open it.
+    #[error(
+        "{} was written by a newer ranktree (format {found}, this one reads up to {FORMAT_VERSION}); upgrade, or restore an older snapshot",
+        path.display()
+    )]
+    NewerFormat { path: PathBuf, found: u32 },
+    /// Nothing was changed.
+    #[error("{} holds shard {found_shard} of {found_shards}, and was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export and import into a new directory", path.display())]
+    OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
+    /// The directory cannot be trusted: restore a snapshot, or replay the queue into a new one.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
+    #[error("RocksDB: {0}")]
+    RocksDb(#[from] rocksdb::Error),
+    #[error("{} cannot be made: {error}; give a --data-dir that may be written to", path.display())]
+    NoDirectory { path: PathBuf, error: std::io::Error },
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+    /// Between a failed commit and the reopening.
+    #[error("the shard's storage is closed after a failure and will be reopened")]
+    Closed,
+}

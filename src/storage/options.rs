@@ -1,0 +1,99 @@
+//! How RocksDB is set up: memory, logs, compaction, and how scans read.
+//!
+//! Knows: RocksDB's options. Must not know: whose directory it is, or what is in it.
+
+use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, Options, ReadOptions};
+
+use crate::storage::keys;
+
+/// How much memory the stores of one process share.
+#[derive(Clone)]
+pub struct StorageResources {
+    block_cache: Cache,
+    write_buffer_bytes: usize,
+}
+
+impl StorageResources {
+    /// # Arguments
+    /// `cache_bytes`: for blocks read from disk, over all shards. `shards`: how many stores will share.
+    #[must_use]
+    pub fn new(cache_bytes: usize, shards: u16) -> Self {
+        // 256 MiB of memtables over all shards, 4 MiB at least: below that, flushes become too small to be worth one.
+        let each = (256 << 20) / usize::from(shards.max(1));
+        Self {
+            block_cache: Cache::new_lru_cache(cache_bytes),
+            write_buffer_bytes: each.clamp(4 << 20, 64 << 20),
+        }
+    }
+}
+
+pub(super) fn database_options() -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    // A torn end of the log is what a power failure leaves of writes that nobody was told of.
+    options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+    // A log that was synced and is shorter now, or gone, is refused at open.
+    options.set_track_and_verify_wals_in_manifest(true);
+    options.set_max_background_jobs(2);
+    if let Ok(mut environment) = Env::new() {
+        // Flushes and compactions of all stores share these threads, and wait for a core rather than let readers wait.
+        environment.lower_thread_pool_cpu_priority();
+        environment.lower_high_priority_thread_pool_cpu_priority();
+        options.set_env(&environment);
+    }
+    options.set_bytes_per_sync(1 << 20);
+    options.set_wal_bytes_per_sync(1 << 20);
+    options.set_keep_log_file_num(2);
+    options.set_max_log_file_size(4 << 20);
+    options
+}
+
+pub(super) fn log_options(resources: &StorageResources) -> Options {
+    let mut options = Options::default();
+    options.set_write_buffer_size(resources.write_buffer_bytes);
+    options.set_max_write_buffer_number(3);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_block_based_table_factory(&table_options(resources));
+    options
+}
+
+pub(super) fn checkpoint_options(resources: &StorageResources) -> Options {
+    let mut options = Options::default();
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_block_based_table_factory(&table_options(resources));
+    options.set_target_file_size_base(128 << 20);
+    options.set_max_bytes_for_level_base(1 << 30);
+    options
+}
+
+/// What checkpoint files are written with before they are ingested.
+pub(super) fn staging_options() -> Options {
+    let mut options = Options::default();
+    options.set_compression_type(DBCompressionType::Lz4);
+    let mut table = BlockBasedOptions::default();
+    table.set_format_version(6);
+    // Pages are a kilobyte or more and are read in long scans.
+    table.set_block_size(32 << 10);
+    options.set_block_based_table_factory(&table);
+    options
+}
+
+fn table_options(resources: &StorageResources) -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&resources.block_cache);
+    table.set_format_version(6);
+    table.set_block_size(16 << 10);
+    table.set_bloom_filter(10.0, false);
+    table
+}
+
+pub(super) fn prefix_options(prefix: &[u8]) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_iterate_lower_bound(prefix.to_vec());
+    options.set_iterate_upper_bound(keys::after(prefix));
+    options.set_readahead_size(2 << 20);
+    // A scan of a checkpoint must not push what readers need out of the cache.
+    options.fill_cache(false);
+    options
+}

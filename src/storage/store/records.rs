@@ -1,0 +1,104 @@
+//! Records that are read one by one, or a few at a time: metadata of entries, rejects, and jobs that wait.
+
+use crate::state::TreeId;
+use crate::storage::codec::{self, MetadataRecord, ParkedRecord, RejectRecord};
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::options::prefix_options;
+use crate::storage::store::Store;
+use crate::types::Sequence;
+
+impl Store {
+    /// The metadata of an entry, as of the last commit.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
+        let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member))?;
+        found.map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.damaged(error))).transpose()
+    }
+
+    /// The store as it is now, whatever is committed meanwhile.
+    #[must_use]
+    pub fn snapshot(&self) -> StoreSnapshot<'_> {
+        StoreSnapshot { store: self, moment: self.db.snapshot() }
+    }
+
+    /// The newest rejects, newest first.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn rejects(&self, limit: usize) -> Result<Vec<RejectRecord>, StorageError> {
+        let mut rejects = Vec::new();
+        let mut iterator = self.db.raw_iterator_cf_opt(self.log(), prefix_options(&[keys::REJECT]));
+        iterator.seek_to_last();
+        while let (true, Some((key, value))) = (rejects.len() < limit, iterator.item()) {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                let reject = codec::decode_reject(sequence, index, value);
+                rejects.push(reject.map_err(|error| self.damaged(error))?);
+            }
+            iterator.prev();
+        }
+        iterator.status()?;
+        Ok(rejects)
+    }
+
+    /// Rejects after this place, the oldest first.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn rejects_after(
+        &self,
+        (sequence, index): (Sequence, u32),
+        limit: usize,
+    ) -> Result<Vec<RejectRecord>, StorageError> {
+        let mut rejects = Vec::new();
+        let mut iterator = self.db.raw_iterator_cf_opt(self.log(), prefix_options(&[keys::REJECT]));
+        iterator.seek(keys::reject(sequence, index));
+        while let (true, Some((key, value))) = (rejects.len() < limit, iterator.item()) {
+            if let Some(place) = keys::place_in_stream(key)
+                && place != (sequence, index)
+            {
+                let reject = codec::decode_reject(place.0, place.1, value);
+                rejects.push(reject.map_err(|error| self.damaged(error))?);
+            }
+            iterator.next();
+        }
+        iterator.status()?;
+        Ok(rejects)
+    }
+
+    /// Jobs that wait for a board's definition, the oldest first.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or a record is none.
+    pub fn parked(&self) -> Result<Vec<ParkedRecord>, StorageError> {
+        let mut parked = Vec::new();
+        self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                parked.push(codec::decode_parked(sequence, index, value)?);
+            }
+            Ok(())
+        })?;
+        Ok(parked)
+    }
+}
+
+/// A store at one moment: the last commit before it. Keeps old data from being compacted away, so it is short-lived.
+pub struct StoreSnapshot<'a> {
+    store: &'a Store,
+    moment: rocksdb::Snapshot<'a>,
+}
+
+impl StoreSnapshot<'_> {
+    /// The metadata of an entry.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
+        let found = self.moment.get_pinned_cf(self.store.log(), keys::metadata(tree, member))?;
+        found
+            .map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.store.damaged(error)))
+            .transpose()
+    }
+}
