@@ -4,6 +4,7 @@ mod base_url;
 mod board_line;
 mod completions;
 mod config;
+mod duration;
 mod export;
 mod exposed;
 mod healthcheck;

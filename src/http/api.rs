@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::access::Access;
 use crate::http::refusals::Refusals;
@@ -108,22 +108,15 @@ impl Api {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        let mut work = Aside(self.aside.spawn(work));
-        (&mut work.0).await.ok()
+        // A set of one ends with whoever waits for it.
+        let mut set = JoinSet::new();
+        set.spawn_on(work, &self.aside);
+        set.join_next().await?.ok()
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.
     pub(super) fn is_stale(&self) -> bool {
         !self.node.shards.iter().all(|shard| shard.health.is_live())
-    }
-}
-
-/// Work that ends with whoever waits for it.
-struct Aside<T>(JoinHandle<T>);
-
-impl<T> Drop for Aside<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

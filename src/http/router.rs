@@ -13,7 +13,7 @@ use crate::http::call::{NO_ROUTE, Responses};
 use crate::http::error::Problem;
 use crate::http::openapi::{self, operations as docs};
 use crate::http::routes::Method::{Delete, Get, Post, Put};
-use crate::http::routes::{Routes, refuse};
+use crate::http::routes::{Routes, long, refuse};
 use crate::http::{boards, jobs, lists, members, probes, ranks, status};
 
 const BOARD: &str = "/v1/boards/{board}";
@@ -50,7 +50,7 @@ pub fn router(api: Arc<Api>) -> Router {
 pub fn routes() -> Routes {
     let mut routes = Routes::default();
     routes
-        .add_long(Get, "/v1/boards", "boards", boards::list, docs::boards())
+        .add(Get, "/v1/boards", "boards", long(boards::list), docs::boards())
         .add(Put, BOARD, "put_board", boards::put, docs::put_board())
         .add(Get, BOARD, "board", boards::get, docs::board())
         .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board());
@@ -62,8 +62,8 @@ pub fn routes() -> Routes {
     routes
         .add(Get, ENTRY, "member", members::get, docs::member())
         .add(Get, "/v1/boards/{board}/members/{member}/around", "around", members::around, docs::around())
-        .add_long(Post, "/v1/boards/{board}/members:lookup", "lookup", members::lookup, docs::lookup())
-        .add_long(Get, MEMBER, "member_boards", members::on_boards, docs::member_boards());
+        .add(Post, "/v1/boards/{board}/members:lookup", "lookup", long(members::lookup), docs::lookup())
+        .add(Get, MEMBER, "member_boards", long(members::on_boards), docs::member_boards());
     routes.add(Get, "/v1/boards/{board}/top", "top", lists::top, docs::top()).add(
         Get,
         "/v1/boards/{board}/positions/{position}",
@@ -73,15 +73,15 @@ pub fn routes() -> Routes {
     );
     routes
         .add(Get, "/v1/boards/{board}/rank", "rank", ranks::of_score, docs::rank())
-        .add_long(Post, "/v1/boards/{board}/ranks:of", "ranks_of", ranks::of_scores, docs::ranks_of())
+        .add(Post, "/v1/boards/{board}/ranks:of", "ranks_of", long(ranks::of_scores), docs::ranks_of())
         .add(Get, "/v1/boards/{board}/score", "score", ranks::score_at, docs::score())
         .add(Get, "/v1/boards/{board}/count", "count", ranks::count, docs::count())
-        .add_long(Get, "/v1/boards/{board}/histogram", "histogram", ranks::histogram, docs::histogram())
-        .add_long(
+        .add(Get, "/v1/boards/{board}/histogram", "histogram", long(ranks::histogram), docs::histogram())
+        .add(
             Get,
             "/v1/boards/{board}/percentiles",
             "percentiles",
-            ranks::percentiles,
+            long(ranks::percentiles),
             docs::percentiles(),
         );
     routes

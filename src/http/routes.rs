@@ -3,6 +3,7 @@
 //! There is no way to add one without the others, so that the router and the OpenAPI document have the same routes.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,6 +21,22 @@ use crate::http::reply::Reply;
 
 /// Longer bodies take so long to read and to answer that other connections should not wait for it: some 200 jobs.
 const LONG_BODY_BYTES: usize = 16 << 10;
+
+/// An answer in the making.
+type Answering = Pin<Box<dyn Future<Output = Result<Reply, Problem>> + Send>>;
+
+/// A handler that may take milliseconds of computing, whatever the body: made to do it apart from other connections.
+pub fn long<H, F>(handler: H) -> impl Fn(Call) -> Answering + Clone + Send + Sync + 'static
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Reply, Problem>> + Send + 'static,
+{
+    move |call: Call| -> Answering {
+        let api = Arc::clone(&call.api);
+        let answer = handler(call);
+        Box::pin(async move { api.aside(answer).await.unwrap_or_else(|| Err(Problem::internal())) })
+    }
+}
 
 /// Methods that the API has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,63 +99,14 @@ impl Routes {
         H: Fn(Call) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
-        self.add_measured(
-            method,
-            path,
-            name,
-            move |call: Call| {
-                let is_long = call.body.len() > LONG_BODY_BYTES;
-                (handler(call), is_long)
-            },
-            doc,
-        )
-    }
-
-    /// Adds one that may take milliseconds of computing, whatever its body.
-    pub fn add_long<H, F>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        name: &'static str,
-        handler: H,
-        doc: Doc,
-    ) -> &mut Self
-    where
-        H: Fn(Call) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
-    {
-        self.add_measured(method, path, name, move |call: Call| (handler(call), true), doc)
-    }
-
-    /// # Arguments
-    /// `handler`: what answers a call, and whether that may take long.
-    fn add_measured<H, F>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        name: &'static str,
-        handler: H,
-        doc: Doc,
-    ) -> &mut Self
-    where
-        H: Fn(Call) -> (F, bool) + Clone + Send + Sync + 'static,
-        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
-    {
         let metrics = RouteMetrics::new(name);
         let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
             let started = Instant::now();
             let answer = match Call::new(api, request, metrics.clone()).await {
                 // With its body read: one that comes slowly keeps nobody else out.
                 Ok(call) => match call.begin_work() {
-                    Ok(()) => {
-                        let api = Arc::clone(&call.api);
-                        match handler(call) {
-                            (answer, true) => {
-                                api.aside(answer).await.unwrap_or_else(|| Err(Problem::internal()))
-                            }
-                            (answer, false) => answer.await,
-                        }
-                    }
+                    Ok(()) if call.body.len() > LONG_BODY_BYTES => long(handler)(call).await,
+                    Ok(()) => handler(call).await,
                     Err(problem) => Err(problem),
                 },
                 Err(problem) => Err(problem),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 
+use crate::cli::duration::duration;
 use crate::config::{ClientArgs, RedisArgs};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::types::{BoardName, Malformed};
@@ -142,13 +143,6 @@ fn op_parser() -> impl TypedValueParser<Value = Op> {
 fn batch_parser() -> impl TypedValueParser<Value = usize> {
     let most = u64::try_from(MAX_JOBS_PER_MESSAGE).unwrap_or(u64::MAX);
     clap::value_parser!(u64).range(1..=most).try_map(usize::try_from)
-}
-
-/// `60s`, `5m`, `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time such as 60s or 5m");
-    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(span).map_err(|_| wrong())
 }
 
 #[cfg(test)]

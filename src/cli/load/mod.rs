@@ -11,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
 use crate::cli::base_url::BaseUrl;
+use crate::cli::duration::duration;
 use crate::cli::trust::{der, trusted};
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
@@ -297,13 +298,6 @@ fn ops(text: &str) -> Result<OpMix, String> {
         Ok((op, share))
     });
     OpMix::new(shares.collect::<Result<_, String>>()?)
-}
-
-/// `500ms`, `60s`, `5m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time such as 60s or 5m");
-    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(span).map_err(|_| wrong())
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ use crate::writer::{
     MessageOutcome, Payload, Place, Registry, ShardState,
 };
 
+mod aside;
 mod reads;
 mod refusals;
 mod tokens;

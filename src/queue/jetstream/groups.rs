@@ -71,9 +71,13 @@ pub fn body(requests: &[Request]) -> Vec<u8> {
     if let [Request { jobs, count: 1, .. }] = requests {
         return jobs.clone();
     }
-    let jobs: Vec<&[u8]> =
-        requests.iter().filter(|request| request.count > 0).map(|request| &*request.jobs).collect();
-    [&b"["[..], &jobs.join(&b','), b"]"].concat()
+    let mut body = Vec::with_capacity(requests.iter().map(Request::bytes).sum());
+    for (index, request) in requests.iter().enumerate() {
+        body.push(if index == 0 { b'[' } else { b',' });
+        body.extend_from_slice(&request.jobs);
+    }
+    body.push(b']');
+    body
 }
 
 /// Says that a message is stored, to those who wait for no more.

@@ -1,0 +1,10 @@
+//! Times on the command line.
+
+use std::time::Duration;
+
+/// Reads `500ms`, `60s`, `5m`, `1h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time such as 60s or 5m");
+    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
+}
