@@ -8,5 +8,6 @@ mod source;
 mod checkpoints;
 mod damage;
 mod drained;
+mod memory;
 mod parked;
 mod random;
