@@ -13,6 +13,6 @@ mod window_tree;
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
-pub use members::{Dictionary, DictionaryIndex, MEMBERS_PER_PAGE, Members, Probe};
+pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Members, Probe};
 pub use shard::{Applied, BoardEvent, Incarnation, Shard, Step};
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, WindowTree};

@@ -118,6 +118,10 @@ fn apply_delta(shard: &mut Shard, delta: &Delta) -> Result<(), Undecodable> {
             (Some(handle), _) => handle,
             // It left, and was not here: what it left is gone already.
             (None, None) => continue,
+            (None, Some(_)) if step.added.len() >= shard.members.room() => {
+                let reason = "it brings more members than a shard can hold".to_owned();
+                return Err(Undecodable { kind: "delta", reason });
+            }
             (None, Some(_)) => {
                 let handle = shard.members.upcoming(step.added.len());
                 step.added.push(change.member.clone().into());

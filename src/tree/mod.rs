@@ -44,6 +44,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arena::Blocks;
 pub use capture::CapturedPage;
 pub use check::Violation;
 pub use columns::Columns;

@@ -45,8 +45,9 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("wrong_shard", &[409], "the job came to a shard that is not its member's"),
     kind(
         "too_large",
-        &[413, 422],
-        "more than a limit allows: a page, a batch, metadata, or a body beyond 1 MiB",
+        &[409, 413, 422],
+        "more than a limit allows: a page, a batch, metadata, or a body beyond 1 MiB; for a job, a new member on a \
+         shard that holds as many as it can",
     ),
     kind("unauthorized", &[401], "a bearer token is needed, and there is none"),
     kind("invalid_token", &[401], "the token is not known here, or not any more"),
@@ -144,6 +145,7 @@ pub const REJECTED: &[(u16, &str)] = &[
     (409, "stale_version"),
     (409, "closed_window"),
     (409, "wrong_shard"),
+    (409, "too_large"),
 ];
 
 pub fn meaning(code: &str) -> &'static str {
