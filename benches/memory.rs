@@ -18,9 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ranktree::board::{Definition, Ties};
-use ranktree::state::{
-    BoardEvent, Change, Entry, Incarnation, Members, Shard, Standing, Step, TreeId,
-};
+use ranktree::state::{BoardEvent, Change, Entry, Incarnation, Members, Shard, Standing, Step, TreeId};
 use ranktree::tree::Handle;
 use ranktree::types::{BoardName, Score, ShardId, Timestamp};
 
@@ -79,7 +77,10 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
         }
     });
     println!("member_{kind} {members} {:.1} B", cost.held as f64 / f64::from(members));
-    println!("member_{kind}_allocations {members} {:.3} a member", cost.allocations as f64 / f64::from(members));
+    println!(
+        "member_{kind}_allocations {members} {:.3} a member",
+        cost.allocations as f64 / f64::from(members)
+    );
     println!("member_{kind}_longest_add {members} {:.0} us", longest.as_secs_f64() * 1e6);
     let mut state = 7;
     let mut spent = Duration::ZERO;
@@ -96,7 +97,10 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
         }
         spent += started.elapsed();
     }
-    println!("member_{kind}_find {members} {:.0} ns", spent.as_secs_f64() * 1e9 / (f64::from(groups) * GROUP as f64));
+    println!(
+        "member_{kind}_find {members} {:.0} ns",
+        spent.as_secs_f64() * 1e9 / (f64::from(groups) * GROUP as f64)
+    );
     let mut spent = Duration::ZERO;
     for _ in 0..groups {
         let sought = id(draw(&mut state, members));
@@ -150,7 +154,11 @@ fn one_board(kind: &str, ties: Ties, versions: bool, members: u32) {
     let tree = shard.tree_mut(TreeId(0)).expect("it was defined");
     let ((), freed) = allocated::count(|| drop(tree.begin_checkpoint()));
     let held = cost.held + freed.held - holds_bytes as i64;
-    println!("board_{kind} {members} {:.1} B an entry, {:.1} as it says", held as f64 / f64::from(members), (shard.tree_bytes() + shard.members.bytes()) as f64 / f64::from(members));
+    println!(
+        "board_{kind} {members} {:.1} B an entry, {:.1} as it says",
+        held as f64 / f64::from(members),
+        (shard.tree_bytes() + shard.members.bytes()) as f64 / f64::from(members)
+    );
     println!("board_{kind}_largest_allocation {members} {} B", cost.largest);
     holds.sort_unstable();
     let longest = holds.last().expect("there were steps");
@@ -177,5 +185,9 @@ fn boards(per_board: u32, boards: u32) {
     });
     let bytes = (cost.held + freed.held) as f64 / f64::from(boards);
     print!("boards_of_{per_board} {boards} {bytes:.0} B a board");
-    println!(", {:.0} B an entry, {:.0} B a board more before a checkpoint", bytes / f64::from(per_board.max(1)), -freed.held as f64 / f64::from(boards));
+    println!(
+        ", {:.0} B an entry, {:.0} B a board more before a checkpoint",
+        bytes / f64::from(per_board.max(1)),
+        -freed.held as f64 / f64::from(boards)
+    );
 }

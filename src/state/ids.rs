@@ -16,9 +16,15 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 enum Slot {
-    Inline { length: u8, bytes: [u8; INLINE_BYTES - 1] },
+    Inline {
+        length: u8,
+        bytes: [u8; INLINE_BYTES - 1],
+    },
     /// In a cell among those of its size.
-    Long { length: u8, cell: u32 },
+    Long {
+        length: u8,
+        cell: u32,
+    },
 }
 
 const VACANT: Slot = Slot::Inline { length: 0, bytes: [0; INLINE_BYTES - 1] };
@@ -136,7 +142,8 @@ impl Cells {
             self.blocks.ensure(self.used - 1);
             self.used - 1
         } else {
-            let next = self.blocks.get(self.free).first_chunk().map_or(NONE, |next| u32::from_le_bytes(*next));
+            let next =
+                self.blocks.get(self.free).first_chunk().map_or(NONE, |next| u32::from_le_bytes(*next));
             std::mem::replace(&mut self.free, next)
         };
         if let Some(place) = self.blocks.get_mut(cell).get_mut(..id.len()) {
@@ -210,7 +217,10 @@ mod tests {
             }
         });
         let bytes = allocated.held / 200_000;
-        println!("{bytes} bytes, {} allocations, the largest of {}", allocated.allocations, allocated.largest);
+        println!(
+            "{bytes} bytes, {} allocations, the largest of {}",
+            allocated.allocations, allocated.largest
+        );
         assert!(bytes <= 54, "{bytes} bytes");
         assert!(allocated.allocations < 400, "{}", allocated.allocations);
         assert!(allocated.largest <= CHUNK * size_of::<Slot>(), "{}: a pause", allocated.largest);

@@ -7,9 +7,9 @@
 //! Must not know how an entry is put in or taken out; that is `edit`.
 
 use super::columns::{find, rotate};
+use super::large::LargeTree;
 use super::leaf::NONE;
 use super::prefetch;
-use super::large::LargeTree;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// Edits whose misses overlap. A core follows one to two dozen misses at once; more only pushes out lines of the first.

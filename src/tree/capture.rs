@@ -106,12 +106,17 @@ impl Capture {
     }
 
     /// The reverse, for a leaf with these marks; nothing if any other page is dirty or pending.
-    pub(super) fn take_small(&mut self, page: u32, marks: u8) -> Option<(bool, Captured, Option<Box<PreImage>>)> {
-        let only = |pages: &[u32]| matches!(pages, []) || *pages == [page];
+    pub(super) fn take_small(
+        &mut self,
+        page: u32,
+        marks: u8,
+    ) -> Option<(bool, Captured, Option<Box<PreImage>>)> {
+        let only = |pages: &[u32]| pages.is_empty() || *pages == [page];
         if !only(&self.dirty) || !only(&self.pending) {
             return None;
         }
-        let captured = match (self.pending.is_empty(), self.handed_out > 0, marks & self.pending_mark() != 0) {
+        let captured = match (self.pending.is_empty(), self.handed_out > 0, marks & self.pending_mark() != 0)
+        {
             (true, _, _) => Captured::No,
             (false, true, _) => Captured::HandedOut,
             (false, false, true) => Captured::Pending,

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::columns::Columns;
-use super::leaf::NONE;
 use super::large::LargeTree;
+use super::leaf::NONE;
 use super::words::MemberOrder;
 
 /// What does not hold, and where. The tree cannot be trusted.

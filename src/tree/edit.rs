@@ -3,8 +3,8 @@
 //! Must not know how nodes split and merge; asks `rebalance` for room, and tells it when a leaf is short.
 
 use super::columns::{close, open};
-use super::leaf::NONE;
 use super::large::LargeTree;
+use super::leaf::NONE;
 use super::words::{Handle, MemberOrder, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {

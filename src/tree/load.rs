@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 
 use thiserror::Error;
 
+use super::large::LargeTree;
 use super::leaf::NONE;
 use super::locator::Locator;
-use super::large::LargeTree;
 use super::small::SmallTree;
 use super::state::Tree;
 use super::words::{Handle, MemberOrder, Words};

@@ -7,8 +7,8 @@
 //! some hundred updates.
 
 use super::columns::{close, open, spread};
-use super::leaf::NONE;
 use super::large::LargeTree;
+use super::leaf::NONE;
 use super::words::{Handle, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {

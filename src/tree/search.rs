@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 
 use super::columns::Columns;
 use super::cursor::Cursor;
+use super::large::LargeTree;
 use super::leaf::NONE;
 use super::prefetch;
-use super::large::LargeTree;
 use super::words::{Handle, MemberOrder, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {

@@ -19,7 +19,10 @@ struct Node {
 
 impl Node {
     fn new(shards: u16) -> Self {
-        Self { registry: Registry::new(true), shards: (0..shards).map(|id| Shard::new(ShardId(id))).collect() }
+        Self {
+            registry: Registry::new(true),
+            shards: (0..shards).map(|id| Shard::new(ShardId(id))).collect(),
+        }
     }
 
     /// A board with so many members who are on no other one, created as a job for each of them would.
@@ -52,16 +55,22 @@ impl Node {
 fn creation(shard: &Shard, board: &BoardName, known: &Known, ids: &[MemberId]) -> Step {
     let definition = Arc::new(Definition::clone(&known.definition));
     let changes = ids.iter().enumerate().map(|(nth, id)| {
-        let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::try_from(nth).expect("small")).expect("a time");
+        let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::try_from(nth).expect("small"))
+            .expect("a time");
         let score = Score::new(&[i64::try_from(nth * 7 % 5).expect("small")]).expect("a score");
         let words = definition.entry_words(&score, at, id.as_bytes());
-        let after = Entry { standing: Standing::Listed(words), updated_at: at, version: None, has_metadata: false };
+        let after =
+            Entry { standing: Standing::Listed(words), updated_at: at, version: None, has_metadata: false };
         Change { tree: shard.next_tree(), handle: shard.members.upcoming(nth), after: Some(after) }
     });
     let changes = changes.collect();
     let incarnation = known.incarnation;
     Step {
-        events: vec![BoardEvent::Define { board: board.clone(), incarnation, definition: Arc::clone(&definition) }],
+        events: vec![BoardEvent::Define {
+            board: board.clone(),
+            incarnation,
+            definition: Arc::clone(&definition),
+        }],
         added: ids.iter().map(|id| id.as_bytes().into()).collect(),
         changes,
         ..Step::default()
@@ -109,7 +118,8 @@ fn a_hundred_thousand_boards_of_ten_are_within_250_mb_at_150_bytes_an_entry() {
             count(counted) / entries,
         );
         assert!(dirty.held <= 250_000_000, "{} bytes", dirty.held);
-        let entry = bytes_per(Allocated { held: dirty.held + saved.held, ..saved }, BOARDS * MEMBERS_PER_BOARD);
+        let entry =
+            bytes_per(Allocated { held: dirty.held + saved.held, ..saved }, BOARDS * MEMBERS_PER_BOARD);
         assert!(entry <= entry_bytes_max, "{entry} bytes an entry");
         assert_eq!(node.shards.iter().filter_map(|shard| shard.tree(TreeId(0))).count(), usize::from(shards));
     }
