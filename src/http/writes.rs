@@ -13,6 +13,7 @@ use crate::http::json::Object;
 use crate::http::views;
 use crate::job::{Job, Metadata, Reject, Targets};
 use crate::query::{EntryChange, ListedMetadata, complete, missing_metadata, recall_metadata};
+use crate::queue::MessageOrder;
 use crate::queue::publisher::{NotPublished, Publisher};
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 use crate::writer::{JobOutcome, MessageOutcome, ShardState};
@@ -38,8 +39,12 @@ pub enum Wait {
 }
 
 /// Stores a message without waiting for what comes of it.
-async fn store(publisher: &Publisher, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
-    publisher.store_jobs(jobs).await.map(|sequence| MessageOutcome { sequence, jobs: Vec::new() })
+async fn store(
+    publisher: &Publisher,
+    jobs: Vec<Job>,
+    order: MessageOrder,
+) -> Result<MessageOutcome, NotPublished> {
+    publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome { sequence, jobs: Vec::new() })
 }
 
 /// What came of one job.
@@ -123,14 +128,15 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>, wait: Wait) -> Result<Written
     let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
     let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
     for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
-        let mut jobs = jobs.into_iter().peekable();
-        while jobs.peek().is_some() {
+        let orders = orders_of(&jobs);
+        let mut jobs = jobs.into_iter();
+        for order in orders {
             let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
             publishings.push((
                 shard.id,
                 match wait {
-                    Wait::UntilApplied => Box::pin(shard.publisher.publish_jobs(jobs)),
-                    Wait::UntilStored => Box::pin(store(&shard.publisher, jobs)),
+                    Wait::UntilApplied => Box::pin(shard.publisher.publish_jobs(jobs, order)),
+                    Wait::UntilStored => Box::pin(store(&shard.publisher, jobs, order)),
                 },
             ));
             messages.push((shard.id, indexes));
@@ -162,7 +168,18 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>, wait: Wait) -> Result<Written
     Ok(Written { token: AsOf(token), results: with_metadata(api, results).await? })
 }
 
-/// Publishes messages, each shard's in order and all of them before any is waited for; tells what came of each.
+/// How a shard's messages depend on one another, one for each.
+fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
+    match jobs.len() {
+        0 => Vec::new(),
+        1..=JOBS_PER_MESSAGE => vec![MessageOrder::default()],
+        _ => MessageOrder::of(
+            jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|(_, job)| &job.member)),
+        ),
+    }
+}
+
+/// Publishes messages, each shard's in order and before any is waited for that does not have to be; tells what came of each.
 ///
 /// # Errors
 /// When nothing was heard in time.

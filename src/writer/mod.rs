@@ -26,7 +26,9 @@ pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, WantedBoards};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
-pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
+pub use source::{
+    AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,
+};
 pub use turn::Writer;
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
-use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
+use crate::writer::source::{AnswerTo, CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
@@ -52,6 +52,8 @@ pub struct Writer<S> {
 /// Why a writer's turn did not come to its end.
 struct Interrupted {
     reason: String,
+    /// Who waits for messages that the queue will bring again, by the messages' sequences.
+    waiting: Vec<(Sequence, AnswerTo)>,
 }
 
 impl<S: JobSource> Writer<S> {
@@ -73,7 +75,7 @@ impl<S: JobSource> Writer<S> {
                 Fetched::Batch(messages) => messages,
                 Fetched::Renamed(renamed) => {
                     if let Err(interrupted) = self.note_stream(renamed) {
-                        self.reopen_until_well(&interrupted.reason);
+                        self.reopen_until_well(interrupted);
                     }
                     Vec::new()
                 }
@@ -83,7 +85,7 @@ impl<S: JobSource> Writer<S> {
             if !messages.is_empty()
                 && let Err(interrupted) = self.turn(messages, asked.elapsed())
             {
-                self.reopen_until_well(&interrupted.reason);
+                self.reopen_until_well(interrupted);
             }
             self.note_source();
             self.tidy_up();
@@ -141,7 +143,7 @@ impl<S: JobSource> Writer<S> {
     /// Puts down where messages come from, and only then has more of them fetched.
     fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
         let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
-        noted.map_err(|error| Interrupted { reason: error.to_string() })?;
+        noted.map_err(|error| Interrupted { reason: error.to_string(), waiting: Vec::new() })?;
         // Whoever asked may have gone away, and will find it there.
         let _ = renamed.done.send(());
         Ok(())
@@ -189,7 +191,8 @@ impl<S: JobSource> Writer<S> {
         planner.plan(messages, parking)
     }
 
-    /// Writes the batch. On failure everyone who waits is told, and nothing has been applied.
+    /// Writes the batch. On failure nothing has been applied, and everyone who waits is told, unless the queue will bring
+    /// the messages again.
     fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
@@ -223,19 +226,23 @@ impl<S: JobSource> Writer<S> {
             }
             Err(error) => {
                 let reason = error.to_string();
-                for step in plan.steps {
-                    if let PlannedStep::Answered { answer, .. } = step {
-                        let _ = answer.send(Err(CommitFailed { reason: reason.clone() }));
-                    }
+                let answers = plan.steps.into_iter().filter_map(|step| match step {
+                    PlannedStep::Answered { applied, answer, .. } => Some((applied.sequence, answer)),
+                    PlannedStep::Bulk(_) => None,
+                });
+                let mut waiting: Vec<_> = answers.collect();
+                if self.source.needs_sync() {
+                    tell_failed(&mut waiting, &reason);
                 }
-                Err(Interrupted { reason })
+                Err(Interrupted { reason, waiting })
             }
         }
     }
 
     /// After a failed commit nothing more is written through the store that failed: what of the batch is on disk is
     /// unknown, and a RocksDB whose log append failed does not heal. It is opened again until that works.
-    fn reopen_until_well(&mut self, reason: &str) {
+    fn reopen_until_well(&mut self, interrupted: Interrupted) {
+        let Interrupted { reason, mut waiting } = interrupted;
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
         self.gauges.note_failed_commit();
@@ -244,10 +251,12 @@ impl<S: JobSource> Writer<S> {
         loop {
             self.close_store();
             self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
-            match self.try_reopen() {
+            match self.try_reopen(&mut waiting) {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
+                    // It may take until somebody makes room on the disk: longer than anybody waits.
+                    tell_failed(&mut waiting, &error.to_string());
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
                     if self.refuse_waiting(&reason, pause) {
@@ -279,7 +288,10 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
-    fn try_reopen(&mut self) -> Result<(), StorageError> {
+    /// # Arguments
+    /// `waiting`: who waits for messages of the failed batch. None is left when it works: what the queue brings again is
+    /// waited for again.
+    fn try_reopen(&mut self, waiting: &mut Vec<(Sequence, AnswerTo)>) -> Result<(), StorageError> {
         let store = (self.reopen)()?;
         // The failed batch may be on disk after all: what is committed is what is applied.
         let applied = {
@@ -294,6 +306,9 @@ impl<S: JobSource> Writer<S> {
         store.sync()?;
         store.probe()?;
         self.store.put(Arc::new(store));
+        // What is on disk after all does not come again, and what came of it can no longer be told.
+        waiting.retain(|(sequence, _)| *sequence <= applied.sequence);
+        tell_failed(waiting, "it was found applied when the store was opened again");
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
@@ -378,6 +393,13 @@ impl<S: JobSource> Writer<S> {
         }
         self.health.set_state(ShardState::CatchingUp("shut down".to_owned()));
         self.close_store();
+    }
+}
+
+fn tell_failed(waiting: &mut Vec<(Sequence, AnswerTo)>, reason: &str) {
+    for (_, answer) in waiting.drain(..) {
+        // The client may have disconnected.
+        let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
     }
 }
 

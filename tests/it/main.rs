@@ -12,6 +12,7 @@
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
+//! - [`nats_failed_commit`]: a write that is in the stream is applied later, and no answer says otherwise
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`readme`]: the publishers that it shows work as they stand there
@@ -62,6 +63,7 @@ mod nats_cluster;
 mod nats_control;
 mod nats_crash;
 mod nats_credentials;
+mod nats_failed_commit;
 mod nats_http;
 mod nats_outage;
 mod nats_permissions;

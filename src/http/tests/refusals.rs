@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::http::Limits;
 use crate::http::tests::{start, start_with};
+use crate::queue::MessageOrder;
 use crate::types::MemberId;
 use crate::writer::ShardState;
 
@@ -219,7 +220,7 @@ async fn who_waits_for_a_write_keeps_nobody_else_out_and_is_shed_afterwards_if_n
     let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
     let applied = async {
         let publisher = &service.api.node.shards[0].publisher;
-        publisher.publish_jobs(Vec::new()).await.expect("it is applied");
+        publisher.publish_jobs(Vec::new(), MessageOrder::default()).await.expect("it is applied");
     };
     tokio::select! {
         biased;

@@ -11,3 +11,4 @@ mod drained;
 mod memory;
 mod parked;
 mod random;
+mod replayed;

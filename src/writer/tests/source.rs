@@ -82,6 +82,7 @@ impl JobSource for VecSource {
             self.next += 1;
             let sequence = Sequence(count(self.next));
             let Sent { payload, bytes, answer } = sent;
+            let answer = answer.map(Into::into);
             messages.push(Message { sequence, timestamp: time(sequence.0), hash: 0, payload, bytes, answer });
         }
         if messages.is_empty() {
