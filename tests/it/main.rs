@@ -34,6 +34,7 @@
 //! - [`secrets`]: passwords in arguments, files that hold secrets, and the data are kept from others
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: clients that leave without waiting for their answer give their places back at once
+//! - [`framing`]: where a request's body ends, and whether it is asked for
 //! - [`overload`]: too many requests are told so, while probes and metrics answer
 //! - [`layering`]: what a module must not know, read from the source
 
@@ -50,6 +51,7 @@ mod dashboards;
 mod deployment;
 mod export;
 mod export_boards;
+mod framing;
 mod full_disk;
 mod gone_clients;
 mod healthcheck;
