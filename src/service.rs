@@ -32,7 +32,7 @@ use crate::storage::{
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Payload, Registry,
-    ShardState, WantedBoards, Writer,
+    RejectsKept, ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.
@@ -418,6 +418,7 @@ impl OpenedShard {
             checkpointer: Checkpointer::new(policy, Arc::clone(gate), self.replayed),
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
+            rejects_kept: RejectsKept::default(),
             parking,
         };
         (handle, writer)

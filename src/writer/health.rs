@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
+use crate::types::Sequence;
+
 /// What a shard's writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardState {
@@ -46,6 +48,8 @@ pub struct Health {
     state: RwLock<ShardState>,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
+    /// Place in the stream of the last reject that was published.
+    rejects_published: RwLock<(Sequence, u32)>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -57,6 +61,7 @@ impl Default for Health {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
+            rejects_published: RwLock::default(),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
         }
@@ -96,6 +101,16 @@ impl Health {
 
     pub fn set_jobs_parked(&self, count: u64) {
         self.jobs_parked.store(count, Ordering::Relaxed);
+    }
+
+    /// Place in the stream of the last reject that is known to be published.
+    #[must_use]
+    pub fn rejects_published(&self) -> (Sequence, u32) {
+        *self.rejects_published.read()
+    }
+
+    pub fn set_rejects_published(&self, place: (Sequence, u32)) {
+        *self.rejects_published.write() = place;
     }
 
     #[must_use]

@@ -47,6 +47,7 @@ pub fn rejects_config(names: &Names, replicas: usize) -> Config {
         max_bytes: REJECTS_BYTES,
         num_replicas: replicas,
         allow_direct: true,
+        allow_atomic_publish: true,
         ..Config::default()
     }
 }
