@@ -270,14 +270,20 @@ impl Streams {
         tokio::spawn(async move { tends.tend().await });
         let kept = || {
             let kept = node.shards.iter().zip(&self.shared);
-            kept.map(|(shard, shared)| Kept { shared: Arc::clone(shared), store: Arc::clone(&shard.store) })
+            kept.map(|(shard, shared)| Kept {
+                shared: Arc::clone(shared),
+                store: Arc::clone(&shard.store),
+                applied: shard.applied.clone(),
+            })
         };
         for kept in kept() {
             let nats = Arc::clone(&self.nats);
             tokio::spawn(async move { nats.publish_rejects(&kept).await });
         }
-        let (nats, kept) = (Arc::clone(&self.nats), kept().collect::<Vec<_>>());
-        tokio::spawn(async move { nats.keep(&kept).await });
+        for kept in kept() {
+            let nats = Arc::clone(&self.nats);
+            tokio::spawn(async move { nats.keep(&kept).await });
+        }
         boards
     }
 }

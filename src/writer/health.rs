@@ -53,6 +53,8 @@ pub struct Health {
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
+    /// A checkpoint of this sequence or a later one is wanted.
+    checkpoint_wanted: AtomicU64,
 }
 
 impl Default for Health {
@@ -64,6 +66,7 @@ impl Default for Health {
             rejects_published: RwLock::default(),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
+            checkpoint_wanted: AtomicU64::new(0),
         }
     }
 }
@@ -130,5 +133,14 @@ impl Health {
 
     pub fn set_checkpoint_sequence(&self, sequence: u64) {
         self.checkpoint_sequence.store(sequence, Ordering::Relaxed);
+    }
+    /// A checkpoint after this one is waited for: the queue needs room.
+    pub fn want_checkpoint_after(&self, sequence: u64) {
+        self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn is_checkpoint_wanted(&self) -> bool {
+        self.checkpoint_wanted.load(Ordering::Relaxed) > self.checkpoint_sequence()
     }
 }

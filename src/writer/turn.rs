@@ -24,6 +24,8 @@ use crate::writer::source::{AnswerTo, CommitFailed, Fetched, JobSource, Message,
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
+/// While the queue is full until there is a checkpoint: publishers wait for it.
+const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
 /// Pauses between attempts to reopen after a failed commit.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
@@ -358,7 +360,8 @@ impl<S: JobSource> Writer<S> {
         if retired {
             self.shard.write().release_retired(RELEASED_PER_TURN);
         }
-        if self.checkpointer.is_due(members)
+        let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
+        if (is_wanted || self.checkpointer.is_due(members))
             && let Ok(store) = self.store.get()
         {
             self.checkpointer.start(store, &self.shard);
@@ -368,7 +371,13 @@ impl<S: JobSource> Writer<S> {
     }
 
     fn patience(&self) -> Duration {
-        if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
+        if self.shard.read().has_retired() {
+            Duration::ZERO
+        } else if self.health.is_checkpoint_wanted() {
+            FETCH_WAIT_WANTED
+        } else {
+            FETCH_WAIT
+        }
     }
 
     fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
