@@ -15,6 +15,7 @@ mod checkpointer;
 mod gauges;
 mod health;
 mod registry;
+mod rejects_kept;
 
 mod turn;
 
@@ -26,6 +27,7 @@ pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, WantedBoards};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
+pub use rejects_kept::RejectsKept;
 pub use source::{
     AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,
 };

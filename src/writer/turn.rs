@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::state::{Applied, Shard};
 use crate::storage::codec::ParkedRecord;
-use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
+use crate::storage::{Commit, StorageError, Store, StoreSlot, replay};
 use crate::types::{Sequence, ShardId, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
@@ -19,10 +19,13 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
+use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::source::{AnswerTo, CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
+/// While the queue is full until there is a checkpoint: publishers wait for it.
+const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
 /// Pauses between attempts to reopen after a failed commit.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
@@ -47,6 +50,8 @@ pub struct Writer<S> {
     pub gauges: Gauges,
     /// Where jobs for unknown boards wait, if definitions come through the queue.
     pub parking: Option<Parking>,
+    /// Which rejects are kept.
+    pub rejects_kept: RejectsKept,
 }
 
 /// Why a writer's turn did not come to its end.
@@ -113,6 +118,9 @@ impl<S: JobSource> Writer<S> {
             parking.load(parked);
             self.health.set_jobs_parked(count(parking.len()));
         }
+        self.rejects_kept = RejectsKept::default();
+        let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
+        noted.map_err(|error| error.to_string())?;
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
     }
 
@@ -200,15 +208,13 @@ impl<S: JobSource> Writer<S> {
             jobs: count(plan.jobs),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
-        let kept_from = plan.applied.sequence.0.saturating_sub(REJECTS_KEPT);
+        plan.rejects.iter().for_each(|reject| self.rejects_kept.note((reject.sequence, reject.index)));
+        // Rejects are published where there are streams.
+        let published = self.parking.as_ref().map(|_| self.health.rejects_published());
         let commit = Commit {
             applied: plan.applied,
             delta: plan.delta,
-            // Now and then is enough, and a range delete in every batch would slow scans down.
-            rejects_kept_from: (!plan.rejects.is_empty()
-                && kept_from > 0
-                && jobs_rejected % 1_024 < count(plan.rejects.len()))
-            .then_some(Sequence(kept_from)),
+            rejects_kept_from: self.rejects_kept.trim(published),
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,
@@ -354,7 +360,8 @@ impl<S: JobSource> Writer<S> {
         if retired {
             self.shard.write().release_retired(RELEASED_PER_TURN);
         }
-        if self.checkpointer.is_due(members)
+        let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
+        if (is_wanted || self.checkpointer.is_due(members))
             && let Ok(store) = self.store.get()
         {
             self.checkpointer.start(store, &self.shard);
@@ -364,7 +371,13 @@ impl<S: JobSource> Writer<S> {
     }
 
     fn patience(&self) -> Duration {
-        if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
+        if self.shard.read().has_retired() {
+            Duration::ZERO
+        } else if self.health.is_checkpoint_wanted() {
+            FETCH_WAIT_WANTED
+        } else {
+            FETCH_WAIT
+        }
     }
 
     fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {

@@ -13,6 +13,7 @@
 //! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
 //! - [`nats_failed_commit`]: a write that is in the stream is applied later, and no answer says otherwise
+//! - [`nats_retention`]: what of a stream is kept is bounded, and room is made before it is full
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`readme`]: the publishers that it shows work as they stand there
@@ -72,6 +73,7 @@ mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
 mod nats_rejects;
+mod nats_retention;
 mod open_files;
 mod openapi;
 mod overload;

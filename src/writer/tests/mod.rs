@@ -11,4 +11,5 @@ mod drained;
 mod memory;
 mod parked;
 mod random;
+mod rejects;
 mod replayed;

@@ -13,7 +13,7 @@ use crate::types::{Sequence, ShardId, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges, Health, JobSource,
-    Message, MessageOutcome, Payload, Registry, ShardState, Writer,
+    Message, MessageOutcome, Payload, Registry, RejectsKept, ShardState, Writer,
 };
 
 /// Members and their scores, best first.
@@ -177,6 +177,7 @@ impl Running {
             checkpointer: Checkpointer::new(policy, Arc::default(), 0),
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
+            rejects_kept: RejectsKept::default(),
             parking: None,
         }
     }

@@ -118,7 +118,9 @@ impl Fetcher {
             return;
         }
         loop {
+            self.shared.end_session();
             let Err(end) = self.session().await;
+            self.shared.end_session();
             match end {
                 End::Closed => return,
                 End::Again => {}
@@ -230,6 +232,7 @@ impl Fetcher {
             let mut next = tokio::select! {
                 next = messages.next() => Some(next),
                 _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
+                () = shared.doubted.notified() => return Err(End::Again),
                 () = self.chunks.closed() => return Err(End::Closed),
             };
             let came = Instant::now();
@@ -257,6 +260,7 @@ impl Fetcher {
             let goes_on = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
                 self.decode.record(came.elapsed());
+                shared.growth.note(bytes);
                 self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| End::Closed)?;
             }
             if let Some(end) = failed {
@@ -315,6 +319,9 @@ impl Fetcher {
 
     /// Live once all is handed on that was stored when the session began.
     fn note_progress(&mut self, target: u64) {
+        if self.origin.shift == 0 {
+            self.shared.confirm_session();
+        }
         let tip = self.tip.sequence.0;
         if tip >= target {
             self.pause = PAUSE_FIRST;
