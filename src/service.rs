@@ -359,6 +359,7 @@ fn open_shard(
         tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
         rebuilt.push(board);
     }
+    store.adopt_format()?;
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
     let health = Arc::new(Health::default());
     health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
@@ -421,7 +422,7 @@ impl OpenedShard {
             health: self.health,
             applied,
             started: starting,
-            checkpointer: Checkpointer::new(policy, Arc::clone(gate), self.replayed),
+            checkpointer: Checkpointer::new(policy, gate.clone(), self.replayed),
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
             rejects_kept: RejectsKept::default(),

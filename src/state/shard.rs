@@ -10,9 +10,10 @@ use crate::board::Definition;
 use crate::state::boards::{Board, Boards};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::members::Members;
+use crate::state::retired::Retired;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 
 /// Tells one life of a board from the next one of the same name. Greater is later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,13 +60,12 @@ pub struct Shard {
     next_tree: u32,
     /// Trees of dropped boards, whose members are still to be let go of.
     retired: VecDeque<Retired>,
+    /// Those without members left, whose memory is to be freed.
+    released: Vec<Retired>,
     /// Trees dropped since the last checkpoint began, which may still be on disk.
     gone: Vec<TreeId>,
-}
-
-struct Retired {
-    tree: Box<WindowTree>,
-    released: u64,
+    /// Trees from this number on came after the last checkpoint began: none of them is on disk.
+    trees_on_disk: u32,
 }
 
 impl Shard {
@@ -80,7 +80,9 @@ impl Shard {
             dropped: BTreeMap::new(),
             next_tree: 0,
             retired: VecDeque::new(),
+            released: Vec::new(),
             gone: Vec::new(),
+            trees_on_disk: 0,
         }
     }
 
@@ -104,7 +106,9 @@ impl Shard {
             dropped,
             next_tree,
             retired: VecDeque::new(),
+            released: Vec::new(),
             gone: Vec::new(),
+            trees_on_disk: next_tree,
         }
     }
 
@@ -242,15 +246,19 @@ impl Shard {
 
     fn drop_board(&mut self, name: &BoardName) {
         let Some(board) = self.boards.remove(name.as_str()) else { return };
-        self.gone.push(board.all);
+        // Boards that come and go between two checkpoints leave nothing to remove.
+        if board.all.0 < self.trees_on_disk {
+            self.gone.push(board.all);
+        }
         if let Some(tree) = self.trees.remove(&board.all) {
-            self.retired.push_back(Retired { tree, released: 0 });
+            self.retired.push_back(tree.retire());
         }
     }
 
-    /// The trees dropped since the last call: what a checkpoint removes from the disk.
+    /// The trees dropped since the last call: what the checkpoint that begins now removes from the disk.
     #[must_use]
     pub fn take_gone(&mut self) -> Vec<TreeId> {
+        self.trees_on_disk = self.next_tree;
         std::mem::take(&mut self.gone)
     }
 
@@ -269,17 +277,22 @@ impl Shard {
     /// dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits for it.
     pub fn release_retired(&mut self, limit: usize) -> bool {
         if let Some(retired) = self.retired.front_mut() {
-            let handles = retired.tree.known_from(retired.released, limit);
-            retired.released += count(handles.len());
-            let done = handles.len() < limit;
+            let (handles, more) = retired.next_slice(limit);
             for handle in handles {
                 self.members.release(handle);
             }
-            if done {
-                self.retired.pop_front();
+            if !more {
+                self.released.extend(self.retired.pop_front());
             }
         }
         !self.retired.is_empty()
+    }
+
+    /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a second for ten
+    /// million entries.
+    #[must_use]
+    pub fn take_released(&mut self) -> Vec<Retired> {
+        std::mem::take(&mut self.released)
     }
 
     /// Memory held by trees, in bytes.

@@ -15,8 +15,11 @@ mod store;
 mod commit;
 
 mod checkpoint;
+mod staged;
 
 mod recovery;
+mod replay;
+mod walk;
 
 mod verify;
 
@@ -26,7 +29,8 @@ pub use disk::DiskSpace;
 pub use error::StorageError;
 pub use layout::{missing_shard, shard_directory, shards_in};
 pub use options::StorageResources;
-pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
+pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
+pub use replay::replay;
 pub use slot::StoreSlot;
 pub use store::{Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

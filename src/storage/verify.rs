@@ -113,6 +113,7 @@ fn compare(
 pub fn rebuild(store: &Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
     let Recovered { mut shard, .. } = recover(store, TreesFrom::Members, progress)?;
     let boards: Vec<BoardName> = shard.boards().map(|(name, _)| name.clone()).collect();
+    store.adopt_format()?;
     mark_rebuilt(store, &mut shard, &boards)?;
     let handles = shard.members.handle_space();
     shard.members.mark_all_dirty();

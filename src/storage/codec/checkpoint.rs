@@ -1,4 +1,4 @@
-//! What a checkpoint consists of: the manifest, dictionary pages, runs of entries, and extras.
+//! What a checkpoint consists of: the manifest, dictionary pages and runs of entries.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::board::Definition;
-use crate::state::{Applied, Extra, Incarnation, Standing, TreeId, Unlisted};
+use crate::state::{Applied, Incarnation, TreeId};
 use crate::storage::codec::FORMAT_VERSION;
 use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
 use crate::storage::codec::parts::{
-    AppliedWire, DefinitionWire, StandingWire, applied_from_wire, applied_to_wire, board_name,
-    definition_from_wire, definition_to_wire,
+    AppliedWire, DefinitionWire, applied_from_wire, applied_to_wire, board_name, definition_from_wire,
+    definition_to_wire,
 };
 use crate::tree::Handle;
-use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence};
 
 /// What a completed checkpoint consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,32 +124,6 @@ pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> R
         each(Handle(handle), id);
     }
     if at == bytes.len() { Ok(()) } else { Err(undecodable("dictionary page", "bytes follow it")) }
-}
-
-#[must_use]
-pub fn encode_extra(extra: &Extra) -> Vec<u8> {
-    let standing = match &extra.unlisted {
-        None => None,
-        Some(Unlisted::Hidden(words)) => Some(Standing::Hidden(**words)),
-        Some(Unlisted::Removed) => Some(Standing::Removed),
-    };
-    let (time, version) = (extra.updated_at.as_micros(), extra.version);
-    to_vec(&(time, version, extra.has_metadata, standing.map(StandingWire)))
-}
-
-/// # Errors
-/// When the bytes are no such record.
-pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
-    let (time, version, has_metadata, standing): (i64, Option<u64>, bool, Option<StandingWire>) =
-        from_slice("extra", bytes)?;
-    let unlisted = match standing.map(|wire| wire.0) {
-        None => None,
-        Some(Standing::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
-        Some(Standing::Removed) => Some(Unlisted::Removed),
-        Some(Standing::Listed(_)) => return Err(undecodable("extra", "it says where a listed entry stands")),
-    };
-    let updated_at = Timestamp::from_micros(time).map_err(|error| undecodable("extra", error))?;
-    Ok(Extra { updated_at, version, has_metadata, unlisted })
 }
 
 /// A run of entries; `columns` are as long as `handles`.

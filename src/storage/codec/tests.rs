@@ -130,7 +130,7 @@ fn extra() -> Extra {
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "01020afb3207fc80841e0007fb2c010153");
+    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
@@ -144,6 +144,12 @@ fn golden_bytes_of_every_value() {
         "fc80841e0000010100",
     );
     check(encode_extra(&Extra { unlisted: None, has_metadata: false, ..extra() }), "fc80841e0001110000");
+    let removed =
+        Extra { unlisted: Some(Unlisted::Removed), version: None, updated_at: time(1_000_300), ..extra() };
+    check(
+        encode_extras(&[(Handle(3), &extra()), (Handle(300), &removed)]),
+        "02fc80841e00030001110101020200fdfffffffffffffffffb2c01fb2c0100010100",
+    );
     // A member page and a tree page are the same record under other keys.
     let columns: [&[u64]; 2] = [&[1_000, 1_001, 1_300], &[u64::MAX, 0, 1 << 63]];
     check(
@@ -162,7 +168,7 @@ const GOLDEN_DELTA: &str = "\
     ffffffff00010703703432010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffffffffffff0001000101\
     fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
 const GOLDEN_MANIFEST: &str = "\
-    01fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
+    02fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
     feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c6402";
 
 #[test]
@@ -224,6 +230,9 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
             dictionary(bytes).is_ok()
         }),
         ("extra", encode_extra(&extra()), |bytes| decode_extra(bytes).is_ok()),
+        ("extras", encode_extras(&[(Handle(3), &extra()), (Handle(4), &extra())]), |bytes| {
+            decode_extras(bytes, |_, _| Ok(())).is_ok()
+        }),
         ("page", encode_entries(&[4, 5], &[&[1_000, 9], &[u64::MAX, 0]]), |bytes| {
             decode_entries(bytes).is_ok()
         }),
@@ -326,7 +335,12 @@ proptest! {
         };
         let Entry { updated_at, version, has_metadata, .. } = entry;
         let extra = Extra { updated_at, version, has_metadata, unlisted };
-        prop_assert_eq!(decode_extra(&encode_extra(&extra)), Ok(extra));
+        prop_assert_eq!(decode_extra(&encode_extra(&extra)), Ok(extra.clone()));
+        let other = Extra { updated_at: Timestamp::MAX, version: None, has_metadata: !has_metadata, unlisted: None };
+        let mut read = Vec::new();
+        let page = encode_extras(&[(Handle(1), &extra), (Handle(u32::MAX), &other)]);
+        prop_assert_eq!(decode_extras(&page, |handle, extra| { read.push((handle, extra)); Ok(()) }), Ok(()));
+        prop_assert_eq!(read, [(Handle(1), extra), (Handle(u32::MAX), other)]);
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn damage_to_what_has_no_second_source_is_refused_in_words() {
     // Dictionary pages, extras, deltas, the manifest: garbage in any of them.
     for (at, word) in [
         (vec![0x10], "dictionary page"),
-        (prefix(0x12, auto), "extra"),
+        (prefix(0x14, auto), "extras page"),
         (vec![0x02], "delta"),
         (vec![0x1f], "manifest"),
     ] {

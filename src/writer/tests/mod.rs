@@ -8,6 +8,7 @@ mod source;
 mod checkpoints;
 mod damage;
 mod drained;
+mod formats;
 mod memory;
 mod parked;
 mod random;
