@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use crate::state::{
-    Applied, Board, Change, Definitions, Dictionary, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, Shard, Step,
-    TreeId, Unlisted, WindowTree,
+    Applied, Board, Change, Definitions, Dictionary, Dropped, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE,
+    Members, Shard, Step, TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
@@ -242,7 +242,7 @@ fn restore(
     trees: BTreeMap<TreeId, WindowTree>,
 ) -> Shard {
     let applied: Applied = manifest.applied;
-    let dropped = manifest.dropped.iter().cloned().collect();
+    let dropped = Dropped::new(manifest.dropped.iter().cloned(), manifest.settled);
     Shard::restore(id, applied, members, boards, trees, dropped, manifest.next_tree)
 }
 
