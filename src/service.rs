@@ -3,6 +3,8 @@
 //! It alone sees everything. It takes its listener and its shutdown as arguments, so that a test runs the real thing on
 //! port 0.
 
+mod boards;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -31,8 +33,8 @@ use crate::storage::{
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Payload, Registry,
-    RejectsKept, ShardState, WantedBoards, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Registry, RejectsKept,
+    ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.
@@ -85,7 +87,7 @@ pub async fn run(
         registry.learn(&shard.state.read());
     }
     for shard in &opened {
-        for (name, incarnation) in shard.state.read().dropped() {
+        for (name, incarnation) in shard.state.read().dropped().iter() {
             registry.forget(name, incarnation);
         }
     }
@@ -123,7 +125,8 @@ pub async fn run(
     let boards = if let Some(streams) = streams {
         Some(streams.run(&node, &registry))
     } else {
-        complete_board_changes(&node, &registry).await;
+        boards::complete_changes(&node, &registry).await;
+        tokio::spawn(boards::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());
@@ -442,41 +445,6 @@ fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandl
             std::process::exit(70);
         }
     })
-}
-
-/// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
-async fn complete_board_changes(node: &Node, registry: &Registry) {
-    for (name, known) in registry.all() {
-        for shard in &node.shards {
-            let has_it = shard.state.read().board(name.as_str()).is_some_and(|board| {
-                board.incarnation == known.incarnation && board.definition == known.definition
-            });
-            if !has_it {
-                let (board, incarnation) = (name.clone(), known.incarnation);
-                let definition = Arc::clone(&known.definition);
-                publish(shard, Payload::Define { board, incarnation, definition }).await;
-            }
-        }
-    }
-    let mut dropped = Vec::new();
-    for shard in &node.shards {
-        dropped.extend(shard.state.read().dropped().map(|(name, incarnation)| (name.clone(), incarnation)));
-    }
-    for (name, incarnation) in dropped {
-        for shard in &node.shards {
-            let has_it =
-                shard.state.read().board(name.as_str()).is_some_and(|board| board.incarnation <= incarnation);
-            if has_it {
-                publish(shard, Payload::Drop { board: name.clone(), incarnation }).await;
-            }
-        }
-    }
-}
-
-async fn publish(shard: &ShardHandle, payload: Payload) {
-    if let Err(error) = shard.publisher.store_command(payload, 0).await {
-        tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
-    }
 }
 
 #[cfg(test)]

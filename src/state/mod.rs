@@ -2,6 +2,7 @@
 
 mod boards;
 mod definitions;
+mod dropped;
 mod entry;
 mod ids;
 mod index;
@@ -13,6 +14,7 @@ mod window_tree;
 
 pub use boards::Board;
 pub use definitions::Definitions;
+pub use dropped::Dropped;
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Members, Probe};
 pub use retired::Retired;

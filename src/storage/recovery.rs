@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::state::{
-    Applied, Board, Definitions, Dictionary, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, Shard,
-    TreeId, Unlisted, WindowTree,
+    Applied, Board, Definitions, Dictionary, Dropped, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members,
+    Shard, TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
@@ -180,7 +180,7 @@ fn restore(
     trees: BTreeMap<TreeId, WindowTree>,
 ) -> Shard {
     let applied: Applied = manifest.applied;
-    let dropped = manifest.dropped.iter().cloned().collect();
+    let dropped = Dropped::new(manifest.dropped.iter().cloned(), manifest.settled);
     Shard::restore(id, applied, members, boards, trees, dropped, manifest.next_tree)
 }
 

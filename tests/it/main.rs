@@ -6,6 +6,8 @@
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_accept_gap`]: what a stream holds that does not continue what was applied is applied once, if the operator says so
 //! - [`nats_boards`]: one definition per board, whoever comes first
+//! - [`nats_boards_lost`]: what the shards hold is kept when the stream that says what boards are is lost
+//! - [`nats_boards_many`]: boards by the thousand are made without a round trip for each, and leave nothing behind
 //! - [`nats_control`]: who may publish jobs can do no more than publish jobs, whatever headers they write
 //! - [`nats_credentials`]: every way to say who a node is, wrong ones, and ones that are replaced while it runs
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
@@ -61,6 +63,8 @@ mod load;
 mod metrics;
 mod nats_accept_gap;
 mod nats_boards;
+mod nats_boards_lost;
+mod nats_boards_many;
 mod nats_catch_up;
 mod nats_cluster;
 mod nats_control;

@@ -10,7 +10,7 @@ use bincode::{Decode, Encode};
 use crate::board::Definition;
 use crate::state::{Applied, Incarnation, TreeId};
 use crate::storage::codec::FORMAT_VERSION;
-use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::storage::codec::parts::{
     AppliedWire, DefinitionWire, applied_from_wire, applied_to_wire, board_name, definition_from_wire,
     definition_to_wire,
@@ -28,6 +28,8 @@ pub struct Manifest {
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,
     pub dropped: Vec<(BoardName, Incarnation)>,
+    /// Every life of a board up to this one is among `boards`, or is over.
+    pub settled: Incarnation,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,20 +67,31 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
         (board.name.to_string(), board.incarnation.0, definition, board.all.0, board.entries)
     });
     let dropped = manifest.dropped.iter().map(|(name, incarnation)| (name.to_string(), incarnation.0));
-    to_vec(&ManifestWire {
+    let mut bytes = to_vec(&ManifestWire {
         format_version: FORMAT_VERSION,
         applied: applied_to_wire(manifest.applied),
         seen: manifest.seen.0,
         next_tree: manifest.next_tree,
         boards: boards.collect(),
         dropped: dropped.collect(),
-    })
+    });
+    // Manifests of before there was such a number end here, and so do those that have none to tell.
+    if manifest.settled != Incarnation::default() {
+        bytes.extend(to_vec(&manifest.settled.0));
+    }
+    bytes
 }
 
 /// # Errors
 /// When the bytes are no such record, or break a rule of what they describe.
 pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
-    let wire: ManifestWire = from_slice("manifest", bytes)?;
+    let fail = |error: DecodeError| undecodable("manifest", error);
+    let (wire, read): (ManifestWire, usize) = decode_bounded(bytes).map_err(fail)?;
+    let settled: u64 = match bytes.get(read..) {
+        None | Some([]) => 0,
+        Some([0, ..]) => return Err(undecodable("manifest", "bytes follow it")),
+        Some(rest) => from_slice("manifest", rest)?,
+    };
     let mut boards = Vec::with_capacity(wire.boards.len());
     for (name, incarnation, definition, all, entries) in wire.boards {
         boards.push(ManifestBoard {
@@ -97,6 +110,7 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
         next_tree: wire.next_tree,
         boards,
         dropped: dropped.collect::<Result<_, Undecodable>>()?,
+        settled: Incarnation(settled),
     })
 }
 

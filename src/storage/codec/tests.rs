@@ -90,7 +90,7 @@ fn delta() -> Delta {
                 incarnation: Incarnation(3),
                 definition: definition(),
             },
-            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2) },
+            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), settled: Incarnation(0) },
         ],
         changes: vec![
             change(0, "p42", None, Some(entry)),
@@ -114,6 +114,7 @@ fn manifest() -> Manifest {
             entries: 100_000,
         }],
         dropped: vec![(name("old"), Incarnation(2))],
+        settled: Incarnation(0),
     }
 }
 
@@ -203,8 +204,9 @@ fn dictionary(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Undecodable> {
 #[test]
 fn the_greediest_records_are_within_the_bound() {
     for count in [1, 10, 1_000, 70_000] {
-        let events: Vec<BoardEvent> =
-            (0..count).map(|_| BoardEvent::Drop { board: name("b"), incarnation: Incarnation(1) }).collect();
+        let (incarnation, settled) = (Incarnation(1), Incarnation(0));
+        let drop = |_| BoardEvent::Drop { board: name("b"), incarnation, settled };
+        let events: Vec<BoardEvent> = (0..count).map(drop).collect();
         let delta = Delta { first: Sequence(1), applied: applied(), events, changes: Vec::new() };
         assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta), "{count}");
         let one = manifest().boards.remove(0);
@@ -239,6 +241,19 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
         ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
         ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
     ]
+}
+
+/// Up to which life everything is settled follows what was there before it, and is left out where it says nothing.
+#[test]
+fn how_far_boards_are_settled_is_kept_beside_what_was_kept_before() {
+    let settled = Manifest { settled: Incarnation(300), ..manifest() };
+    assert_eq!(hex(&encode_manifest(&settled)), format!("{GOLDEN_MANIFEST}fb2c01"));
+    assert_eq!(decode_manifest(&encode_manifest(&settled)), Ok(settled));
+    let drop =
+        BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), settled: Incarnation(300) };
+    let delta = Delta { events: vec![drop], changes: Vec::new(), ..delta() };
+    assert_eq!(hex(&encode_delta(&delta)), "fb3007fb3207fc80841e00fd08070605040302010102036f6c6402fb2c0100");
+    assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Entry, Shard, Standing, WindowTree};
+use crate::state::{Entry, Incarnation, Shard, Standing, WindowTree};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, StorageError, StorageResources, Store, TreesFrom, mark_rebuilt,
     recover, verify,
@@ -159,7 +159,8 @@ impl Harness {
                     self.model.defined.remove(name);
                     self.model.being_dropped.insert(name.clone());
                     self.dropping.push(name.clone());
-                    (Payload::Drop { board: name.clone(), incarnation }, None)
+                    let settled = Incarnation::default();
+                    (Payload::Drop { board: name.clone(), incarnation, settled }, None)
                 }
             };
             self.last += 1;

@@ -7,6 +7,7 @@ pub mod client;
 pub mod compose;
 pub mod counting;
 pub mod jwt;
+pub mod late_link;
 pub mod model;
 pub mod nats;
 pub mod nats_cluster;
