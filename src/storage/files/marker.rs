@@ -116,7 +116,7 @@ impl Marker {
         let turn = usize::from(first == Some(floor));
         let marker = Self::unwritten(path, stage, shard, shards);
         let written = Mutex::new(Written { floor, turn, file: None });
-        Ok(Some(Self { damage, written, ..marker }))
+        Ok(Some(Self { written, damage, ..marker }))
     }
 
     fn unwritten(path: PathBuf, stage: Stage, shard: u16, shards: u16) -> Self {

@@ -246,10 +246,6 @@ impl Store {
         self.db.property_int_value_cf(self.log(), name).ok().flatten().unwrap_or(0)
     }
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "errors are handed over; that this copies their text is its business"
-    )]
     pub(super) fn damaged(&self, what: impl ToString) -> StorageError {
         StorageError::damaged(&self.path, what)
     }

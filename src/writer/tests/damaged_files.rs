@@ -112,7 +112,7 @@ fn damages(name: &str, bytes: &[u8]) -> Vec<Damage> {
     all.extend(flipped.into_iter().enumerate().map(|(turn, at)| Damage::Flip(at, 1 << (turn % 8))));
     all.extend(places(PLACES.min(length)).into_iter().map(Damage::CutTo));
     all.extend(places(PLACES.min(length) / 3).into_iter().map(|at| Damage::Zero(at, 512)));
-    if name.starts_with("MANIFEST") || name.ends_with(".log") {
+    if name.starts_with("MANIFEST") || Path::new(name).extension().is_some_and(|end| end == "log") {
         let fragments = fragments(bytes);
         let some = fragments.iter().step_by(fragments.len().div_ceil(PLACES).max(1));
         for at in some {
