@@ -4,6 +4,7 @@
 //! port 0.
 
 mod boards;
+mod opening;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -26,14 +26,11 @@ use crate::queue::jetstream::{
 };
 use crate::queue::local;
 use crate::queue::publisher::Publisher;
-use crate::state::Shard;
-use crate::storage::{
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, missing_shard, recover,
-    shard_directory,
-};
+use crate::service::opening::{OpenedShard, load_shards};
+use crate::storage::StorageError;
 use crate::types::{Sequence, ShardId};
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Registry, RejectsKept,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectsKept,
     ShardState, WantedBoards, Writer,
 };
 
@@ -47,10 +44,13 @@ pub enum ServiceError {
     #[error("NATS cannot be used: {0}")]
     Nats(#[from] SetupError),
     #[error(
-        "{} is missing, and the shards beside it hold data: bring it back, or move the others away to start anew",
+        "{} is missing or empty, and the shards beside it hold data: bring it back, or move the others away to start anew",
         .0.display()
     )]
     MissingShard(PathBuf),
+    /// Told to end while it loaded.
+    #[error("loading did not end when it was told to: {0}")]
+    StillLoading(String),
     #[error("the service cannot be run: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -68,7 +68,7 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 /// were given, and each shard is checkpointed. `ready` is called once it takes requests.
 ///
 /// # Errors
-/// When a shard cannot be opened. Nothing is served then.
+/// When a shard cannot be opened. Nothing is served then. A shutdown while shards are loaded is no error.
 pub async fn run(
     config: &ServeConfig,
     listener: TcpListener,
@@ -77,11 +77,8 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
     let mut credentials = Credentials::load(&config.http)?;
-    let opened = {
-        let config = config.clone();
-        let opened = tokio::task::spawn_blocking(move || open_shards(&config)).await;
-        opened.map_err(std::io::Error::other)??
-    };
+    let mut shutdown = Box::pin(shutdown);
+    let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
         registry.learn(&shard.state.read());
@@ -291,105 +288,6 @@ impl Streams {
     }
 }
 
-/// A shard that was loaded and is not running yet.
-struct OpenedShard {
-    id: ShardId,
-    store: Arc<StoreSlot>,
-    state: Arc<RwLock<Shard>>,
-    health: Arc<Health>,
-    /// Changes that were replayed after the last checkpoint.
-    replayed: u64,
-    reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
-}
-
-fn open_shards(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
-    let resources = StorageResources::new(config.cache_bytes, config.shards);
-    check_layout(config, &resources)?;
-    let turn = Mutex::new(0..config.shards);
-    let opened = Mutex::new(Vec::new());
-    // Loading one shard keeps two threads busy; more at once would only take turns.
-    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let Some(shard) = turn.lock().next() else { break };
-                    let shard = ShardId(shard);
-                    let result = open_shard(shard, config, &resources);
-                    opened.lock().push(result.map_err(|error| ServiceError::Shard { shard, error }));
-                }
-            });
-        }
-    });
-    let mut opened = opened.into_inner().into_iter().collect::<Result<Vec<_>, _>>()?;
-    opened.sort_by_key(|shard| shard.id);
-    Ok(opened)
-}
-
-/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
-/// empty shard beside full ones would look like one that nobody ever wrote to.
-fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<(), ServiceError> {
-    let Some(missing) = missing_shard(&config.data_dir, config.shards) else { return Ok(()) };
-    for shard in (0..config.shards).map(ShardId) {
-        let path = shard_directory(&config.data_dir, shard);
-        if !path.exists() {
-            continue;
-        }
-        let applied = || {
-            let store = Store::open(&path, shard, config.shards, resources)?;
-            Ok(store.meta()?.map_or(Sequence::default(), |meta| Sequence(meta.applied_sequence)))
-        };
-        let applied = applied().map_err(|error| ServiceError::Shard { shard, error })?;
-        // A first start may have been cut short between two directories; nothing is written before all are there.
-        if applied > Sequence::default() {
-            return Err(ServiceError::MissingShard(shard_directory(&config.data_dir, missing)));
-        }
-    }
-    Ok(())
-}
-
-fn open_shard(
-    id: ShardId,
-    config: &ServeConfig,
-    resources: &StorageResources,
-) -> Result<OpenedShard, StorageError> {
-    let started = std::time::Instant::now();
-    let path = shard_directory(&config.data_dir, id);
-    let store = Store::open(&path, id, config.shards, resources)?;
-    let mut recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {})?;
-    let mut rebuilt = Vec::new();
-    for (board, reason) in recovered.rebuilt {
-        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
-        rebuilt.push(board);
-    }
-    store.adopt_format()?;
-    mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
-    let health = Arc::new(Health::default());
-    health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
-    health.set_last_sequence(recovered.shard.applied.sequence.0);
-    health.set_checkpoint_sequence(recovered.checkpoint.0);
-    tracing::info!(
-        shard = %id,
-        applied = %recovered.shard.applied.sequence,
-        checkpoint = %recovered.checkpoint,
-        deltas = recovered.deltas,
-        members = recovered.shard.members.len(),
-        took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "shard loaded"
-    );
-    let slot = StoreSlot::default();
-    slot.put(Arc::new(store));
-    let (shards, resources) = (config.shards, resources.clone());
-    Ok(OpenedShard {
-        id,
-        store: Arc::new(slot),
-        state: Arc::new(RwLock::new(recovered.shard)),
-        health,
-        replayed: recovered.changes,
-        reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
-    })
-}
-
 impl OpenedShard {
     fn into_parts<S: JobSource>(
         self,
@@ -447,25 +345,3 @@ fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandl
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let data_dir = folder.path().to_str().expect("it is UTF-8");
-        let config = |shards: u16| {
-            ServeConfig::of(&["--data-dir", data_dir, "--shards", &shards.to_string()])
-                .expect("good settings")
-        };
-        assert_eq!(open_shards(&config(3)).expect("a new directory").len(), 3);
-        for shards in [1, 2, 4, 9] {
-            let refused = open_shards(&config(shards)).map(|_| ()).expect_err("another layout").to_string();
-            assert!(refused.contains("start with --shards 3"), "{refused}");
-            let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
-            assert_eq!(entries.count(), 3, "with {shards} shards");
-        }
-        assert_eq!(open_shards(&config(3)).expect("as it was").len(), 3);
-    }
-}

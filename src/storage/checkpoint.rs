@@ -180,6 +180,7 @@ impl Checkpoint {
         let figures = staged.ingest()?;
         between(Moment::Ingested)?;
         drop_deltas(store, self.manifest.applied.sequence)?;
+        store.sync_marker();
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
 
@@ -331,5 +332,6 @@ fn write_tree_pages(
 fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
     let mut batch = WriteBatch::default();
     batch.delete_range_cf(store.log(), keys::delta(Sequence(0)), keys::delta(through.next()));
-    store.write(batch, false)
+    // Synced: where every write is, a log that breaks and goes on is known to be damaged.
+    store.write(batch, true)
 }

@@ -82,7 +82,7 @@ impl Store {
         };
         // In the same write batch as its effects: a crash keeps both or neither.
         batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));
-        self.write(batch, sync)
+        self.write_up_to(batch, sync, commit.applied.sequence)
     }
 
     /// Puts down that the directory is of this ranktree's format, before anything is written that an older one would

@@ -7,6 +7,7 @@ mod keys;
 
 mod disk;
 mod error;
+mod files;
 mod layout;
 mod options;
 mod slot;
@@ -27,8 +28,9 @@ pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
+pub use files::holds_a_database;
 pub use layout::{missing_shard, shard_directory, shards_in};
-pub use options::StorageResources;
+pub use options::{StopLoading, StorageResources};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 pub use replay::replay;
 pub use slot::StoreSlot;

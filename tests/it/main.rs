@@ -2,6 +2,7 @@
 //!
 //! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
+//! - [`damage`]: a damaged data directory ranks as before or is refused and left as it is, and nothing hangs
 //! - [`nats_real_data`]: the same by way of NATS, one job a message and many
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_accept_gap`]: what a stream holds that does not continue what was applied is applied once, if the operator says so
@@ -50,6 +51,7 @@ mod command_line;
 mod compose;
 mod config;
 mod crash;
+mod damage;
 mod dashboards;
 mod deployment;
 mod export;

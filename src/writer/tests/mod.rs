@@ -7,6 +7,7 @@ mod source;
 
 mod checkpoints;
 mod damage;
+mod damaged_files;
 mod drained;
 mod formats;
 mod memory;
