@@ -25,7 +25,7 @@ pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, WantedBoards};
 pub use plan::{Plan, PlannedStep, Planner};
-pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
+pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
 pub use source::{
     AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,
 };

@@ -10,5 +10,6 @@ mod damage;
 mod drained;
 mod memory;
 mod parked;
+mod races;
 mod random;
 mod replayed;
