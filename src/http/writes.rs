@@ -26,6 +26,10 @@ const LOOKS_PER_VIEW: usize = 256;
 /// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be decided on;
+/// then the client is told that its job waits.
+const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A message on its way: published at the first poll, ready once it is safe, or applied.
 pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
 
@@ -142,7 +146,15 @@ pub async fn write(api: &Arc<Api>, jobs: Vec<Job>, wait: Wait) -> Result<Written
             messages.push((shard.id, indexes));
         }
     }
-    let outcomes = publish_all(publishings).await?;
+    let published = publish_all(publishings).await?;
+    let deadline = tokio::time::Instant::now() + BOARD_TIMEOUT;
+    let mut outcomes = Vec::with_capacity(published.len());
+    for outcome in published {
+        outcomes.push(match outcome {
+            Ok(outcome) => Ok(settle(outcome, deadline).await),
+            Err(why) => Err(why),
+        });
+    }
     let mut results: Vec<Option<JobResult>> = asked.iter().map(|_| None).collect();
     let mut token: Vec<(ShardId, Sequence)> = Vec::new();
     for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
@@ -177,6 +189,29 @@ fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
             jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|(_, job)| &job.member)),
         ),
     }
+}
+
+/// What came of a message's jobs, each with the sequence at which that is so.
+struct Settled {
+    /// A read that waits for this one finds all that the jobs did.
+    sequence: Sequence,
+    jobs: Vec<(Sequence, JobOutcome)>,
+}
+
+/// Waits for jobs whose boards are still to be defined, as long as there is time.
+async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> Settled {
+    let mut settled = Settled { sequence: outcome.sequence, jobs: Vec::with_capacity(outcome.jobs.len()) };
+    for job in outcome.jobs {
+        let mut known = (outcome.sequence, job);
+        if let JobOutcome::Parked(later) = &known.1
+            && let Ok(Some(freed)) = tokio::time::timeout_at(deadline, later.outcome()).await
+        {
+            known = freed;
+        }
+        settled.sequence = settled.sequence.max(known.0);
+        settled.jobs.push(known);
+    }
+    settled
 }
 
 /// Publishes messages, each shard's in order and before any is waited for that does not have to be; tells what came of each.
@@ -226,23 +261,22 @@ fn message_results(
     shard: ShardId,
     indexes: &[usize],
     asked: &[Asked],
-    outcome: Result<MessageOutcome, NotPublished>,
+    outcome: Result<Settled, NotPublished>,
 ) -> Vec<JobResult> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
     };
-    let sequence = outcome.sequence;
     let jobs_per_view = (LOOKS_PER_VIEW / api.node.shards.len().max(1)).max(1);
     let mut results = Vec::with_capacity(indexes.len());
     let mut brought = Brought::default();
     let mut jobs = indexes.iter().zip(outcome.jobs).peekable();
     while jobs.peek().is_some() {
         let view = api.node.view();
-        for (index, job) in jobs.by_ref().take(jobs_per_view) {
+        for (index, (sequence, job)) in jobs.by_ref().take(jobs_per_view) {
             results.push(match (job, asked.get(*index)) {
                 (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
-                (JobOutcome::Parked, _) => JobResult::Parked,
+                (JobOutcome::Parked(_), _) => JobResult::Parked,
                 (JobOutcome::Applied(boards), Some(asked)) => {
                     let told = boards.iter().map(|board| {
                         let mut change =

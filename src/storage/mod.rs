@@ -28,5 +28,5 @@ pub use layout::{missing_shard, shard_directory, shards_in};
 pub use options::StorageResources;
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
 pub use slot::StoreSlot;
-pub use store::{Store, StoreSnapshot};
+pub use store::{ParkedLine, Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 /// What a shard's writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Health {
     state: RwLock<ShardState>,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
+    /// Whether jobs need to wait no longer, and are still to be freed.
+    frees: watch::Sender<bool>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -57,6 +60,7 @@ impl Default for Health {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
+            frees: watch::channel(false).0,
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
         }
@@ -96,6 +100,16 @@ impl Health {
 
     pub fn set_jobs_parked(&self, count: u64) {
         self.jobs_parked.store(count, Ordering::Relaxed);
+    }
+
+    /// Whether jobs need to wait no longer, and are still to be freed.
+    #[must_use]
+    pub fn frees(&self) -> watch::Receiver<bool> {
+        self.frees.subscribe()
+    }
+
+    pub fn set_frees(&self, frees: bool) {
+        self.frees.send_if_modified(|known| std::mem::replace(known, frees) != frees);
     }
 
     #[must_use]

@@ -125,6 +125,7 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
             step.events.push(BoardEvent::Define { board, incarnation, definition });
         }
         Payload::Drop { board, incarnation } => step.events.push(BoardEvent::Drop { board, incarnation }),
+        Payload::Free { .. } => {}
         Payload::Jobs(jobs) => {
             for job in jobs {
                 let job = job.expect("requests are decoded before they are published");

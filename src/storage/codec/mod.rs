@@ -28,7 +28,7 @@ pub use records::{
 };
 
 /// Raised with every change that an older ranktree could not read.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -130,7 +130,7 @@ fn extra() -> Extra {
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "01020afb3207fc80841e0007fb2c010153");
+    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");

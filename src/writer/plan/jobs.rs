@@ -12,7 +12,7 @@ use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::waiting::no_more_boards;
-use crate::writer::plan::{Batch, PlannedBoard};
+use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
 use crate::writer::registry::{Known, Named};
 use crate::writer::source::BadJob;
 
@@ -33,11 +33,12 @@ impl Batch<'_> {
         index: usize,
         applied: Applied,
     ) -> Result<JobPlan, Reject> {
-        self.jobs += 1;
         let outcome = match job {
             Ok(job) => self.try_job(job, index, applied),
             Err(bad) => Err(bad.reject.clone()),
         };
+        // One that waits is counted once it is freed.
+        self.jobs += usize::from(!matches!(outcome, Ok(JobPlan::Parked)));
         if let Err(reject) = &outcome {
             let mut bytes = match job {
                 Ok(job) => (self.planner.describe)(job),
@@ -53,6 +54,28 @@ impl Batch<'_> {
             });
         }
         outcome
+    }
+
+    /// Plans one job as a step of its own, so that its place before and after can be told.
+    ///
+    /// # Arguments
+    /// `then`: `applied`, but with the time of the message that brought the job.
+    pub(super) fn plan_told_job(
+        &mut self,
+        job: &Result<Job, BadJob>,
+        index: usize,
+        then: Applied,
+        applied: Applied,
+    ) -> PlannedJob {
+        self.told = Some(Vec::new());
+        let outcome = self.plan_job(job, index, then);
+        let boards = self.told.take().unwrap_or_default();
+        let step = self.take_step(applied);
+        match outcome {
+            Ok(JobPlan::Taken) => PlannedJob::Applied { step, boards },
+            Ok(JobPlan::Parked) => self.ask_later(index, applied),
+            Err(reject) => PlannedJob::Rejected(reject),
+        }
     }
 
     fn try_job(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {

@@ -13,3 +13,4 @@ mod parked;
 mod races;
 mod random;
 mod replayed;
+mod waiting;

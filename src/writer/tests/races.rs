@@ -57,7 +57,8 @@ fn a_job_that_is_refused_by_a_board_of_that_moment_creates_none_of_its_others() 
         let definition = Definition { keys: vec![key], ..Definition::default() };
         registry.define(&board("b"), definition).expect("it is new");
     });
-    let (harness, rejected, policies) = race(job("m", &[("a", &[5]), ("b", &[5])]), vec![Box::new(|_| {}), bounded]);
+    let (harness, rejected, policies) =
+        race(job("m", &[("a", &[5]), ("b", &[5])]), vec![Box::new(|_| {}), bounded]);
     assert_eq!((rejected, policies), (Some(RejectCode::OutOfRange), vec![]));
     assert!(harness.registry.get("a").is_none(), "no shard would ever have it");
 }
