@@ -22,7 +22,8 @@ use crate::credentials::{Credentials, CredentialsError};
 use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::{Node, ShardHandle};
 use crate::queue::jetstream::{
-    Boards, BoardsOfShard, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher, StreamSource,
+    Boards, BoardsOfShard, Freeing, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher,
+    StreamSource,
 };
 use crate::queue::local;
 use crate::queue::publisher::Publisher;
@@ -263,7 +264,11 @@ impl Streams {
                 publisher: StreamPublisher::clone(publisher),
             })
         };
-        let shards = node.shards.iter().filter_map(of_shard).collect();
+        let shards: Vec<BoardsOfShard> = node.shards.iter().filter_map(of_shard).collect();
+        for BoardsOfShard { id, health, applied, publisher, .. } in &shards {
+            let (health, applied, publisher) = (Arc::clone(health), applied.clone(), publisher.clone());
+            tokio::spawn(Freeing { shard: *id, health, applied, publisher }.run());
+        }
         let boards = self.nats.boards(Arc::clone(registry), self.wanted, shards);
         let (follows, tends) = (Arc::clone(&boards), Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });

@@ -119,6 +119,7 @@ impl Engine {
                 shards: 1,
                 registry: &self.registry,
                 describe: &describe,
+                parked: &|_, _, _| Ok(Vec::new()),
             };
             planner.plan(messages, None)
         };

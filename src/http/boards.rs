@@ -96,8 +96,8 @@ async fn define(
     limited: Option<Arc<Grant>>,
 ) -> Result<(bool, AsOf), Problem> {
     let _in_order = api.boards.lock().await;
-    if let Some(grant) = limited.filter(|_| api.registry.get(name.as_str()).is_none()) {
-        check_room(&api, &grant, 1)?;
+    if let Some(grant) = limited {
+        check_room(&api, &grant, std::slice::from_ref(&name))?;
     }
     define_in_order(&api, &name, definition).await
 }

@@ -38,12 +38,10 @@ pub async fn create_for(call: &Call, jobs: &[Job]) -> Result<(), Problem> {
     tokio::spawn(create).await.map_err(|_| Problem::internal())?
 }
 
-async fn create(api: Arc<Api>, grant: Arc<Grant>, mut lacking: Vec<BoardName>) -> Result<(), Problem> {
+async fn create(api: Arc<Api>, grant: Arc<Grant>, named: Vec<BoardName>) -> Result<(), Problem> {
     let _in_order = api.boards.lock().await;
     // Some may have come while this waited.
-    lacking.retain(|board| api.registry.creates(board.as_str()));
-    check_room(&api, &grant, lacking.len())?;
-    for board in &lacking {
+    for board in check_room(&api, &grant, &named)? {
         match define_in_order(&api, board, Definition::default()).await {
             // Another node has made it, and not with the defaults: it is there, and the jobs can go out.
             Err(problem) if problem.code() == BOARD_DIFFERS => {}
@@ -54,19 +52,25 @@ async fn create(api: Arc<Api>, grant: Arc<Grant>, mut lacking: Vec<BoardName>) -
     Ok(())
 }
 
-/// Refuses so many boards more than the token may make. To be asked in order with definitions.
+/// Which of these boards nobody has; refuses them if they are more than the token may make. To be asked in order with
+/// definitions. Jobs of other tokens create boards meanwhile, so that it is one question of the registry.
 ///
 /// # Errors
 /// When they are too many.
-pub fn check_room(api: &Api, grant: &Grant, more: usize) -> Result<(), Problem> {
-    let Some(most) = grant.max_boards.and_then(|most| usize::try_from(most).ok()) else { return Ok(()) };
-    let there = api.registry.count_named(grant.board_prefixes.as_deref());
-    if more == 0 || there + more <= most {
-        return Ok(());
+pub fn check_room<'a>(
+    api: &Api,
+    grant: &Grant,
+    named: &'a [BoardName],
+) -> Result<Vec<&'a BoardName>, Problem> {
+    let (lacking, there) = api.registry.lacking(named, grant.board_prefixes.as_deref());
+    let Some(most) = grant.max_boards.and_then(|most| usize::try_from(most).ok()) else { return Ok(lacking) };
+    if lacking.is_empty() || there + lacking.len() <= most {
+        return Ok(lacking);
     }
     let detail = format!(
-        "the token may bring the boards that it may touch to {most}: there are {there}, and this would make {more} more; \
-         drop some, or raise its max_boards"
+        "the token may bring the boards that it may touch to {most}: there are {there}, and this would make {} more; \
+         drop some, or raise its max_boards",
+        lacking.len()
     );
     Err(Problem::too_many_boards(detail))
 }

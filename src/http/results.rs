@@ -7,12 +7,12 @@ use crate::http::call::INLINE_DISK_READS;
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::views;
-use crate::http::writes::{Asking, Wait};
+use crate::http::writes::{Asking, Settled, Wait};
 use crate::job::{Job, MAX_METADATA_BYTES, Metadata, Reject, Targets};
 use crate::query::{EntryChange, ListedMetadata, complete, missing_metadata, recall_metadata};
 use crate::queue::publisher::NotPublished;
 use crate::types::{BoardName, MemberId, ShardId, count};
-use crate::writer::{BoardOutcome, JobOutcome, MessageOutcome};
+use crate::writer::{BoardOutcome, JobOutcome};
 
 /// Shards looked at while all are held still to tell what jobs did: half a millisecond or so, for which writers wait.
 const LOOKS_PER_VIEW: usize = 256;
@@ -144,20 +144,19 @@ pub fn message_results(
     shard: ShardId,
     indexes: &[usize],
     asked: &[Asked],
-    outcome: Result<MessageOutcome, NotPublished>,
+    outcome: Result<Settled, NotPublished>,
 ) -> Vec<JobResult> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
     };
-    let sequence = outcome.sequence;
     let mut results = Vec::with_capacity(indexes.len());
     let mut brought = Brought::default();
     let (mut view, mut looks) = (None, 0);
-    for (index, job) in indexes.iter().zip(outcome.jobs) {
+    for (index, (sequence, job)) in indexes.iter().zip(outcome.jobs) {
         results.push(match (job, asked.get(*index)) {
             (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
-            (JobOutcome::Parked, _) => JobResult::Parked,
+            (JobOutcome::Parked(_), _) => JobResult::Parked,
             (JobOutcome::Applied(boards), Some(asked)) => {
                 if let Some(result) = asked.told_at_once(&boards) {
                     results.push(result);

@@ -14,13 +14,17 @@ use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::publisher::{NotPublished, Publisher};
 use crate::types::{AsOf, Sequence, ShardId};
-use crate::writer::{MessageOutcome, ShardState};
+use crate::writer::{JobOutcome, MessageOutcome, ShardState};
 
 /// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
 /// 64 of them are about 50 microseconds.
 const JOBS_PER_MESSAGE: usize = 64;
 /// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be decided on;
+/// then the client is told that its job waits.
+const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A message on its way: published at the first poll unless it waits for earlier ones; ready once it is safe, or applied.
 pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
@@ -145,7 +149,15 @@ pub async fn write(call: &Call, jobs: Vec<Job>, asking: Asking) -> Result<Writte
             messages.push((shard.id, indexes));
         }
     }
-    let outcomes = publish_all(publishings).await?;
+    let published = publish_all(publishings).await?;
+    let deadline = tokio::time::Instant::now() + BOARD_TIMEOUT;
+    let mut outcomes = Vec::with_capacity(published.len());
+    for outcome in published {
+        outcomes.push(match outcome {
+            Ok(outcome) => Ok(settle(outcome, deadline).await),
+            Err(why) => Err(why),
+        });
+    }
     let mut results: Vec<Option<JobResult>> = asked.iter().map(|_| None).collect();
     let mut token: Vec<(ShardId, Sequence)> = Vec::new();
     for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
@@ -180,6 +192,29 @@ fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
             jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|(_, job)| &job.member)),
         ),
     }
+}
+
+/// What came of a message's jobs, each with the sequence at which that is so.
+pub struct Settled {
+    /// A read that waits for this one finds all that the jobs did.
+    sequence: Sequence,
+    pub jobs: Vec<(Sequence, JobOutcome)>,
+}
+
+/// Waits for jobs whose boards are still to be defined, as long as there is time.
+async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> Settled {
+    let mut settled = Settled { sequence: outcome.sequence, jobs: Vec::with_capacity(outcome.jobs.len()) };
+    for job in outcome.jobs {
+        let mut known = (outcome.sequence, job);
+        if let JobOutcome::Parked(later) = &known.1
+            && let Ok(Some(freed)) = tokio::time::timeout_at(deadline, later.outcome()).await
+        {
+            known = freed;
+        }
+        settled.sequence = settled.sequence.max(known.0);
+        settled.jobs.push(known);
+    }
+    settled
 }
 
 /// Publishes messages, each shard's in order and before any is waited for that does not have to be; tells what came of each.

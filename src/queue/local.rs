@@ -224,7 +224,7 @@ impl JobSource for LocalSource {
             return Fetched::Ended;
         }
         let Some(first) = first else { return Fetched::Nothing };
-        let (mut jobs, mut bytes) = (jobs_in(&first.payload), first.bytes);
+        let (mut jobs, mut bytes) = (first.payload.cost(), first.bytes);
         let mut batch = vec![self.message(first)];
         while let Ok(sent) = self.requests.try_recv() {
             let Some(request) = self.open(sent) else {
@@ -233,7 +233,7 @@ impl JobSource for LocalSource {
                 }
                 continue;
             };
-            jobs += jobs_in(&request.payload);
+            jobs += request.payload.cost();
             bytes += request.bytes;
             if jobs > limits.jobs || bytes > limits.bytes {
                 self.held_back = Some(request);
@@ -259,13 +259,6 @@ impl JobSource for LocalSource {
 
     fn needs_sync(&self) -> bool {
         true
-    }
-}
-
-fn jobs_in(payload: &Payload) -> usize {
-    match payload {
-        Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } => 1,
     }
 }
 

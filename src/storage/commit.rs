@@ -22,10 +22,10 @@ pub struct Commit {
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     /// Trees whose metadata goes away as a whole.
     pub dropped_trees: Vec<TreeId>,
-    /// Jobs that wait from now on for the definition of a board.
-    pub parked: Vec<ParkedRecord>,
-    /// Those that wait no longer, by sequence and index.
-    pub unparked: Vec<(Sequence, u32)>,
+    /// Jobs that wait from now on for the definition of a board, and the line of each.
+    pub parked: Vec<(u32, ParkedRecord)>,
+    /// Those that wait no longer: line, sequence and index.
+    pub unparked: Vec<(u32, Sequence, u32)>,
     /// Identity of the queue that the sequences belong to; empty for the embedded one.
     pub stream: String,
     /// Jobs rejected since the shard was created, these included.
@@ -58,12 +58,13 @@ impl Store {
                 None => batch.delete_cf(log, key),
             }
         }
-        for parked in &commit.parked {
-            batch.put_cf(log, keys::parked(parked.sequence, parked.index), codec::encode_parked(parked));
+        for (line, parked) in &commit.parked {
+            let key = keys::parked_in_line(*line, parked.sequence, parked.index);
+            batch.put_cf(log, key, codec::encode_parked(parked));
         }
         // After the puts: a job may park and leave within one batch.
-        for (sequence, index) in &commit.unparked {
-            batch.delete_cf(log, keys::parked(*sequence, *index));
+        for (line, sequence, index) in &commit.unparked {
+            batch.delete_cf(log, keys::parked_in_line(*line, *sequence, *index));
         }
         if let Some((sequence, index)) = commit.rejects_kept_from {
             // In the background of RocksDB.

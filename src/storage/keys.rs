@@ -9,7 +9,8 @@
 //!   02 last_sequence:u64            delta
 //!   03 sequence:u64 index:u32       reject
 //!   04 tree:u32 member:bytes        metadata
-//!   05 sequence:u64 index:u32       parked job
+//!   05 sequence:u64 index:u32       parked job, as format 1 kept them
+//!   06 line:u32 sequence:u64 index:u32   parked job
 //!   07                              place of the last reject that was published: sequence:u64 index:u32
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
@@ -30,6 +31,7 @@ pub const DELTA: u8 = 0x02;
 pub const REJECT: u8 = 0x03;
 pub const METADATA: u8 = 0x04;
 pub const PARKED: u8 = 0x05;
+pub const PARKED_IN_LINE: u8 = 0x06;
 pub const REJECTS_PUBLISHED: u8 = 0x07;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
@@ -114,11 +116,29 @@ pub fn rejects_published() -> [u8; 1] {
     [REJECTS_PUBLISHED]
 }
 
-/// The sequence and index of a reject's key, or a parked job's.
+/// What every key of a line of parked jobs begins with.
+#[must_use]
+pub fn of_line(line: u32) -> [u8; 5] {
+    join([PARKED_IN_LINE], line.to_be_bytes())
+}
+
+#[must_use]
+pub fn parked_in_line(line: u32, sequence: Sequence, index: u32) -> [u8; 17] {
+    join(join::<5, 8, 13>(of_line(line), sequence.0.to_be_bytes()), index.to_be_bytes())
+}
+
+/// The line of a parked job's key.
+#[must_use]
+pub fn line_of(key: &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(key.get(1..5)?.try_into().ok()?))
+}
+
+/// The sequence and index that a reject's key ends with, or a parked job's.
 #[must_use]
 pub fn place_in_stream(key: &[u8]) -> Option<(Sequence, u32)> {
-    let sequence = u64::from_be_bytes(key.get(1..9)?.try_into().ok()?);
-    Some((Sequence(sequence), last_u32(key)?))
+    let place = key.get(1..)?.last_chunk::<12>()?;
+    let (sequence, index) = place.split_first_chunk::<8>()?;
+    Some((Sequence(u64::from_be_bytes(*sequence)), last_u32(index)?))
 }
 
 /// The first key after all that begin with `prefix`.
@@ -155,6 +175,10 @@ mod tests {
         assert_eq!(reject(Sequence(3), 4), [0x03, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(metadata(TreeId(5), b"p42"), [0x04, 0, 0, 0, 5, b'p', b'4', b'2']);
         assert_eq!(parked(Sequence(3), 4), [0x05, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
+        let line = 0x0403_0201;
+        let place = [0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4];
+        assert_eq!(parked_in_line(line, Sequence(3), 4), join::<5, 12, 17>([0x06, 4, 3, 2, 1], place));
+        assert_eq!(of_line(line), [0x06, 4, 3, 2, 1]);
         assert_eq!(rejects_published(), [0x07]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
@@ -162,6 +186,16 @@ mod tests {
         assert_eq!(tree_page(TreeId(11), 12), [0x13, 0, 0, 0, 11, 0, 0, 0, 12]);
         assert_eq!(extras_page(TreeId(13), 14), [0x14, 0, 0, 0, 13, 0, 0, 0, 14]);
         assert_eq!(manifest(), [0x1f]);
+    }
+
+    #[test]
+    fn a_place_and_a_line_are_read_back_from_keys() {
+        let place = (Sequence(0x0102_0304_0506_0708), 9);
+        assert_eq!(place_in_stream(&reject(place.0, place.1)), Some(place));
+        assert_eq!(place_in_stream(&parked(place.0, place.1)), Some(place));
+        let key = parked_in_line(0x0403_0201, place.0, place.1);
+        assert_eq!((line_of(&key), place_in_stream(&key)), (Some(0x0403_0201), Some(place)));
+        assert_eq!(place_in_stream(&key[..12]), None);
     }
 
     #[test]

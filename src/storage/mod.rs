@@ -34,5 +34,5 @@ pub use options::{StopLoading, StorageResources};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 pub use replay::replay;
 pub use slot::StoreSlot;
-pub use store::{Store, StoreSnapshot};
+pub use store::{ParkedLine, Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

@@ -4,16 +4,16 @@
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use crate::state::{Change, Shard, TreeId};
+use crate::state::{Applied, Change, Shard, TreeId};
 use crate::tree::Handle;
 use crate::types::Sequence;
-use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
-use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep};
+use crate::writer::outcome::{BoardOutcome, Freed, JobOutcome, MessageOutcome, Place};
+use crate::writer::plan::{PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 use crate::writer::source::AnswerTo;
 
-/// Applies a step, and gives back who waits for it, with the answer. The caller sends it once readers have been told
-/// of the sequence, so that whoever has the answer can read what it wrote.
-pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answer>) {
+/// Applies a step, and gives back who waits for it, with the answers. The caller sends them once readers have been told
+/// of the sequence, so that whoever has an answer can read what it wrote.
+pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Answers) {
     match step {
         PlannedStep::Bulk(step) => {
             // Waiting for memory is half of the work, and needs no readers kept out.
@@ -22,36 +22,84 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Option<Answ
             guard.apply(&step);
             // To readers who wait, and not to the next step, which would be there first every time.
             RwLockWriteGuard::unlock_fair(guard);
-            (step.applied.sequence, None)
+            (step.applied.sequence, Answers::default())
         }
-        PlannedStep::Answered { jobs, applied, answer } => {
-            let mut outcomes = Vec::with_capacity(jobs.len());
-            shard.read().warm(&changes_of(&jobs));
-            {
-                let mut guard = shard.write();
-                let shard = &mut *guard;
-                for job in jobs {
-                    outcomes.push(match job {
-                        PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
-                        PlannedJob::Parked => JobOutcome::Parked,
-                        PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
-                    });
-                }
-                shard.applied = applied;
-                RwLockWriteGuard::unlock_fair(guard);
-            }
-            let outcome = MessageOutcome { sequence: applied.sequence, jobs: outcomes };
-            (applied.sequence, Some(Answer { outcome, to: answer }))
+        PlannedStep::Freed { jobs, applied } => {
+            let (_, freed) = apply_jobs(shard, Vec::new(), jobs, applied);
+            (applied.sequence, Answers { message: None, freed })
+        }
+        PlannedStep::Answered { jobs, freed, applied, answer } => {
+            let (jobs, freed) = apply_jobs(shard, jobs, freed, applied);
+            let outcome = MessageOutcome { sequence: applied.sequence, jobs };
+            (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), freed })
         }
     }
 }
 
-fn changes_of(jobs: &[PlannedJob]) -> Vec<Change> {
-    let changes = |job: &PlannedJob| match job {
-        PlannedJob::Rejected(_) | PlannedJob::Parked => Vec::new(),
-        PlannedJob::Applied { step, .. } => step.changes.clone(),
+/// Applies a message job by job, under one hold of the lock.
+fn apply_jobs(
+    shard: &RwLock<Shard>,
+    jobs: Vec<PlannedJob>,
+    freed: Vec<PlannedFreed>,
+    applied: Applied,
+) -> (Vec<JobOutcome>, Vec<FreedAnswer>) {
+    let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
+    shard.read().warm(&changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
+    let mut guard = shard.write();
+    let shard = &mut *guard;
+    for job in jobs {
+        outcomes.push(apply_planned(shard, job));
+    }
+    for PlannedFreed { job, to } in freed {
+        let outcome = apply_planned(shard, job);
+        answers.extend(to.map(|to| FreedAnswer { freed: (applied.sequence, outcome), to }));
+    }
+    shard.applied = applied;
+    RwLockWriteGuard::unlock_fair(guard);
+    (outcomes, answers)
+}
+
+fn apply_planned(shard: &mut Shard, job: PlannedJob) -> JobOutcome {
+    match job {
+        PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
+        PlannedJob::Parked(later) => JobOutcome::Parked(later),
+        PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
+    }
+}
+
+fn changes_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<Change> {
+    let changes = |job: &'a PlannedJob| match job {
+        PlannedJob::Rejected(_) | PlannedJob::Parked(_) => &[][..],
+        PlannedJob::Applied { step, .. } => &step.changes,
     };
-    jobs.iter().flat_map(changes).collect()
+    jobs.flat_map(changes).copied().collect()
+}
+
+/// What is told once a step is applied.
+#[derive(Default)]
+pub struct Answers {
+    /// To who waits for the message.
+    pub message: Option<Answer>,
+    /// To those who wait for jobs of earlier messages.
+    pub freed: Vec<FreedAnswer>,
+}
+
+impl Answers {
+    pub fn send(self) {
+        // The clients may have disconnected.
+        if let Some(Answer { outcome, to }) = self.message {
+            let _ = to.send(Ok(outcome));
+        }
+        for FreedAnswer { freed, to } in self.freed {
+            let _ = to.send(freed);
+        }
+    }
+}
+
+/// What came of a job that waited, and who waits for that.
+pub struct FreedAnswer {
+    pub freed: Freed,
+    pub to: tokio::sync::oneshot::Sender<Freed>,
 }
 
 /// An answer, and who waits for it.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use crate::types::Sequence;
 
@@ -50,6 +51,8 @@ pub struct Health {
     jobs_parked: AtomicU64,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
+    /// Whether jobs need to wait no longer, and are still to be freed.
+    frees: watch::Sender<bool>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -64,6 +67,7 @@ impl Default for Health {
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
             rejects_published: RwLock::default(),
+            frees: watch::channel(false).0,
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
@@ -114,6 +118,16 @@ impl Health {
 
     pub fn set_rejects_published(&self, place: (Sequence, u32)) {
         *self.rejects_published.write() = place;
+    }
+
+    /// Whether jobs need to wait no longer, and are still to be freed.
+    #[must_use]
+    pub fn frees(&self) -> watch::Receiver<bool> {
+        self.frees.subscribe()
+    }
+
+    pub fn set_frees(&self, frees: bool) {
+        self.frees.send_if_modified(|known| std::mem::replace(known, frees) != frees);
     }
 
     #[must_use]

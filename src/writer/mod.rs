@@ -10,6 +10,7 @@ mod plan;
 mod apply;
 mod outcome;
 mod parking;
+mod wanted;
 
 mod checkpoint_gate;
 mod checkpointer;
@@ -25,15 +26,16 @@ pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
-pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
-pub use parking::{ParkedJob, Parking, WantedBoards};
+pub use outcome::{BoardOutcome, Freed, JobOutcome, Later, MessageOutcome, Place};
+pub use parking::{ParkedJob, Parking};
 pub use plan::{Plan, PlannedStep, Planner};
-pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
+pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
 pub use rejects_kept::RejectsKept;
 pub use source::{
     AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,
 };
 pub use turn::Writer;
+pub use wanted::WantedBoards;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,10 @@
 //! What came of a job, as far as one shard can tell.
 
+use std::fmt;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::Reject;
@@ -14,8 +18,43 @@ pub enum JobOutcome {
     /// One per board that the job named, in its order; for a removal from every board, one per board it was on.
     Applied(Vec<BoardOutcome>),
     /// It is stored and waits for the definition of a board.
-    Parked,
+    Parked(Later),
 }
+
+/// What came of a job that waited, and the sequence of the message that freed it, at which this is so.
+pub type Freed = (Sequence, JobOutcome);
+
+/// What will have come of a job that waits.
+#[derive(Clone)]
+pub struct Later(Arc<Mutex<Option<oneshot::Receiver<Freed>>>>);
+
+impl Later {
+    #[must_use]
+    pub fn new(freed: oneshot::Receiver<Freed>) -> Self {
+        Self(Arc::new(Mutex::new(Some(freed))))
+    }
+
+    /// Waits until the job is freed and applied. `None`: this node cannot tell any more, or was asked before.
+    pub async fn outcome(&self) -> Option<Freed> {
+        let freed = self.0.lock().take()?;
+        freed.await.ok()
+    }
+}
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
+}
+
+/// The outcome of the same job.
+impl PartialEq for Later {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Later {}
 
 /// What a job did on one board.
 #[derive(Debug, Clone, PartialEq, Eq)]

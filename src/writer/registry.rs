@@ -25,6 +25,16 @@ pub struct Known {
     pub definition: Arc<Definition>,
 }
 
+/// What a board is to a job that names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    Known(Known),
+    /// Nobody has it, and the job may create it.
+    Free,
+    /// There is none, or it is being dropped, and the job may not create it.
+    Unknown,
+}
+
 /// What a definition did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Defined {
@@ -54,9 +64,16 @@ struct Registered {
     being_dropped: bool,
 }
 
+/// What another shard or a client does.
+#[cfg(test)]
+pub type Event = Box<dyn FnOnce(&Registry) + Send>;
+
 pub struct Registry {
     boards: Mutex<Boards>,
     auto_create: bool,
+    /// What happens elsewhere right after the planner's first question, the second, and so on.
+    #[cfg(test)]
+    pub after_question: Mutex<std::collections::VecDeque<Event>>,
 }
 
 #[derive(Default)]
@@ -71,7 +88,12 @@ impl Registry {
     /// `auto_create`: whether a job for an unknown board creates it with the defaults.
     #[must_use]
     pub fn new(auto_create: bool) -> Self {
-        Self { boards: Mutex::new(Boards::default()), auto_create }
+        Self {
+            boards: Mutex::new(Boards::default()),
+            auto_create,
+            #[cfg(test)]
+            after_question: Mutex::default(),
+        }
     }
 
     /// Takes over what a shard holds, at start.
@@ -148,10 +170,35 @@ impl Registry {
         boards.create(name, definition).map(Defined::Created)
     }
 
-    /// Whether a job may create this board by naming it.
+    /// Whether a job may create this board by naming it. Between this answer and the job another may create it: who
+    /// decides what comes of the job asks [`Registry::named`] instead.
     #[must_use]
     pub fn creates(&self, name: &str) -> bool {
         self.auto_create && !self.boards.lock().by_name.contains_key(name)
+    }
+
+    /// What a board is that a job names. All of it is one question: between two, another shard may create the board.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Named {
+        let named = match self.boards.lock().by_name.get(name) {
+            Some(registered) if registered.being_dropped => Named::Unknown,
+            Some(registered) => Named::Known(registered.known.clone()),
+            None if self.auto_create => Named::Free,
+            None => Named::Unknown,
+        };
+        self.end_question();
+        named
+    }
+
+    /// Creates boards with the defaults, those of them that do not exist yet, and gives what each of them is. `None`:
+    /// one of them exists with another definition, and nothing was created.
+    ///
+    /// # Errors
+    /// When one is just being dropped, or there would be too many boards. Nothing was created then.
+    pub fn create_defaults(&self, names: &[&BoardName]) -> Result<Option<Vec<Known>>, DefineRefused> {
+        let created = self.boards.lock().create_defaults(names);
+        self.end_question();
+        created
     }
 
     /// Creates a board with the defaults, unless it exists; gives what is there then.
@@ -166,6 +213,18 @@ impl Registry {
             None => boards.create(name, Definition::default()),
         }
     }
+
+    #[cfg(test)]
+    fn end_question(&self) {
+        let next = self.after_question.lock().pop_front();
+        if let Some(happens) = next {
+            happens(self);
+        }
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "tests have something happen here")]
+    fn end_question(&self) {}
 
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Known> {
@@ -200,20 +259,19 @@ impl Registry {
     /// How many boards there are whose names begin with one of these; for `None`, how many there are.
     #[must_use]
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
+        self.boards.lock().count_named(prefixes)
+    }
+
+    /// Which of these boards nobody has, and as [`Registry::count_named`] how many boards there are, at one moment.
+    #[must_use]
+    pub fn lacking<'a>(
+        &self,
+        names: &'a [BoardName],
+        prefixes: Option<&[String]>,
+    ) -> (Vec<&'a BoardName>, usize) {
         let boards = self.boards.lock();
-        let Some(prefixes) = prefixes else { return boards.by_name.len() };
-        let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
-        let mut count = 0;
-        for prefix in &prefixes {
-            // What a shorter one counts is not counted twice.
-            if prefixes.iter().any(|other| other != prefix && prefix.starts_with(other)) {
-                continue;
-            }
-            let from = (Bound::Included(*prefix), Bound::Unbounded);
-            let named = boards.by_name.range::<str, _>(from);
-            count += named.take_while(|(name, _)| name.as_str().starts_with(prefix)).count();
-        }
-        count
+        let lacking = names.iter().filter(|name| !boards.by_name.contains_key(*name));
+        (lacking.collect(), boards.count_named(prefixes))
     }
 
     /// From now on the board is unknown to jobs and readers. `None`: it was already.
@@ -235,6 +293,46 @@ impl Registry {
 }
 
 impl Boards {
+    fn count_named(&self, prefixes: Option<&[String]>) -> usize {
+        let Some(prefixes) = prefixes else { return self.by_name.len() };
+        let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
+        let mut count = 0;
+        for prefix in &prefixes {
+            // What a shorter one counts is not counted twice.
+            if prefixes.iter().any(|other| other != prefix && prefix.starts_with(other)) {
+                continue;
+            }
+            let from = (Bound::Included(*prefix), Bound::Unbounded);
+            let named = self.by_name.range::<str, _>(from);
+            count += named.take_while(|(name, _)| name.as_str().starts_with(prefix)).count();
+        }
+        count
+    }
+
+    fn create_defaults(&mut self, names: &[&BoardName]) -> Result<Option<Vec<Known>>, DefineRefused> {
+        let default = Definition::default();
+        let mut lacking = 0;
+        for name in names {
+            match self.by_name.get(*name) {
+                Some(registered) if registered.being_dropped => return Err(DefineRefused::BeingDropped),
+                Some(registered) if *registered.known.definition != default => return Ok(None),
+                Some(_) => {}
+                None => lacking += 1,
+            }
+        }
+        if self.by_name.len() + lacking > MAX_BOARDS {
+            return Err(DefineRefused::TooMany);
+        }
+        let mut known = Vec::with_capacity(names.len());
+        for name in names {
+            known.push(match self.by_name.get(*name) {
+                Some(registered) => registered.known.clone(),
+                None => self.create(name, default.clone())?,
+            });
+        }
+        Ok(Some(known))
+    }
+
     fn create(&mut self, name: &BoardName, definition: Definition) -> Result<Known, DefineRefused> {
         if self.by_name.len() >= MAX_BOARDS {
             return Err(DefineRefused::TooMany);

@@ -69,6 +69,24 @@ pub enum Payload {
     Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
     /// Drops a board. Every life up to `settled` is on this shard, or is over; 0 says nothing.
     Drop { board: BoardName, incarnation: Incarnation, settled: Incarnation },
+    /// Frees up to so many jobs that need to wait no longer: what earlier messages left.
+    Free { jobs: usize },
+}
+
+/// A definition makes a tree, and frees jobs: about what so many jobs cost.
+const DEFINITION_COST: usize = 16;
+
+impl Payload {
+    /// How many jobs a batch counts it for.
+    #[must_use]
+    pub fn cost(&self) -> usize {
+        match self {
+            Self::Jobs(jobs) => jobs.len(),
+            Self::Define { .. } => DEFINITION_COST,
+            Self::Drop { .. } => 1,
+            Self::Free { jobs } => *jobs,
+        }
+    }
 }
 
 /// A job that is none.

@@ -10,13 +10,13 @@ use tokio::sync::watch;
 
 use crate::state::{Applied, Retired, Shard};
 use crate::storage::codec::ParkedRecord;
-use crate::storage::{Commit, StorageError, Store, StoreSlot, replay};
+use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot, replay};
 use crate::types::{Sequence, ShardId, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
 use crate::writer::health::{Health, ShardState};
-use crate::writer::parking::{ParkedJob, Parking};
+use crate::writer::parking::{ParkedJob, Parking, Place};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
 use crate::writer::rejects_kept::RejectsKept;
@@ -109,16 +109,10 @@ impl<S: JobSource> Writer<S> {
             Err(error) => return Err(error.to_string()),
         };
         let meta = store.meta().map_err(|error| error.to_string())?;
-        if let Some(parking) = &mut self.parking {
-            let mut parked = Vec::new();
-            for ParkedRecord { sequence, index, timestamp, job } in
-                store.parked().map_err(|error| error.to_string())?
-            {
-                let job = self.source.read(&job).ok_or("a job that waits for its board cannot be read")?;
-                parked.push(((sequence, index), ParkedJob { timestamp, job }));
-            }
-            parking.load(parked);
-            self.health.set_jobs_parked(count(parking.len()));
+        if let Some(mut parking) = self.parking.take() {
+            let loaded = self.load_parking(&mut parking, &store);
+            self.parking = Some(parking);
+            loaded?;
         }
         self.rejects_kept = RejectsKept::default();
         let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
@@ -126,8 +120,29 @@ impl<S: JobSource> Writer<S> {
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
     }
 
+    /// Looks which jobs wait.
+    fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
+        let mut in_lines = Vec::new();
+        for record in store.parked_in_no_line().map_err(|error| error.to_string())? {
+            let (_, ParkedJob { job, .. }) = read_parked(&self.source, record.clone())?;
+            in_lines.push((parking.shared_line(&job.member), record));
+        }
+        if !in_lines.is_empty() {
+            store.put_in_lines(&in_lines).map_err(|error| error.to_string())?;
+        }
+        let mut lines = Vec::new();
+        for ParkedLine { line, jobs, first } in store.parked_lines().map_err(|error| error.to_string())? {
+            let (place, parked) = read_parked(&self.source, first)?;
+            lines.push((line, jobs, place, parked));
+        }
+        let shard = self.shard.read();
+        parking.load(lines, |board| shard.board(board.as_str()).is_some());
+        self.health.set_jobs_parked(count(parking.len()));
+        Ok(())
+    }
+
     /// The queue may have come or gone.
-    fn note_source(&self) {
+    fn note_source(&mut self) {
         let state = self.source.state();
         if self.health.state() != state {
             match &state {
@@ -141,12 +156,14 @@ impl<S: JobSource> Writer<S> {
             }
             self.health.set_state(state);
         }
-        if let Some(parking) = &self.parking
-            && !parking.is_empty()
-            && self.health.is_live()
-        {
-            let shard = self.shard.read();
-            parking.tell_wanted(|board| shard.board(board.as_str()).is_some());
+        if let Some(parking) = &mut self.parking {
+            // A shard that is behind its queue may find there what is wanted.
+            if self.health.is_live() {
+                parking.tell_wanted();
+            } else {
+                parking.defer_wanted();
+            }
+            self.health.set_frees(parking.has_ready());
         }
     }
 
@@ -168,19 +185,17 @@ impl<S: JobSource> Writer<S> {
         let planned = Instant::now();
         let (steps, committed) = self.commit(plan)?;
         let committed_at = Instant::now();
-        if let Some(parking) = &self.parking {
+        if let Some(parking) = &mut self.parking {
+            parking.note_committed();
             // Before readers see the sequence: who waited for it must not find jobs waiting that do not.
             self.health.set_jobs_parked(count(parking.len()));
         }
         for step in steps {
-            let (sequence, answer) = apply(&self.shard, step);
+            let (sequence, answers) = apply(&self.shard, step);
             // Publish after commit and apply: a reader must never see what a crash could take back, and a writer who
             // has an answer must be able to read what it wrote.
             self.applied.send_replace(sequence);
-            if let Some(answer) = answer {
-                // Whoever asked may have gone away.
-                let _ = answer.to.send(Ok(answer.outcome));
-            }
+            answers.send();
         }
         self.health.set_last_sequence(committed.sequence.0);
         self.gauges.note_turn(&committed, &arrived, started, planned, committed_at);
@@ -191,12 +206,18 @@ impl<S: JobSource> Writer<S> {
         let parking = self.parking.take();
         let shard = self.shard.read();
         let describe = |job: &_| self.source.describe(job);
+        let parked = |line: u32, from: Place, limit: usize| {
+            let store = self.store.get().map_err(|error| error.to_string())?;
+            let records = store.parked_in(line, from, limit).map_err(|error| error.to_string())?;
+            records.into_iter().map(|record| read_parked(&self.source, record)).collect()
+        };
         let planner = Planner {
             shard: &shard,
             id: self.id,
             shards: self.shards,
             registry: &self.registry,
             describe: &describe,
+            parked: &parked,
         };
         planner.plan(messages, parking)
     }
@@ -225,18 +246,21 @@ impl<S: JobSource> Writer<S> {
             stream: self.source.stream(),
             jobs_rejected,
         };
-        let written = self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
+        let commit = || self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
+        let written = match plan.unreadable {
+            None => commit().map_err(|error| error.to_string()),
+            Some(reason) => Err(reason),
+        };
         match written {
             Ok(()) => {
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.checkpointer.count(count(plan.changes) + 1);
                 Ok((plan.steps, committed))
             }
-            Err(error) => {
-                let reason = error.to_string();
+            Err(reason) => {
                 let answers = plan.steps.into_iter().filter_map(|step| match step {
                     PlannedStep::Answered { applied, answer, .. } => Some((applied.sequence, answer)),
-                    PlannedStep::Bulk(_) => None,
+                    PlannedStep::Bulk(_) | PlannedStep::Freed { .. } => None,
                 });
                 let mut waiting: Vec<_> = answers.collect();
                 if self.source.needs_sync() {
@@ -450,6 +474,15 @@ pub struct Committed {
 pub fn jobs_in(message: &Message) -> usize {
     match &message.payload {
         Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } => 0,
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Free { .. } => 0,
     }
+}
+
+/// A job that waits, as the source reads it.
+fn read_parked(source: &impl JobSource, record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
+    let ParkedRecord { sequence, index, timestamp, job } = record;
+    let job = source.read(&job).ok_or_else(|| {
+        format!("job {index} of message {sequence}, which waits for its board, cannot be read")
+    })?;
+    Ok(((sequence, index), ParkedJob { timestamp, job }))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, count_of, entry_path};
-use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
 
 const SHARDS: u16 = 3;
 const ROUNDS: usize = 12;
@@ -116,39 +116,106 @@ fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
     service.verify();
 }
 
-/// The first job that names a board comes before its definition on every shard, and whoever waits for it is told so.
+/// The first job that names a board comes before its definition on every shard; whoever waits for it waits for the board.
 #[test]
-fn a_write_that_waits_for_its_board_says_so_and_is_applied_with_it() {
+fn a_write_that_waits_for_a_new_board_is_told_what_came_of_it() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let url = nats.url();
     let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url]);
     let client = service.client();
     let path = entry_path("first", "a");
     let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
-    assert_eq!((status, answer.get("entry")), (202, None), "{answer}");
+    assert_eq!(
+        (status, &answer["changed"], &answer["previous"]),
+        (200, &json!(true), &Value::Null),
+        "{answer}"
+    );
+    assert_eq!((&answer["entry"]["score"], &answer["entry"]["rank"]), (&json!(1), &json!(1)), "{answer}");
+    // Whoever has the answer reads what it wrote, by its token and without.
     let token = answer["token"].as_str().expect("a token").to_owned();
-    wait_until("its board has come", || client.get(&format!("{path}?after={token}")).0 == 200);
-    let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 2 }));
-    assert_eq!((status, &answer["previous"]["score"]), (200, &json!(1)), "{answer}");
+    for path in [path.clone(), format!("{path}?after={token}")] {
+        assert_eq!(client.get(&path).1["score"], 1, "{path}");
+    }
     let jobs = json!([
         { "board": "first", "member": "b", "score": 1 },
         { "board": "second", "member": "a", "score": 1 },
-        { "board": "first", "member": "a", "score": 3 }
+        { "board": "first", "member": "a", "score": 3, "meta": { "n": 1 } }
     ]);
     let (status, answer) = client.post("/v1/jobs?wait=applied", &jobs);
-    assert_eq!((status, &answer["results"][0]["entry"]["score"]), (200, &json!(1)), "{answer}");
-    // The last one waits behind the other job of its member.
-    for waiting in [1, 2] {
-        let result = &answer["results"][waiting];
-        assert_eq!(
-            (&result["waits_for_board"], &result["changed"]),
-            (&json!(true), &json!(false)),
-            "{answer}"
-        );
-    }
-    wait_until("its board has come", || client.get(&path).1["score"] == 3);
+    assert_eq!(status, 200, "{answer}");
+    // The last one waited behind the other job of its member.
+    let ranks: Vec<_> =
+        answer["results"].as_array().expect("a list").iter().map(|result| &result["entry"]["rank"]).collect();
+    assert_eq!(ranks, [&json!(1), &json!(1), &json!(1)], "{answer}");
+    let last = &answer["results"][2];
+    assert_eq!(
+        (&last["previous"]["score"], &last["entry"]["meta"]),
+        (&json!(1), &json!({ "n": 1 })),
+        "{answer}"
+    );
     assert!(service.terminate().success());
     service.verify();
+}
+
+/// A shard far behind its stream meets jobs before the definitions of their boards, however many: all are applied, also
+/// over a crash while they are freed, and none is rejected.
+#[test]
+fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
+    const WAITING: usize = 103_000;
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service =
+        Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--nats-stream-mib", "64"]);
+    assert!(service.terminate().success());
+    let jobs: Vec<Value> = (0..WAITING)
+        .map(|n| json!({ "board": format!("b{}", n % 5), "member": format!("m{n}"), "score": n }))
+        .collect();
+    let last = nats.publish_jobs(1, &jobs, 1_000);
+    service.restart();
+    wait_until("some wait no longer", || {
+        let status = shard_status(&service.client(), 0);
+        count_of(&status["applied_sequence"]) >= usize::try_from(last[0]).expect("small")
+            && count_of(&status["parked"]) < WAITING
+    });
+    service.kill9();
+    service.restart();
+    wait_applied(&service.client(), &last);
+    wait_until("nothing waits for its board", || parked(&service.client()) == 0);
+    let client = service.client();
+    assert_eq!(count_of(&shard_status(&client, 0)["rejects"]), 0);
+    for board in 0..5 {
+        let (_, top) = client.get(&format!("/v1/boards/b{board}/top?limit=1"));
+        assert_eq!(count_of(&top["total"]), WAITING / 5);
+        assert_eq!(count_of(&top["entries"][0]["score"]), WAITING - 5 + board);
+    }
+    // A write of a member whose jobs waited finds nothing in its way.
+    let (status, answer) =
+        client.put(&format!("{}?wait=applied", entry_path("b0", "m0")), &json!({ "score": 1 }));
+    assert_eq!((status, &answer["previous"]["score"]), (200, &json!(0)), "{answer}");
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// What an import says that it changed, changed, also where its rows are the first of their boards.
+#[test]
+fn an_import_of_new_boards_counts_what_changed() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = Binary::start(&folder.path().join("data"), 2, &["--nats", &nats.url()]);
+    let rows: String = (0..300)
+        .map(|n| json!({ "board": format!("b{}", n % 30), "member": format!("m{}", n % 100), "score": n }))
+        .map(|row| format!("{row}\n"))
+        .collect();
+    let file = folder.path().join("rows.ndjson");
+    std::fs::write(&file, rows).expect("it can be written");
+    let mut import = command();
+    import.arg("import").arg(&file).args(["--to", service.base()]);
+    let done = import.output().expect("the binary can be started");
+    let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{said}");
+    for line in ["applied                300", "  changed              300", "rejected                 0"] {
+        assert!(said.lines().any(|found| found == line), "{line:?} in {said}");
+    }
+    assert!(service.terminate().success());
 }
 
 #[test]

@@ -128,6 +128,7 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
         Payload::Drop { board, incarnation, settled } => {
             step.events.push(BoardEvent::Drop { board, incarnation, settled });
         }
+        Payload::Free { .. } => {}
         Payload::Jobs(jobs) => {
             for job in jobs {
                 let job = job.expect("requests are decoded before they are published");

@@ -1,4 +1,5 @@
-//! Messages of a shard's stream: jobs on the one subject, boards' definitions and drops on the other.
+//! Messages of a shard's stream: jobs on the one subject; boards' definitions and drops, and what frees jobs that waited
+//! for a board, on the other.
 //!
 //! Who may publish jobs may not say what a board is: only the subject tells the two apart, because the server lets nobody
 //! publish to a subject that is not theirs, and anybody write any header.
@@ -19,6 +20,7 @@ use crate::writer::{BadJob, Payload};
 pub const COMMAND_HEADER: &str = "Ranktree-Command";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
+const FREE: &str = "free";
 /// A job that is none is kept with this much of its bytes.
 const BAD_JOB_BYTES: usize = 4_096;
 
@@ -32,6 +34,12 @@ struct CommandJson {
     /// Of a drop: up to which life everything is settled on the shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settled: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FreeJson {
+    jobs: usize,
 }
 
 /// A board's definition as the queue carries it.
@@ -103,7 +111,7 @@ impl DefinitionJson {
     }
 }
 
-/// A definition or a drop as a message: header and body.
+/// A command as a message: header and body.
 pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
     let (command, board, incarnation, definition, settled) = match payload {
         Payload::Define { board, incarnation, definition } => {
@@ -111,6 +119,10 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
         }
         Payload::Drop { board, incarnation, settled } => {
             (DROP, board, incarnation, None, (settled.0 > 0).then_some(settled.0))
+        }
+        Payload::Free { jobs } => {
+            let json = FreeJson { jobs: *jobs };
+            return Some((FREE, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
         }
         Payload::Jobs(_) => return None,
     };
@@ -127,6 +139,11 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Payload {
 }
 
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
+    if command == FREE {
+        let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
+        // What is freed by one message is applied under one hold of the lock.
+        return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
+    }
     let json: CommandJson = serde_json::from_slice(bytes).ok()?;
     let board = BoardName::new(&json.board).ok()?;
     let incarnation = Incarnation(json.incarnation);
@@ -220,6 +237,13 @@ mod tests {
             panic!("{}", String::from_utf8_lossy(&bytes));
         };
         assert_eq!((&b, i, s), (&board, incarnation, Incarnation(9)));
+        let (command, free) = encode(&Payload::Free { jobs: 256 }).expect("a command");
+        let Some(Payload::Free { jobs: 256 }) = decode_command(command, &free) else {
+            panic!("{}", String::from_utf8_lossy(&free));
+        };
+        for jobs in ["0", "1001", "-1", "\"1\""] {
+            assert!(decode_command(command, format!("{{\"jobs\":{jobs}}}").as_bytes()).is_none(), "{jobs}");
+        }
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {

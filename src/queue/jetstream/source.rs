@@ -22,7 +22,7 @@ use crate::queue::jetstream::streams::Prepared;
 use crate::queue::jetstream::waiters::Waiters;
 use crate::state::Applied;
 use crate::types::ShardId;
-use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Payload, Renamed, ShardState};
+use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Renamed, ShardState};
 
 /// A batch: enough to share what a commit costs, few enough that nobody waits long for its end.
 pub const LIMITS: BatchLimits = BatchLimits { jobs: 1_000, bytes: 4 << 20 };
@@ -260,7 +260,7 @@ impl JobSource for StreamSource {
                 }
                 continue;
             };
-            jobs += jobs_in(&message.payload);
+            jobs += message.payload.cost();
             bytes += message.bytes;
             if !batch.is_empty() && (jobs > limits.jobs || bytes > limits.bytes) {
                 break;
@@ -297,12 +297,5 @@ impl JobSource for StreamSource {
     /// The stream holds a copy: what a power failure takes back is applied again.
     fn needs_sync(&self) -> bool {
         false
-    }
-}
-
-pub fn jobs_in(payload: &Payload) -> usize {
-    match payload {
-        Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } => 1,
     }
 }

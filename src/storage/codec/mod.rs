@@ -30,7 +30,7 @@ pub use records::{
     format_version,
 };
 
-/// Raised with every change that an older ranktree could not read. 2: extras lie in pages.
+/// Raised with every change that an older ranktree could not read. 2: extras lie in pages, and jobs wait in lines.
 pub const FORMAT_VERSION: u32 = 2;
 
 #[cfg(test)]

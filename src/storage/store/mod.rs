@@ -1,9 +1,10 @@
 //! One shard's RocksDB directory: opening it, and the few ways in which it is touched.
 //!
 //! Knows: column families, and what an error of RocksDB means for us. Must not know: what records say, beyond the meta
-//! record that tells whose directory this is; others are read in [`records`].
+//! record that tells whose directory this is; others are read in [`records`] and [`parked`].
 
 mod open;
+mod parked;
 mod records;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
+pub use parked::ParkedLine;
 pub use records::StoreSnapshot;
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};

@@ -1,9 +1,9 @@
-//! Records that are read one by one, or a few at a time: metadata of entries, rejects, and jobs that wait.
+//! Records that are read one by one, or a few at a time: metadata of entries, and rejects.
 
 use rocksdb::WriteBatch;
 
 use crate::state::TreeId;
-use crate::storage::codec::{self, MetadataRecord, ParkedRecord, RejectRecord};
+use crate::storage::codec::{self, MetadataRecord, RejectRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::prefix_options;
@@ -103,21 +103,6 @@ impl Store {
         let mut batch = WriteBatch::default();
         batch.put_cf(self.log(), keys::rejects_published(), codec::encode_place(sequence, index));
         self.write(batch, false)
-    }
-
-    /// Jobs that wait for a board's definition, the oldest first.
-    ///
-    /// # Errors
-    /// When the disk cannot be read, or a record is none.
-    pub fn parked(&self) -> Result<Vec<ParkedRecord>, StorageError> {
-        let mut parked = Vec::new();
-        self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {
-            if let Some((sequence, index)) = keys::place_in_stream(key) {
-                parked.push(codec::decode_parked(sequence, index, value)?);
-            }
-            Ok(())
-        })?;
-        Ok(parked)
     }
 }
 

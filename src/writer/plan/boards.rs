@@ -62,8 +62,9 @@ impl Batch<'_> {
             Some((known, tree)) if known == incarnation => tree,
             other => {
                 // Another life of the board, whose drop never came this far.
-                if let Some((_, tree)) = other {
-                    self.forget_tree(tree);
+                match other {
+                    Some((_, tree)) => self.forget_tree(tree),
+                    None => self.board_count += 1,
                 }
                 self.next_tree += 1;
                 TreeId(self.next_tree - 1)
@@ -72,6 +73,9 @@ impl Batch<'_> {
         let board = DefinedBoard { definition: Arc::clone(&definition), tree, incarnation };
         self.put_event(BoardEvent::Define { board: name.clone(), incarnation, definition });
         self.boards.insert(name.clone(), Some(board));
+        if let Some(parking) = &mut self.parking {
+            parking.note_defined(name);
+        }
         tree
     }
 
@@ -92,6 +96,7 @@ impl Batch<'_> {
         {
             self.forget_tree(tree);
             self.boards.insert(name.clone(), None);
+            self.board_count -= 1;
         }
         self.dropped.note(name.clone(), incarnation);
         self.dropped.settle(settled);

@@ -12,7 +12,8 @@ use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::waiting::no_more_boards;
-use crate::writer::plan::{Batch, PlannedBoard};
+use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
+use crate::writer::registry::{Known, Named};
 use crate::writer::source::BadJob;
 
 /// A rejected job is stored up to this many bytes.
@@ -32,11 +33,12 @@ impl Batch<'_> {
         index: usize,
         applied: Applied,
     ) -> Result<JobPlan, Reject> {
-        self.jobs += 1;
         let outcome = match job {
             Ok(job) => self.try_job(job, index, applied),
             Err(bad) => Err(bad.reject.clone()),
         };
+        // One that waits is counted once it is freed.
+        self.jobs += usize::from(!matches!(outcome, Ok(JobPlan::Parked)));
         if let Err(reject) = &outcome {
             let mut bytes = match job {
                 Ok(job) => (self.planner.describe)(job),
@@ -54,6 +56,28 @@ impl Batch<'_> {
         outcome
     }
 
+    /// Plans one job as a step of its own, so that its place before and after can be told.
+    ///
+    /// # Arguments
+    /// `then`: `applied`, but with the time of the message that brought the job.
+    pub(super) fn plan_told_job(
+        &mut self,
+        job: &Result<Job, BadJob>,
+        index: usize,
+        then: Applied,
+        applied: Applied,
+    ) -> PlannedJob {
+        self.told = Some(Vec::new());
+        let outcome = self.plan_job(job, index, then);
+        let boards = self.told.take().unwrap_or_default();
+        let step = self.take_step(applied);
+        match outcome {
+            Ok(JobPlan::Taken) => PlannedJob::Applied { step, boards },
+            Ok(JobPlan::Parked) => self.ask_later(index, applied),
+            Err(reject) => PlannedJob::Rejected(reject),
+        }
+    }
+
     fn try_job(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
         let home = shard_of(&job.member, self.planner.shards);
         if home != self.planner.id {
@@ -65,39 +89,46 @@ impl Batch<'_> {
             return Ok(JobPlan::Parked);
         }
         let handle = self.find_member(&job.member);
-        if let Targets::Boards(boards) = &job.targets
-            && let [(board, score)] = boards.as_slice()
-        {
-            let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
+        loop {
+            // One board and no list of boards is what most jobs have: it needs no memory of its own.
+            if let Targets::Boards(boards) = &job.targets
+                && let [(board, score)] = boards.as_slice()
+            {
+                let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
+                self.admit_member(handle, &decided)?;
+                if self.settle(&mut decided)? {
+                    let [decided] = decided;
+                    self.take(job, decided, handle, applied);
+                    return Ok(JobPlan::Taken);
+                }
+                continue;
+            }
+            // All or nothing: every board is asked before any is changed.
+            let mut decided = Vec::new();
+            let every;
+            match &job.targets {
+                Targets::Boards(boards) => {
+                    for (board, score) in boards {
+                        let score = score.as_ref();
+                        decided.push(self.decide_on(job, board, score, handle, applied.timestamp)?);
+                    }
+                }
+                Targets::EveryBoard => {
+                    every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
+                    for board in &every {
+                        decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
+                    }
+                }
+            }
             self.admit_member(handle, &decided)?;
-            self.settle(&mut decided)?;
-            let [decided] = decided;
-            self.take(job, decided, handle, applied);
-            return Ok(JobPlan::Taken);
-        }
-        // All or nothing: every board is asked before any is changed.
-        let mut decided = Vec::new();
-        let every;
-        match &job.targets {
-            Targets::Boards(boards) => {
-                for (board, score) in boards {
-                    decided.push(self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?);
+            if self.settle(&mut decided)? {
+                let mut handle = handle;
+                for decided in decided {
+                    handle = self.take(job, decided, handle, applied);
                 }
-            }
-            Targets::EveryBoard => {
-                every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
-                for board in &every {
-                    decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
-                }
+                return Ok(JobPlan::Taken);
             }
         }
-        self.admit_member(handle, &decided)?;
-        self.settle(&mut decided)?;
-        let mut handle = handle;
-        for decided in decided {
-            handle = self.take(job, decided, handle, applied);
-        }
-        Ok(JobPlan::Taken)
     }
 
     /// Refuses a new member whom the shard has no handle for.
@@ -114,24 +145,23 @@ impl Batch<'_> {
         Err(Reject::new(RejectCode::TooLarge, detail))
     }
 
-    /// Creates the boards that an accepted job names and nobody has. Should a client have defined one of them
-    /// differently in this very moment, the job is refused rather than decided by rules that it did not meet.
-    fn settle(&self, decided: &mut [Decided<'_>]) -> Result<(), Reject> {
-        for decided in decided {
-            if matches!(decided.board, Board::Nowhere) {
-                let refuse = |detail: String| Reject::new(RejectCode::UnknownBoard, detail);
-                let created = self.planner.registry.create_default(decided.name);
-                let created = created.map_err(|refused| refuse(refused.to_string()))?;
-                if *created.definition != Definition::default() {
-                    return Err(refuse(
-                        "the board was created just now with another definition; try again".to_owned(),
-                    ));
-                }
-                let (definition, incarnation) = (created.definition, created.incarnation);
-                decided.board = Board::Elsewhere { definition, incarnation };
-            }
+    /// Creates the boards that an accepted job names and nobody has: all of them or none. `false`: a client has
+    /// defined one of them otherwise in this very moment, and the job is to be decided again, by its rules.
+    fn settle(&self, decided: &mut [Decided<'_>]) -> Result<bool, Reject> {
+        let is_nowhere = |decided: &&Decided<'_>| matches!(decided.board, Board::Nowhere);
+        let names: Vec<&BoardName> = decided.iter().filter(is_nowhere).map(|decided| decided.name).collect();
+        if names.is_empty() {
+            return Ok(true);
         }
-        Ok(())
+        let created = self.planner.registry.create_defaults(&names);
+        let created =
+            created.map_err(|refused| Reject::new(RejectCode::UnknownBoard, refused.to_string()))?;
+        let Some(created) = created else { return Ok(false) };
+        let nowhere = decided.iter_mut().filter(|decided| matches!(decided.board, Board::Nowhere));
+        for (decided, Known { definition, incarnation }) in nowhere.zip(created) {
+            decided.board = Board::Elsewhere { definition, incarnation };
+        }
+        Ok(true)
     }
 
     fn decide_on<'job>(
@@ -149,12 +179,12 @@ impl Batch<'_> {
                 let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
                 return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
             }
-            None => match self.planner.registry.get(board.as_str()) {
-                Some(known) => {
-                    Board::Elsewhere { definition: known.definition, incarnation: known.incarnation }
+            None => match self.planner.registry.named(board.as_str()) {
+                Named::Known(Known { definition, incarnation }) => {
+                    Board::Elsewhere { definition, incarnation }
                 }
-                None if self.planner.registry.creates(board.as_str()) => Board::Nowhere,
-                None => {
+                Named::Free => Board::Nowhere,
+                Named::Unknown => {
                     let detail = format!("there is no board {board}");
                     return Err(Reject::new(RejectCode::UnknownBoard, detail));
                 }

@@ -3,12 +3,14 @@
 //! Knows: where a step ends, and which messages are answered. Must not know: what a job does.
 
 use crate::state::{Applied, Step};
-use crate::writer::plan::jobs::JobPlan;
-use crate::writer::plan::{Batch, PlannedJob, PlannedStep};
+use crate::writer::plan::waiting::FreedJobs;
+use crate::writer::plan::{Batch, PlannedStep};
 use crate::writer::source::{AnswerTo, Message, Payload};
 
 /// Jobs per step of messages that nobody waits for: some 50 µs under the lock.
 const STEP_JOBS: usize = 64;
+/// Waiting jobs that a definition frees: enough for the first jobs of a board, few enough to be applied in one step.
+const FREED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 
 impl Batch<'_> {
     pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
@@ -17,53 +19,57 @@ impl Batch<'_> {
                 self.close_step();
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
-                    batch.told = Some(Vec::new());
-                    let outcome = batch.plan_job(job, index, applied);
-                    let boards = batch.told.take().unwrap_or_default();
-                    let mut step = batch.take_step();
-                    step.applied = applied;
-                    planned.push(match outcome {
-                        Ok(JobPlan::Taken) => PlannedJob::Applied { step, boards },
-                        Ok(JobPlan::Parked) => PlannedJob::Parked,
-                        Err(reject) => PlannedJob::Rejected(reject),
-                    });
+                    planned.push(batch.plan_told_job(job, index, applied, applied));
                 });
-                self.steps.push(PlannedStep::Answered { jobs: planned, applied, answer });
+                let mut freed = self.free(jobs.len(), jobs.len(), applied).told;
+                self.set_aside(applied, &mut freed);
+                self.steps.push(PlannedStep::Answered { jobs: planned, freed, applied, answer });
             }
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     // The reason is among the rejects already, and nobody waits for it.
                     let _ = batch.plan_job(job, index, applied);
                 });
-                self.end_message(jobs.len(), applied);
+                let freed = self.free(jobs.len(), jobs.len(), applied);
+                self.end_message(jobs.len(), freed, applied);
             }
             (Payload::Define { board, incarnation, definition }, answer) => {
                 // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
                 if !self.is_over(&board, incarnation) {
                     self.define(&board, incarnation, definition);
-                    self.unpark(applied);
                 }
-                self.end_command(applied, answer);
+                let freed = self.free(FREED_BY_DEFINITION, 0, applied);
+                self.end_command(freed, applied, answer);
+            }
+            (Payload::Free { jobs }, answer) => {
+                let freed = self.free(jobs, 0, applied);
+                self.end_command(freed, applied, answer);
             }
             (Payload::Drop { board, incarnation, settled }, answer) => {
                 self.close_step();
                 self.drop_board(board, incarnation, settled);
-                self.end_command(applied, answer);
+                self.end_command(FreedJobs::default(), applied, answer);
             }
         }
     }
 
-    fn end_command(&mut self, applied: Applied, answer: Option<AnswerTo>) {
-        self.end_message(1, applied);
+    fn end_command(&mut self, freed: FreedJobs, applied: Applied, answer: Option<AnswerTo>) {
+        self.end_message(1, freed, applied);
         self.close_step();
         if let Some(answer) = answer {
-            self.steps.push(PlannedStep::Answered { jobs: Vec::new(), applied, answer });
+            let (jobs, freed) = (Vec::new(), Vec::new());
+            self.steps.push(PlannedStep::Answered { jobs, freed, applied, answer });
         }
     }
 
-    fn end_message(&mut self, jobs: usize, applied: Applied) {
+    fn end_message(&mut self, jobs: usize, freed: FreedJobs, applied: Applied) {
+        if !freed.told.is_empty() {
+            self.steps.push(PlannedStep::Freed { jobs: freed.told, applied });
+            self.step_jobs = 0;
+            return;
+        }
         self.step.applied = applied;
-        self.step_jobs += jobs;
+        self.step_jobs += jobs + freed.count;
         if self.step_jobs >= STEP_JOBS {
             self.close_step();
         }
@@ -72,14 +78,14 @@ impl Batch<'_> {
     /// Ends the step being filled, if there is anything in it.
     pub(super) fn close_step(&mut self) {
         if self.step_jobs > 0 {
-            let step = self.take_step();
+            let step = self.take_step(self.step.applied);
             self.steps.push(PlannedStep::Bulk(step));
             self.step_jobs = 0;
         }
     }
 
-    fn take_step(&mut self) -> Step {
+    pub(super) fn take_step(&mut self, applied: Applied) -> Step {
         self.step_number += 1;
-        std::mem::take(&mut self.step)
+        Step { applied, ..std::mem::take(&mut self.step) }
     }
 }

@@ -27,19 +27,22 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep};
+pub use planned::{Plan, PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 
 use crate::job::Job;
 use crate::state::{Applied, BoardEvent, Dropped, Shard, Step, TreeId};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId};
-use crate::writer::parking::{Parking, Place};
+use crate::writer::parking::{ParkedJob, Parking, Place};
 use crate::writer::plan::boards::DefinedBoard;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
+
+/// Reads so many jobs of a line, from a place on. An error says why they cannot be read.
+pub type ReadParked<'a> = dyn Fn(u32, Place, usize) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
 
 /// What a planner is told about its shard.
 pub struct Planner<'a> {
@@ -48,6 +51,8 @@ pub struct Planner<'a> {
     pub shards: u16,
     pub registry: &'a Registry,
     pub describe: &'a dyn Fn(&Job) -> Vec<u8>,
+    /// Reads a line of waiting jobs from a place on, as many as are asked for, as the last commit left it.
+    pub parked: &'a ReadParked<'a>,
 }
 
 struct Batch<'a> {
@@ -59,6 +64,8 @@ struct Batch<'a> {
     added: usize,
     /// Boards that the batch defined (`Some`) or dropped (`None`).
     boards: BTreeMap<BoardName, Option<DefinedBoard>>,
+    /// How many boards there are.
+    board_count: usize,
     /// What the batch dropped, and which life of it.
     dropped: Dropped,
     /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
@@ -75,8 +82,9 @@ struct Batch<'a> {
     step_number: usize,
     rejects: Vec<RejectRecord>,
     parking: Option<Parking>,
-    parked: Vec<ParkedRecord>,
-    unparked: Vec<Place>,
+    parked: Vec<(u32, ParkedRecord)>,
+    unparked: Vec<(u32, Sequence, u32)>,
+    unreadable: Option<String>,
     /// Jobs are planned that waited, in their order: they do not wait for those of their member that still do.
     frees: bool,
     jobs: usize,
@@ -97,6 +105,7 @@ impl Planner<'_> {
             newcomers: HashMap::default(),
             added: 0,
             boards: BTreeMap::new(),
+            board_count: self.shard.board_count(),
             dropped: Dropped::default(),
             told: None,
             next_tree: self.shard.next_tree().0,
@@ -111,6 +120,7 @@ impl Planner<'_> {
             parking,
             parked: Vec::new(),
             unparked: Vec::new(),
+            unreadable: None,
             frees: false,
             jobs: 0,
         };
@@ -160,6 +170,7 @@ impl Batch<'_> {
             parked: self.parked,
             unparked: self.unparked,
             parking: self.parking,
+            unreadable: self.unreadable,
         }
     }
 }

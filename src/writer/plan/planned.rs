@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use crate::board::Definition;
 use crate::job::Reject;
 use crate::state::{Applied, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence};
-use crate::writer::parking::{Parking, Place};
+use crate::writer::outcome::{Freed, Later};
+use crate::writer::parking::Parking;
 use crate::writer::source::AnswerTo;
 
 /// Where a job was meant to take effect, for the answer.
@@ -26,13 +29,30 @@ pub struct PlannedBoard {
 pub enum PlannedJob {
     Rejected(Reject),
     Applied { step: Step, boards: Vec<PlannedBoard> },
-    Parked,
+    Parked(Later),
+}
+
+/// A job that waited and waits no longer, or several whose outcomes nobody asked for.
+pub struct PlannedFreed {
+    pub job: PlannedJob,
+    pub to: Option<oneshot::Sender<Freed>>,
 }
 
 /// What is applied under one hold of the lock.
 pub enum PlannedStep {
     Bulk(Step),
-    Answered { jobs: Vec<PlannedJob>, applied: Applied, answer: AnswerTo },
+    /// What a message freed that somebody waits for, and all else that it did, in order.
+    Freed {
+        jobs: Vec<PlannedFreed>,
+        applied: Applied,
+    },
+    Answered {
+        jobs: Vec<PlannedJob>,
+        /// What the message freed, after its own jobs.
+        freed: Vec<PlannedFreed>,
+        applied: Applied,
+        answer: AnswerTo,
+    },
 }
 
 /// What a batch comes to.
@@ -46,11 +66,13 @@ pub struct Plan {
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     pub dropped_trees: Vec<TreeId>,
-    /// Jobs that wait from now on, in the form that is stored.
-    pub parked: Vec<ParkedRecord>,
-    /// Those that wait no longer.
-    pub unparked: Vec<Place>,
+    /// Jobs that wait from now on, in the form that is stored, and their lines.
+    pub parked: Vec<(u32, ParkedRecord)>,
+    /// Those that wait no longer: line, sequence and index.
+    pub unparked: Vec<(u32, Sequence, u32)>,
     /// What the planner was given, with what this batch changed. Should the batch not be committed, what is on disk
     /// counts.
     pub parking: Option<Parking>,
+    /// Why jobs that wait could not be read. The plan must not be committed then: it lacks what they would have done.
+    pub unreadable: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::storage::{
     recover, verify,
 };
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
-use crate::writer::apply::{Answer, apply};
+use crate::writer::apply::{Answers, apply};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::tests::model::{Model, ModelBoard, Shown};
 use crate::writer::{BadJob, CommitFailed, JobOutcome, Message, MessageOutcome, Payload, Registry};
@@ -81,7 +81,7 @@ pub struct Harness {
     /// Committed, and not applied yet.
     pending: VecDeque<PlannedStep>,
     asked: Vec<(Answered, Expected)>,
-    answers: Vec<Answer>,
+    answers: Vec<Answers>,
     /// Drops on their way.
     dropping: Vec<BoardName>,
 }
@@ -198,6 +198,7 @@ impl Harness {
             shards: 1,
             registry: &self.registry,
             describe: &|job| format!("{job:?}").into_bytes(),
+            parked: &|_, _, _| Ok(Vec::new()),
         };
         Some(planner.plan(messages, None))
     }
@@ -239,8 +240,8 @@ impl Harness {
     /// Applies the next step of the committed batch; `false` if there is none.
     pub fn apply_one(&mut self) -> bool {
         let Some(step) = self.pending.pop_front() else { return false };
-        let (_, answer) = apply(&self.shard, step);
-        self.answers.extend(answer);
+        let (_, answers) = apply(&self.shard, step);
+        self.answers.push(answers);
         if self.pending.is_empty() {
             self.end_batch();
         }
@@ -253,9 +254,7 @@ impl Harness {
 
     fn end_batch(&mut self) {
         self.finish_drops();
-        for answer in self.answers.drain(..) {
-            answer.to.send(Ok(answer.outcome)).expect("the test waits for it");
-        }
+        self.answers.drain(..).for_each(Answers::send);
         for (mut answered, expected) in self.asked.drain(..) {
             let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
             let told: Expected = outcome.jobs.into_iter().map(told).collect();
@@ -351,7 +350,7 @@ fn jobs_payload(jobs: &[Job]) -> Payload {
 fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
     match outcome {
         JobOutcome::Rejected(reject) => Err(reject.code),
-        JobOutcome::Parked => panic!("nothing waits where the registry decides"),
+        JobOutcome::Parked(_) => panic!("nothing waits where the registry decides"),
         JobOutcome::Applied(boards) => {
             let place = |place: crate::writer::Place| (place.better, place.tied, place.ahead, place.total);
             Ok(boards.into_iter().map(|board| board.after.map(place)).collect())

@@ -12,6 +12,8 @@ mod drained;
 mod formats;
 mod memory;
 mod parked;
+mod races;
 mod random;
 mod rejects;
 mod replayed;
+mod waiting;

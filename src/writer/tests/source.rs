@@ -1,5 +1,6 @@
 //! A queue that is a vector, and a writer over it on a real directory.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct VecSource {
     pub limits: BatchLimits,
     /// How many messages each fetch brought.
     pub batches: Arc<Mutex<Vec<usize>>>,
+    /// What was described, so that it can be read again: the wire's form belongs to queues.
+    pub described: Mutex<HashMap<Vec<u8>, Job>>,
     /// Called before every fetch; says whether there is anything now.
     pub before_fetch: Box<dyn FnMut() -> bool + Send>,
 }
@@ -48,7 +51,8 @@ impl VecSource {
         }
         let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
         let (batches, before_fetch) = (Arc::default(), Box::new(|| true));
-        (Self { sent, next: 0, limits, batches, before_fetch }, answers)
+        let described = Mutex::default();
+        (Self { sent, next: 0, limits, batches, described, before_fetch }, answers)
     }
 
     fn jobs_in(&self, index: usize) -> Option<(usize, usize)> {
@@ -93,11 +97,13 @@ impl JobSource for VecSource {
     }
 
     fn describe(&self, job: &Job) -> Vec<u8> {
-        format!("{job:?}").into_bytes()
+        let described = format!("{job:?}").into_bytes();
+        self.described.lock().insert(described.clone(), job.clone());
+        described
     }
 
-    fn read(&self, _: &[u8]) -> Option<Job> {
-        None
+    fn read(&self, described: &[u8]) -> Option<Job> {
+        self.described.lock().get(described).cloned()
     }
 
     fn limits(&self) -> BatchLimits {

@@ -162,7 +162,7 @@ pub fn answers() -> Value {
                     json!({"failed": {"enum": failure_codes()}, "detail": {"type": "string"}})
                 ),
                 object(
-                    "It is stored, and waits for its board to be defined.",
+                    "It is stored, and its board was not defined within ten seconds: it waits for that.",
                     json!({"changed": {"const": false}, "waits_for_board": {"const": true}})
                 ),
                 object("It is stored, and nobody waited for what came of it.", json!({"stored": {"const": true}}))

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use crate::metrics::DECODE_SECONDS;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::origin::Origin;
-use crate::queue::jetstream::source::{Chunk, LIMITS, Shared, jobs_in};
+use crate::queue::jetstream::source::{Chunk, LIMITS, Shared};
 use crate::queue::jetstream::streams::Prepared;
 use crate::queue::wire::BoardNames;
 use crate::state::Applied;
@@ -241,7 +241,7 @@ impl Fetcher {
             while let Some(message) = next.take() {
                 match self.take(message, &mut overlaps) {
                     Ok(Some(message)) => {
-                        jobs += jobs_in(&message.payload);
+                        jobs += message.payload.cost();
                         bytes += message.bytes;
                         chunk.push(message);
                     }

@@ -1,0 +1,115 @@
+//! Jobs that wait for the definition of a board: lines of them, each in its order.
+//!
+//! Knows: how to read a line from a place on, and which lines there are. Must not know: who is in which line.
+
+use rocksdb::WriteBatch;
+
+use crate::storage::codec::{self, ParkedRecord};
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::options::prefix_options;
+use crate::storage::store::Store;
+use crate::types::Sequence;
+
+/// A line of jobs that wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedLine {
+    pub line: u32,
+    pub jobs: usize,
+    /// The one that is freed first.
+    pub first: ParkedRecord,
+}
+
+impl Store {
+    /// Every line in which jobs wait. Reads the keys of all of them, and one job of each line.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or a record is none.
+    pub fn parked_lines(&self) -> Result<Vec<ParkedLine>, StorageError> {
+        let mut lines: Vec<ParkedLine> = Vec::new();
+        self.scan_log(&[keys::PARKED_IN_LINE], &[keys::PARKED_IN_LINE], |key, value| {
+            let (Some(line), Some((sequence, index))) = (keys::line_of(key), keys::place_in_stream(key))
+            else {
+                return Ok(());
+            };
+            if let Some(last) = lines.last_mut().filter(|last| last.line == line) {
+                last.jobs += 1;
+            } else {
+                let first = codec::decode_parked(sequence, index, value)?;
+                lines.push(ParkedLine { line, jobs: 1, first });
+            }
+            Ok(())
+        })?;
+        Ok(lines)
+    }
+
+    /// The first `limit` jobs of a line that are at this place or behind it.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or a record is none.
+    pub fn parked_in(
+        &self,
+        line: u32,
+        (sequence, index): (Sequence, u32),
+        limit: usize,
+    ) -> Result<Vec<ParkedRecord>, StorageError> {
+        let mut options = prefix_options(&keys::of_line(line));
+        // A few records: reading ahead would read all the lines that follow.
+        options.set_readahead_size(0);
+        options.fill_cache(true);
+        let mut parked = Vec::new();
+        let mut iterator = self.db().raw_iterator_cf_opt(self.log(), options);
+        iterator.seek(keys::parked_in_line(line, sequence, index));
+        while let (true, Some((key, value))) = (parked.len() < limit, iterator.item()) {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                let record = codec::decode_parked(sequence, index, value);
+                parked.push(record.map_err(|error| self.damaged(error))?);
+            }
+            iterator.next();
+        }
+        iterator.status()?;
+        Ok(parked)
+    }
+
+    /// Jobs that wait as format 1 kept them, the oldest first: in no lines.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or a record is none.
+    pub fn parked_in_no_line(&self) -> Result<Vec<ParkedRecord>, StorageError> {
+        let mut parked = Vec::new();
+        self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                parked.push(codec::decode_parked(sequence, index, value)?);
+            }
+            Ok(())
+        })?;
+        Ok(parked)
+    }
+
+    /// Moves what waits in no line to its lines, all or nothing.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn put_in_lines(&self, parked: &[(u32, ParkedRecord)]) -> Result<(), StorageError> {
+        let mut batch = WriteBatch::default();
+        for (line, record) in parked {
+            let ParkedRecord { sequence, index, .. } = *record;
+            let key = keys::parked_in_line(*line, sequence, index);
+            batch.put_cf(self.log(), key, codec::encode_parked(record));
+            batch.delete_cf(self.log(), keys::parked(sequence, index));
+        }
+        self.write(batch, true)
+    }
+
+    /// Puts a job where format 1 kept it.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    #[cfg(test)]
+    pub fn park_in_no_line(&self, parked: &ParkedRecord) -> Result<(), StorageError> {
+        let mut batch = WriteBatch::default();
+        let key = keys::parked(parked.sequence, parked.index);
+        batch.put_cf(self.log(), key, codec::encode_parked(parked));
+        self.write(batch, true)
+    }
+}

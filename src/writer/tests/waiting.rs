@@ -1,0 +1,91 @@
+//! A writer whose definitions come through its queue: where jobs wait between its turns, and who is told of them.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use crate::job::Op;
+use crate::state::Incarnation;
+use crate::storage::codec::ParkedRecord;
+use crate::types::Sequence;
+use crate::writer::parking::Parking;
+use crate::writer::tests::build::{board, job};
+use crate::writer::tests::harness::time;
+use crate::writer::tests::source::{Running, VecSource, jobs};
+use crate::writer::{JobOutcome, JobSource as _, Payload, ShardState, Writer};
+
+fn define(name: &str) -> Payload {
+    Payload::Define { board: board(name), incarnation: Incarnation(1), definition: Arc::default() }
+}
+
+fn parking() -> Parking {
+    Parking::new(true, Arc::default())
+}
+
+/// Who waits for the first job of a board is told what came of it once the board is there: its place, and the sequence of
+/// the message that freed it. Who waits for another job of the same message need not wait for the board.
+#[test]
+fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
+    let running = Running::new(true);
+    let own = jobs(vec![job("m", &[("b", &[5])]), job("n", &[("c", &[1])])]);
+    let more = jobs(vec![job("o", &[("b", &[9])]), job("m", &[("b", &[2])]).op(Op::Incr)]);
+    let (mut source, mut answers) = VecSource::new(vec![define("c"), own, more, define("b")]);
+    source.limits.jobs = 1;
+    Writer { parking: Some(parking()), ..running.writer(source) }.run();
+    let mut outcomes = Vec::new();
+    for answered in &mut answers[1..3] {
+        let outcome = answered.try_recv().expect("answered").expect("committed");
+        outcomes.extend(outcome.jobs);
+    }
+    let later = |outcome: &JobOutcome| {
+        let JobOutcome::Parked(later) = outcome else { panic!("{outcome:?}") };
+        let (sequence, outcome) = later.outcome().now_or_never().flatten().expect("it was told");
+        let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
+        let place = |place: Option<crate::writer::Place>| place.map(|place| (place.better, place.total));
+        (sequence.0, place(boards[0].before), place(boards[0].after))
+    };
+    assert_eq!(later(&outcomes[0]), (4, None, Some((0, 1))));
+    assert!(matches!(&outcomes[1], JobOutcome::Applied(_)), "{:?}", outcomes[1]);
+    let (first, second) = (later(&outcomes[2]), later(&outcomes[3]));
+    // Lines are freed by their oldest jobs: both of m, then that of o.
+    assert_eq!(second, (4, Some((0, 1)), Some((0, 1))));
+    assert_eq!(first, (4, None, Some((0, 2))));
+    running.load();
+    assert_eq!(running.board("b"), [("o".to_owned(), 9), ("m".to_owned(), 7)]);
+}
+
+/// Format 1 kept waiting jobs in no lines. A start moves them to theirs, and they are applied in their order.
+#[test]
+fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
+    let running = Running::new(true);
+    let waiting = [job("m", &[("b", &[5])]), job("n", &[("b", &[1])]), job("m", &[("b", &[2])]).op(Op::Incr)];
+    let (source, _) = VecSource::new(vec![define("b"), Payload::Free { jobs: 10 }]);
+    let store = running.store.get().expect("it is open");
+    for (index, job) in (0..).zip(&waiting) {
+        let (sequence, job) = (Sequence(0), source.describe(job));
+        store
+            .park_in_no_line(&ParkedRecord { sequence, index, timestamp: time(0), job })
+            .expect("the disk takes it");
+    }
+    drop(store);
+    Writer { parking: Some(parking()), ..running.writer(source) }.run();
+    running.load();
+    assert_eq!(running.board("b"), [("m".to_owned(), 7), ("n".to_owned(), 1)]);
+    let store = running.store.get().expect("it is open");
+    assert_eq!(store.parked_in_no_line().expect("readable"), []);
+    assert_eq!(store.parked_lines().expect("readable"), []);
+}
+
+/// A job that waits and cannot be read must not be passed over.
+#[test]
+fn a_waiting_job_that_cannot_be_read_halts_the_shard_and_says_which() {
+    let running = Running::new(true);
+    let (source, _) = VecSource::new(vec![jobs(vec![job("m", &[("b", &[5])])])]);
+    Writer { parking: Some(parking()), ..running.writer(source) }.run();
+    running.load();
+    // Another source, to which it means nothing.
+    let (source, _) = VecSource::new(vec![jobs(Vec::new()), define("b")]);
+    Writer { parking: Some(parking()), ..running.writer(source) }.run();
+    let ShardState::Halted(reason) = running.health.state() else { panic!("{:?}", running.health.state()) };
+    assert_eq!(reason, "job 0 of message 1, which waits for its board, cannot be read");
+}
