@@ -11,6 +11,8 @@
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
+//! - [`nats_frozen`]: a server that is frozen, or whose packets are dropped, is left for another
+//! - [`nats_gaps`]: what one server lacks is no gap, what the leader lacks is one, and a halt is over once all is well
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
@@ -62,6 +64,8 @@ mod nats_cluster;
 mod nats_control;
 mod nats_crash;
 mod nats_credentials;
+mod nats_frozen;
+mod nats_gaps;
 mod nats_http;
 mod nats_outage;
 mod nats_permissions;

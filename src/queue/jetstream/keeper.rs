@@ -68,7 +68,7 @@ impl JetStream {
     async fn look_after(&self, shared: &Shared, ends: &mut Ends) -> Result<(), String> {
         let health = &shared.health;
         let name = self.names.jobs_stream(shared.shard);
-        let stream = self.managing.context.get_stream(name).await.map_err(|error| error.to_string())?;
+        let stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
         let info = stream.cached_info();
         let label = || [("shard", shared.shard.to_string())];
         metrics::gauge!(names::STREAM_MESSAGES, &label()).set(figure(info.state.messages));

@@ -5,6 +5,7 @@
 mod access;
 mod boards;
 mod bulk_publisher;
+mod choice;
 mod command;
 mod connection;
 mod credentials;
@@ -16,6 +17,7 @@ mod names;
 mod origin;
 mod own_streams;
 mod publisher;
+mod questions;
 mod rejects;
 mod servers;
 mod source;
