@@ -29,7 +29,7 @@ use crate::storage::{
     StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, missing_shard, recover,
     shard_directory,
 };
-use crate::types::{Sequence, ShardId};
+use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Payload, Registry,
     ShardState, WantedBoards, Writer,
@@ -419,6 +419,7 @@ impl OpenedShard {
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
             parking,
+            time: Timestamp::default(),
         };
         (handle, writer)
     }

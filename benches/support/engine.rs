@@ -105,6 +105,7 @@ impl Engine {
                 id: ShardId(0),
                 shards: 1,
                 registry: &self.registry,
+                time: shard.applied.timestamp,
                 describe: &describe,
             };
             planner.plan(messages, None)

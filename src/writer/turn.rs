@@ -9,9 +9,9 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::state::{Applied, Shard};
-use crate::storage::codec::ParkedRecord;
+use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
-use crate::types::{Sequence, ShardId, count};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -47,6 +47,8 @@ pub struct Writer<S> {
     pub gauges: Gauges,
     /// Where jobs for unknown boards wait, if definitions come through the queue.
     pub parking: Option<Parking>,
+    /// The effective time of what is committed; see [`Plan::time`].
+    pub time: Timestamp,
 }
 
 /// Why a writer's turn did not come to its end.
@@ -100,6 +102,7 @@ impl<S: JobSource> Writer<S> {
             Err(error) => return Err(error.to_string()),
         };
         let meta = store.meta().map_err(|error| error.to_string())?;
+        self.time = meta.as_ref().map_or(self.time, Meta::time);
         if let Some(parking) = &mut self.parking {
             let mut parked = Vec::new();
             for ParkedRecord { sequence, index, timestamp, job } in
@@ -184,6 +187,7 @@ impl<S: JobSource> Writer<S> {
             id: self.id,
             shards: self.shards,
             registry: &self.registry,
+            time: self.time,
             describe: &describe,
         };
         planner.plan(messages, parking)
@@ -200,6 +204,7 @@ impl<S: JobSource> Writer<S> {
         let kept_from = plan.applied.sequence.0.saturating_sub(REJECTS_KEPT);
         let commit = Commit {
             applied: plan.applied,
+            time: plan.time,
             delta: plan.delta,
             // Now and then is enough, and a range delete in every batch would slow scans down.
             rejects_kept_from: (!plan.rejects.is_empty()
@@ -217,6 +222,7 @@ impl<S: JobSource> Writer<S> {
         let written = self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
         match written {
             Ok(()) => {
+                self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.checkpointer.count(count(plan.changes) + 1);
                 Ok((plan.steps, committed))

@@ -15,6 +15,7 @@
 //! - [`nats_gaps`]: what one server lacks is no gap, what the leader lacks is one, and a halt is over once all is well
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
+//! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`readme`]: the publishers that it shows work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
@@ -52,6 +53,7 @@ mod deployment;
 mod export;
 mod export_boards;
 mod full_disk;
+mod future_time;
 mod gone_clients;
 mod healthcheck;
 mod layering;

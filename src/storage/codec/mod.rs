@@ -28,7 +28,9 @@ pub use records::{
 };
 
 /// Raised with every change that an older ranktree could not read.
-pub const FORMAT_VERSION: u32 = 1;
+///
+/// 2: the meta record says the shard's effective time.
+pub const FORMAT_VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,7 @@ fn meta() -> Meta {
         message_hash: 7,
         jobs_rejected: 300,
         stream: "S".to_owned(),
+        time_micros: 2_000_000,
     }
 }
 
@@ -130,7 +131,8 @@ fn extra() -> Extra {
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "01020afb3207fc80841e0007fb2c010153");
+    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
@@ -161,13 +163,16 @@ const GOLDEN_DELTA: &str = "\
     ffffffff00010703703432010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffffffffffff0001000101\
     fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
 const GOLDEN_MANIFEST: &str = "\
-    01fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
+    02fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
     feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c6402";
 
 #[test]
 fn every_value_is_read_back() {
     assert_eq!(decode_meta(&encode_meta(&meta())), Ok(meta()));
     assert_eq!(format_version(&encode_meta(&meta())), Some(FORMAT_VERSION));
+    // What an older ranktree wrote knows no time but the message's.
+    let older = Meta { format_version: 1, time_micros: meta().message_timestamp_micros, ..meta() };
+    assert_eq!(decode_meta(&encode_meta(&older)), Ok(older));
     assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&reject())), Ok(reject()));
     for code in RejectCode::ALL {
         let record = RejectRecord { code, ..reject() };

@@ -15,13 +15,15 @@ const STEP_JOBS: usize = 64;
 
 impl Batch<'_> {
     pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
+        // For jobs, the effective time; readers and the disk have the message's own.
+        let timed = Applied { timestamp: self.time, ..applied };
         match (message.payload, message.answer) {
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     batch.told = Some(Vec::new());
-                    let outcome = batch.plan_job(job, index, applied);
+                    let outcome = batch.plan_job(job, index, timed);
                     let boards = batch.told.take().unwrap_or_default();
                     let mut step = batch.take_step();
                     step.applied = applied;
@@ -36,7 +38,7 @@ impl Batch<'_> {
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     // The reason is among the rejects already, and nobody waits for it.
-                    let _ = batch.plan_job(job, index, applied);
+                    let _ = batch.plan_job(job, index, timed);
                 });
                 self.end_message(jobs.len(), applied);
             }
@@ -46,7 +48,7 @@ impl Batch<'_> {
                     && self.board(&board).is_none_or(|known| known.incarnation <= incarnation)
                 {
                     self.define(&board, incarnation, definition);
-                    self.unpark(applied);
+                    self.unpark(timed);
                 }
                 self.end_command(applied, answer);
             }

@@ -33,7 +33,7 @@ use crate::job::Job;
 use crate::state::{Applied, BoardEvent, Incarnation, Shard, Step, TreeId};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{Parking, Place};
 use crate::writer::plan::boards::DefinedBoard;
 use crate::writer::plan::changes::NetChange;
@@ -47,6 +47,8 @@ pub struct Planner<'a> {
     pub id: ShardId,
     pub shards: u16,
     pub registry: &'a Registry,
+    /// The effective time of the last message; see [`Plan::time`].
+    pub time: Timestamp,
     pub describe: &'a dyn Fn(&Job) -> Vec<u8>,
 }
 
@@ -63,6 +65,8 @@ struct Batch<'a> {
     dropped: BTreeMap<BoardName, Incarnation>,
     /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
     told: Option<Vec<PlannedBoard>>,
+    /// The effective time of the message being planned.
+    time: Timestamp,
     next_tree: u32,
     events: Vec<BoardEvent>,
     metadata: BTreeMap<(TreeId, Handle), (Vec<u8>, Option<MetadataRecord>)>,
@@ -99,6 +103,7 @@ impl Planner<'_> {
             boards: BTreeMap::new(),
             dropped: BTreeMap::new(),
             told: None,
+            time: self.time,
             next_tree: self.shard.next_tree().0,
             events: Vec::new(),
             metadata: BTreeMap::new(),
@@ -126,6 +131,8 @@ impl Planner<'_> {
             let Some(message) = messages.next() else { break };
             applied =
                 Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
+            // A server's clock may be set back, or a new leader's may be behind: what was later stays so.
+            batch.time = batch.time.max(message.timestamp);
             batch.plan_message(message, applied);
         }
         batch.close_step();
@@ -150,6 +157,7 @@ impl Batch<'_> {
         Plan {
             first,
             applied,
+            time: self.time,
             jobs: self.jobs,
             changes: net.len(),
             delta: encoder.finish(),

@@ -189,6 +189,7 @@ impl Harness {
             id: ShardId(0),
             shards: 1,
             registry: &self.registry,
+            time: Timestamp::default(),
             describe: &|job| format!("{job:?}").into_bytes(),
         };
         Some(planner.plan(messages, None))

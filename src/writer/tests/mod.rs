@@ -10,3 +10,4 @@ mod damage;
 mod drained;
 mod parked;
 mod random;
+mod times;

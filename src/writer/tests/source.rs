@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use crate::job::Job;
 use crate::state::{Applied, Shard};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
-use crate::types::{Sequence, ShardId, count};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges, Health, JobSource,
@@ -32,6 +32,8 @@ pub struct VecSource {
     pub sent: Vec<Option<Sent>>,
     pub next: usize,
     pub limits: BatchLimits,
+    /// The time of each message, by its sequence.
+    pub time: fn(u64) -> Timestamp,
     /// How many messages each fetch brought.
     pub batches: Arc<Mutex<Vec<usize>>>,
     /// Called before every fetch; says whether there is anything now.
@@ -48,7 +50,7 @@ impl VecSource {
         }
         let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
         let (batches, before_fetch) = (Arc::default(), Box::new(|| true));
-        (Self { sent, next: 0, limits, batches, before_fetch }, answers)
+        (Self { sent, next: 0, limits, time, batches, before_fetch }, answers)
     }
 
     fn jobs_in(&self, index: usize) -> Option<(usize, usize)> {
@@ -82,7 +84,8 @@ impl JobSource for VecSource {
             self.next += 1;
             let sequence = Sequence(count(self.next));
             let Sent { payload, bytes, answer } = sent;
-            messages.push(Message { sequence, timestamp: time(sequence.0), hash: 0, payload, bytes, answer });
+            let timestamp = (self.time)(sequence.0);
+            messages.push(Message { sequence, timestamp, hash: 0, payload, bytes, answer });
         }
         if messages.is_empty() {
             return Fetched::Ended;
@@ -177,6 +180,7 @@ impl Running {
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
             parking: None,
+            time: Timestamp::default(),
         }
     }
 
