@@ -21,7 +21,7 @@ pub enum Order {
 }
 
 /// One component of a board's scores.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     pub name: String,
     pub order: Order,
@@ -59,7 +59,7 @@ pub enum Ties {
 }
 
 /// Everything a board's creator decides. All but `keep` can never change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Definition {
     pub keys: Vec<Key>,
     pub policy: Policy,

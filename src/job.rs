@@ -15,6 +15,9 @@ pub const MAX_AHEAD_MICROS: i64 = 5 * 60 * 1_000_000;
 pub const MAX_METADATA_BYTES: usize = 1_024;
 /// The most boards that one job may change.
 pub const MAX_BOARDS_PER_JOB: usize = 64;
+/// The most boards that the jobs of one HTTP request may change, each counted once for every job that does: what comes of
+/// each is told.
+pub const MAX_BOARDS_PER_REQUEST: usize = 4_000;
 
 /// What a job does to a member's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

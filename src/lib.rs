@@ -20,6 +20,9 @@
 //! - [`service`]: puts it all together; it alone sees everything
 //! - [`cli`]: one file per subcommand
 
+#[cfg(test)]
+mod allocated;
+
 pub mod types;
 
 pub mod board;

@@ -112,6 +112,8 @@ pub const STREAM_BYTES: &str = "ranktree_stream_bytes";
 pub const STREAM_BYTES_MAX: &str = "ranktree_stream_bytes_max";
 /// Counter, messages, by shard; with NATS only.
 pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_total";
+/// Counter, messages, by shard; with NATS only. Those among them that were younger than the stream's duplicate window.
+pub const STREAM_PURGED_EARLY_MESSAGES_TOTAL: &str = "ranktree_stream_purged_early_messages_total";
 /// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
@@ -239,6 +241,11 @@ pub fn describe_streams() {
         STREAM_PURGED_MESSAGES_TOTAL,
         Unit::Count,
         "Messages that this node purged because a checkpoint holds them"
+    );
+    describe_counter!(
+        STREAM_PURGED_EARLY_MESSAGES_TOTAL,
+        Unit::Count,
+        "Of those, messages within the duplicate window, purged because the stream was filling up"
     );
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(

@@ -32,7 +32,7 @@ use crate::storage::{
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Payload, Registry,
-    ShardState, WantedBoards, Writer,
+    RejectsKept, ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.
@@ -270,14 +270,20 @@ impl Streams {
         tokio::spawn(async move { tends.tend().await });
         let kept = || {
             let kept = node.shards.iter().zip(&self.shared);
-            kept.map(|(shard, shared)| Kept { shared: Arc::clone(shared), store: Arc::clone(&shard.store) })
+            kept.map(|(shard, shared)| Kept {
+                shared: Arc::clone(shared),
+                store: Arc::clone(&shard.store),
+                applied: shard.applied.clone(),
+            })
         };
         for kept in kept() {
             let nats = Arc::clone(&self.nats);
             tokio::spawn(async move { nats.publish_rejects(&kept).await });
         }
-        let (nats, kept) = (Arc::clone(&self.nats), kept().collect::<Vec<_>>());
-        tokio::spawn(async move { nats.keep(&kept).await });
+        for kept in kept() {
+            let nats = Arc::clone(&self.nats);
+            tokio::spawn(async move { nats.keep(&kept).await });
+        }
         boards
     }
 }
@@ -418,6 +424,7 @@ impl OpenedShard {
             checkpointer: Checkpointer::new(policy, Arc::clone(gate), self.replayed),
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
+            rejects_kept: RejectsKept::default(),
             parking,
             time: Timestamp::default(),
         };

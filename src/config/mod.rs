@@ -6,12 +6,12 @@
 //! A setting is one field of one group ([`HttpArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`], [`BoardArgs`]):
 //!
 //! ```ignore
-//! /// Most that a shard's stream may hold, in MiB, for streams that are created
-//! #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", default_value_t = 1_024)]
-//! pub nats_stream_mib: u32,
+//! /// Replicas of streams that are created
+//! #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
+//! pub nats_replicas: u8,
 //! ```
 //!
-//! That makes the flag `--nats-stream-mib`, the variable `RANKTREE_NATS_STREAM_MIB`, the key `nats_stream_mib` of the
+//! That makes the flag `--nats-replicas`, the variable `RANKTREE_NATS_REPLICAS`, the key `nats_replicas` of the
 //! configuration file, its help, its default and its checks, and lists it in `ranktree config print`. What else there is
 //! to say, clap's own attributes say:
 //!

@@ -14,14 +14,15 @@ pub struct NatsArgs {
     /// What the names of subjects and streams begin with
     #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
     pub prefix: String,
-    /// Most that a shard's stream may hold, in MiB, for streams that are created
-    #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", default_value_t = 1_024)]
-    pub nats_stream_mib: u32,
+    /// Most that a shard's stream may hold, in MiB, for streams that are created; without it 16384, or as often half of
+    /// that as it takes to fit into the server's storage
+    #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB")]
+    pub nats_stream_mib: Option<u32>,
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
     /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the data, or another
-    /// node that was away, can catch up
+    /// node that was away, can catch up; fewer if they would take more than half of what the stream may hold
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
     /// Never purge the streams: somebody else does, below what the checkpoints of all nodes hold
@@ -54,7 +55,7 @@ impl NatsArgs {
         Ok(access.resolve()?.map(|access| jetstream::Settings {
             access,
             prefix,
-            stream_bytes: i64::from(nats_stream_mib) << 20,
+            stream_bytes: nats_stream_mib.map(|mib| i64::from(mib) << 20),
             replicas: usize::from(nats_replicas),
             accept_gap,
             halt_after: Duration::from_secs(nats_halt_seconds),

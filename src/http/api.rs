@@ -22,6 +22,9 @@ pub struct Limits {
     pub requests_in_flight: usize,
     /// Bytes that the bodies of requests in work may have together; a request that would exceed it is shed.
     pub body_bytes_in_flight: usize,
+    /// Bytes that the answers of requests in work may have together, until they are written; one that would exceed it is
+    /// shed, a write before it is published.
+    pub answer_bytes_in_flight: usize,
     /// Messages that a shard may be behind its queue and still be called ready.
     pub lag: u64,
     /// How long a body may take to arrive.
@@ -38,6 +41,8 @@ impl Default for Limits {
         Self {
             requests_in_flight: 1_024,
             body_bytes_in_flight: 128 << 20,
+            // A page of 1,000 entries with metadata takes 1.3 MB, a request of 4,000 boards 7 MB at most.
+            answer_bytes_in_flight: 128 << 20,
             lag: 10_000,
             body: Duration::from_secs(30),
             body_stall: Duration::from_secs(10),
@@ -65,6 +70,8 @@ pub struct Api {
     in_flight: AtomicUsize,
     /// Bytes of bodies held by requests in work.
     body_bytes: AtomicUsize,
+    /// Bytes of answers in the making or not written yet.
+    pub(super) answer_bytes: AtomicUsize,
 }
 
 impl Api {
@@ -92,6 +99,7 @@ impl Api {
             aside: Handle::current(),
             in_flight: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
+            answer_bytes: AtomicUsize::new(0),
         }
     }
 

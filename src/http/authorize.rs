@@ -86,6 +86,12 @@ pub fn needs(method: &Method, path: &str) -> Needs {
     found.map_or(MOST, |(_, _, needs)| *needs)
 }
 
+/// Whether a method of a route's path changes nothing. A forgotten route may.
+pub fn only_reads(method: &str, path: &str) -> bool {
+    let found = TABLE.iter().find(|(known, route, _)| known.eq_ignore_ascii_case(method) && *route == path);
+    found.is_some_and(|(_, _, needs)| matches!(needs, Nothing | Token(Read, _)))
+}
+
 /// Whether what is at this path tells nothing of boards and members, so that anybody may ask.
 pub fn needs_nothing(path: &str) -> bool {
     TABLE.iter().any(|(_, route, needs)| *route == path && *needs == Nothing)

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, RawPathParams};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use hyper::body::{Body as _, Frame};
 use metrics::{Counter, Histogram};
-use parking_lot::Mutex;
 
 use crate::access::Grant;
 use crate::http::api::{Admitted, Api, BodyBytes};
 use crate::http::error::Problem;
+use crate::http::in_work::InWork;
 use crate::http::params::Params;
 use crate::http::refusals::{Client, Refused};
 use crate::metrics::{HTTP_REQUEST_SECONDS, HTTP_RESPONSES_TOTAL, READ_SECONDS, READ_SHARDS};
@@ -87,8 +87,8 @@ pub struct Call {
     pub body: Vec<u8>,
     /// Held as long as the body is.
     _body_bytes: BodyBytes,
-    /// While it is in work. Shared with what it does on other threads, which goes on when its client has left.
-    place: Mutex<Option<Arc<Admitted>>>,
+    /// What it takes of what all share, kept until its answer is written.
+    pub in_work: Arc<InWork>,
     metrics: RouteMetrics,
 }
 
@@ -107,8 +107,7 @@ impl Call {
         let body = if body.is_end_stream() {
             Vec::new()
         } else if announced(&body) > BODY_BYTES_MAX {
-            // Who asks before it sends has sent nothing.
-            if !parts.headers.contains_key(header::EXPECT) {
+            if !asks_first(&parts.headers) {
                 discard(body).await;
             }
             return Err(Problem::body_too_large());
@@ -118,23 +117,13 @@ impl Call {
             read.await.map_err(|_| Problem::body_too_slow())??
         };
         let path = path.map_err(|_| Problem::path_not_utf8())?;
-        let place = Mutex::default();
-        Ok(Self { api, parts, path, grant, body, _body_bytes: body_bytes, place, metrics })
-    }
-
-    /// Counts the request among those in work, until it is answered or waits for others.
-    ///
-    /// # Errors
-    /// When there are too many.
-    pub fn begin_work(&self) -> Result<(), Problem> {
-        let admitted = self.api.admit().ok_or_else(Problem::overloaded)?;
-        *self.place.lock() = Some(Arc::new(admitted));
-        Ok(())
+        let in_work = Arc::new(InWork::new(&api));
+        Ok(Self { api, parts, path, grant, body, _body_bytes: body_bytes, in_work, metrics })
     }
 
     /// The request's place among those in work, for what goes on by itself.
     pub fn place(&self) -> Option<Arc<Admitted>> {
-        self.place.lock().clone()
+        self.in_work.place()
     }
 
     /// A segment of the path, by its name in the route.
@@ -223,7 +212,7 @@ impl Call {
             return Ok(());
         }
         // Who only waits keeps nobody else out: it has its connection, which are limited per client.
-        *self.place.lock() = None;
+        self.in_work.rest();
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
             let mut applied = shard.applied.clone();
@@ -232,7 +221,7 @@ impl Call {
                 return Err(Problem::not_yet_applied());
             }
         }
-        self.begin_work()
+        self.in_work.begin()
     }
 
     /// Asks a board for what needs no disk: counts.
@@ -305,6 +294,12 @@ async fn read_body(mut body: Body, stall: Duration, budget: &mut BodyBytes) -> R
         }
     }
     if seen > BODY_BYTES_MAX { Err(Problem::body_too_large()) } else { Ok(bytes) }
+}
+
+/// Whether the client waits to be told to send its body (RFC 9110, section 10.1.1). That is done when the body is first read.
+pub fn asks_first(headers: &HeaderMap) -> bool {
+    let expects = headers.get(header::EXPECT);
+    expects.is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// Reads a body that is of no use, and throws it away: left unread, it would cost the client the connection, and with

@@ -25,10 +25,13 @@ use tower::ServiceExt as _;
 
 use crate::http::api::{Api, note_shed};
 use crate::http::authorize::needs_nothing;
+use crate::http::call::{NO_ROUTE, Responses};
 use crate::http::error::Problem;
+use crate::http::framing;
+use crate::http::in_work::InWork;
 use crate::http::local::is_local;
 use crate::http::places::Place;
-use crate::http::pulse::{Noted, Patience, Pulse};
+use crate::http::pulse::{Held, Noted, Patience, Pulse};
 use crate::http::refusals::{Client, Refused};
 use crate::http::routes::refuse;
 use crate::http::socket::{OtherSide, ends_of};
@@ -231,30 +234,38 @@ impl Service<Request<Incoming>> for Requests {
         if self.shared.api.access.is_some() {
             request.extensions_mut().insert(self.client);
         }
-        self.pulse.request_begins(request.body().size_hint().exact());
+        let names_both = self.pulse.request_begins(request.body().size_hint().exact());
+        let framing = framing::check(request.headers(), names_both);
         let is_shed = self.is_spare && !PROBES.contains(&request.uri().path());
         let is_foreign = self.shared.local_only
             && !is_local(request.uri(), request.headers())
             && !needs_nothing(request.uri().path());
         let (shared, pulse, client) = (Arc::clone(&self.shared), Arc::clone(&self.pulse), self.client);
         Box::pin(async move {
+            let mut must_close = false;
             let mut response = if is_shed {
                 note_shed();
                 Problem::too_many_connections().into_response()
+            } else if let Err(problem) = framing {
+                must_close = true;
+                let response = refuse(request.map(Body::new), problem).await.into_response();
+                Responses::new(NO_ROUTE).note(response.status());
+                response
             } else if is_foreign {
                 shared.refuse_foreign(client, request.map(Body::new)).await
             } else {
                 shared.router.clone().oneshot(request.map(Body::new)).await?
             };
-            let is_late = response.status() == StatusCode::REQUEST_TIMEOUT;
+            must_close |= response.status() == StatusCode::REQUEST_TIMEOUT;
             let headers = response.headers_mut();
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
             headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
-            if is_late {
-                // The rest of its body may still come, and is no request.
+            if must_close {
+                // The rest of its body may still come, or where that ends may be understood otherwise: what comes is no request.
                 headers.insert(header::CONNECTION, CLOSE);
             }
-            pulse.request_ends();
+            let in_work = response.extensions_mut().remove::<Arc<InWork>>();
+            pulse.request_ends(in_work.map(|in_work| -> Held { in_work }));
             Ok(response)
         })
     }

@@ -66,6 +66,11 @@ impl Problem {
         self.code == OVERLOADED
     }
 
+    /// About the memory that the answer takes.
+    pub fn bytes(&self) -> usize {
+        self.more.as_ref().map_or(0, Vec::capacity)
+    }
+
     pub fn detail(&self) -> &str {
         &self.detail
     }
@@ -138,6 +143,17 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "malformed", "the body ended early")
     }
 
+    /// The head says both how long the body is and that it comes in chunks, or the latter twice.
+    pub fn body_ends_twice() -> Self {
+        let detail = "Content-Length and Transfer-Encoding contradict each other, or a coding is named twice; send one of them";
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
+    }
+
+    pub fn unsupported_coding() -> Self {
+        let detail = "the only transfer coding that is understood is chunked; send the body as it is";
+        Self::new(StatusCode::NOT_IMPLEMENTED, "unsupported_coding", detail)
+    }
+
     pub fn body_too_slow() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time")
     }
@@ -187,6 +203,11 @@ impl Problem {
 
     pub fn overloaded() -> Self {
         let detail = "too many requests are in work; try again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
+    }
+
+    pub fn too_many_answers() -> Self {
+        let detail = "the answers of all requests together take too much memory; try again in a moment, or ask for less";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 

@@ -3,29 +3,20 @@
 use axum::http::StatusCode;
 
 use crate::access::Grant;
-use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::error::{FORBIDDEN_BOARD, Problem};
 use crate::http::json::{self, Object};
 use crate::http::new_boards::create_for;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
-use crate::http::writes::{JobResult, Wait, write, write_result};
-use crate::job::{Job, Reject, Targets};
+use crate::http::results::{JobResult, answer_bytes, write_result};
+use crate::http::writes::{Asking, Wait, write};
+use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
 use crate::queue::wire;
 use crate::types::{AsOf, BoardName};
 
-/// How long a write waits: without a queue in between, for its commit, whether asked to or not.
-pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
-    match params.get("wait") {
-        None if api.boards_stream.is_some() => Ok(Wait::UntilStored),
-        None | Some("applied") => Ok(Wait::UntilApplied),
-        Some(_) => Err(Problem::bad_parameter("wait is applied")),
-    }
-}
-
 pub async fn post(call: Call) -> Result<Reply, Problem> {
-    let wait = read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let asking = Asking::read(&call.api, &Params::parse(call.query(), &Asking::PARAMS)?)?;
     // No JSON at all is one invalid job.
     let decoded = wire::decode(&call.body).map_err(|reject| invalid(&[(0, reject)]))?;
     let mut jobs = Vec::with_capacity(decoded.len());
@@ -39,19 +30,20 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     if !rejects.is_empty() {
         return Err(invalid(&rejects));
     }
+    check_count(&jobs)?;
     if let Some(grant) = call.confined_to() {
         check_boards(grant, &jobs).inspect_err(|problem| call.refused(problem))?;
     }
     create_for(&call, &jobs).await?;
-    let written = write(&call.api, jobs, wait).await?;
+    let written = write(&call, jobs, asking).await?;
     let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
     let failed = written.results.iter().find_map(|result| match result {
         JobResult::Failed(why) => Some(why.clone()),
         _ => None,
     });
     match failed {
-        None if wait == Wait::UntilStored => Ok(accepted(&written.token)),
-        None => Ok(Reply::sized(written.results.len() * 420, members)),
+        None if asking.wait == Wait::UntilStored => Ok(accepted(&written.token)),
+        None => Ok(Reply::sized(answer_bytes(&written.results), members)),
         Some(why) => {
             // Some of the jobs may have been applied: say which.
             let mut bytes = Vec::new();
@@ -75,6 +67,22 @@ fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
         write_result(&mut object, result);
         object.end();
     });
+}
+
+/// Refuses jobs that change too many boards together: an answer has a bound.
+fn check_count(jobs: &[Job]) -> Result<(), Problem> {
+    let boards = |job: &Job| match &job.targets {
+        Targets::Boards(boards) => boards.len(),
+        Targets::EveryBoard => 1,
+    };
+    let boards: usize = jobs.iter().map(boards).sum();
+    if boards > MAX_BOARDS_PER_REQUEST {
+        return Err(Problem::over_limit(format!(
+            "the jobs of a request change at most {MAX_BOARDS_PER_REQUEST} boards, counted for each job: these change {boards}; \
+             send them in several requests"
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses all jobs if one touches a board that the token may not touch.

@@ -6,14 +6,15 @@ use serde::Deserialize;
 
 use crate::http::call::Call;
 use crate::http::error::Problem;
-use crate::http::jobs::{accepted, read_wait};
+use crate::http::jobs::accepted;
 use crate::http::json::{self, Object};
 use crate::http::lists::BATCH_MAX;
 use crate::http::new_boards::create_for;
 use crate::http::params::{Params, number};
 use crate::http::reply::Reply;
+use crate::http::results::{JobResult, write_result};
 use crate::http::views;
-use crate::http::writes::{JobResult, Wait, write, write_result};
+use crate::http::writes::{Asking, Wait, write};
 use crate::job::{Job, Op, Targets};
 use crate::query::{self, Around};
 use crate::queue::loose::Loose;
@@ -87,49 +88,49 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Call) -> Result<Reply, Problem> {
-    let wait = read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let asking = Asking::read(&call.api, &Params::parse(call.query(), &Asking::PARAMS)?)?;
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
-    one(&call, job, wait).await
+    one(&call, job, asking).await
 }
 
 /// Removes one entry.
 pub async fn delete(call: Call) -> Result<Reply, Problem> {
-    let (version, wait) = write_version(&call)?;
+    let (version, asking) = write_version(&call)?;
     let (board, member) = (call.board_name()?, call.member()?);
     // What is in the queue may be about to create it.
-    if wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
+    if asking.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
         return Err(Problem::unknown_board());
     }
     let targets = Targets::Boards(vec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
-    one(&call, job, wait).await.inspect(|_| call.tell_who("an entry was removed"))
+    one(&call, job, asking).await.inspect(|_| call.tell_who("an entry was removed"))
 }
 
 /// Removes all of a member's entries.
 pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
-    let (version, wait) = write_version(&call)?;
+    let (version, asking) = write_version(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
-    one(&call, job, wait).await.inspect(|_| call.tell_who("a member was removed from every board"))
+    one(&call, job, asking).await.inspect(|_| call.tell_who("a member was removed from every board"))
 }
 
-fn write_version(call: &Call) -> Result<(Option<u64>, Wait), Problem> {
-    let params = Params::parse(call.query(), &["wait", "version"])?;
-    let wait = read_wait(&call.api, &params)?;
+fn write_version(call: &Call) -> Result<(Option<u64>, Asking), Problem> {
+    let params = Params::parse(call.query(), &[&Asking::PARAMS[..], &["version"]].concat())?;
+    let asking = Asking::read(&call.api, &params)?;
     let wrong = || Problem::bad_parameter("version is an unsigned 64-bit integer");
-    Ok((params.get("version").map(|text| number(text).ok_or_else(wrong)).transpose()?, wait))
+    Ok((params.get("version").map(|text| number(text).ok_or_else(wrong)).transpose()?, asking))
 }
 
-async fn one(call: &Call, job: Job, wait: Wait) -> Result<Reply, Problem> {
+async fn one(call: &Call, job: Job, asking: Asking) -> Result<Reply, Problem> {
     let jobs = vec![job];
     create_for(call, &jobs).await?;
-    let written = write(&call.api, jobs, wait).await?;
+    let written = write(call, jobs, asking).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
-        Some(result @ JobResult::Applied { .. }) => Ok(Reply::object(|object| {
+        Some(result) => Ok(Reply::object(|object| {
             object.plain("token", &written.token);
             write_result(object, &result);
         })),

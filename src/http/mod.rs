@@ -9,6 +9,7 @@ mod api;
 
 mod call;
 mod error;
+mod in_work;
 mod json;
 mod params;
 mod reply;
@@ -21,6 +22,7 @@ mod lists;
 mod members;
 mod probes;
 mod ranks;
+mod results;
 mod status;
 mod writes;
 
@@ -34,6 +36,7 @@ mod routes;
 
 mod ahead;
 mod connection;
+mod framing;
 mod places;
 mod pulse;
 mod server;

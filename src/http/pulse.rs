@@ -3,6 +3,7 @@
 //! Reading and writing only note what happens, without a timer of their own: a busy connection would reset one several
 //! times per request. Whoever watches the connection asks [`Pulse::overdue`] now and then, and is told when to ask again.
 
+use std::any::Any;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -66,7 +67,6 @@ const BUSY: u8 = 1;
 const IDLE: u8 = 2;
 
 /// One connection's state. Times are microseconds after its beginning.
-#[derive(Debug)]
 pub struct Pulse {
     began: Instant,
     doing: AtomicU8,
@@ -78,7 +78,12 @@ pub struct Pulse {
     stalled_since: AtomicU64,
     /// Bytes written since then.
     written: AtomicU64,
+    /// What answers hold that may not be written yet. Locked by one task only, the connection's.
+    held: Mutex<Vec<Held>>,
 }
+
+/// Something that is let go by dropping it.
+pub type Held = Arc<dyn Any + Send + Sync>;
 
 impl Pulse {
     pub fn new() -> Self {
@@ -90,6 +95,7 @@ impl Pulse {
             is_stalled: AtomicBool::new(false),
             stalled_since: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            held: Mutex::default(),
         }
     }
 
@@ -102,14 +108,16 @@ impl Pulse {
         self.doing.store(doing, Ordering::Relaxed);
     }
 
-    /// A request's head is here, and its handler at work; its body has so many bytes, if that is known.
-    pub fn request_begins(&self, body: Option<u64>) {
-        self.ahead.lock().request_begins(body);
+    /// A request's head is here, and its handler at work; its body has so many bytes, or comes in chunks. Whether the head
+    /// says both.
+    pub fn request_begins(&self, body: Option<u64>) -> bool {
         self.is_doing(BUSY, 0);
+        self.ahead.lock().request_begins(body)
     }
 
-    /// The handler has its answer, which is now written.
-    pub fn request_ends(&self) {
+    /// The handler has its answer, which is now written. What it holds is let go once that is done, or with the connection.
+    pub fn request_ends(&self, held: Option<Held>) {
+        self.held.lock().extend(held);
         let next = if self.ahead.lock().request_ends() { HEADER } else { IDLE };
         self.is_doing(next, self.now());
     }
@@ -141,6 +149,9 @@ impl Pulse {
     }
 
     fn all_is_written(&self) {
+        // hyper flushes once it has written all that it holds, and takes an answer in the step in which the handler ends. Of a
+        // client that sends many requests ahead, one answer may be let go before it is written.
+        self.held.lock().clear();
         if self.is_stalled.swap(false, Ordering::Relaxed) && !self.is_busy() {
             self.since.store(self.now(), Ordering::Relaxed);
         }
@@ -290,7 +301,7 @@ mod tests {
         let pulse = Pulse::new();
         pulse.request_begins(Some(0));
         pass(100).await;
-        pulse.request_ends();
+        pulse.request_ends(None);
         pass(50).await;
         pulse.has_read(b"a");
         for _ in 0..9 {
@@ -308,7 +319,7 @@ mod tests {
         pulse.request_begins(Some(0));
         pass(1_000).await;
         assert!(pulse.overdue(&PATIENCE).is_ok());
-        pulse.request_ends();
+        pulse.request_ends(None);
         assert_eq!(ended(&pulse).await, (1_075, Overdue::Idle));
     }
 
@@ -316,13 +327,13 @@ mod tests {
     async fn who_does_not_read_is_ended_and_who_reads_slowly_enough_is_not() {
         let pulse = Pulse::new();
         pulse.request_begins(Some(0));
-        pulse.request_ends();
+        pulse.request_ends(None);
         pulse.write_waits();
         assert_eq!(ended(&pulse).await, (30, Overdue::SlowReader));
 
         let pulse = Pulse::new();
         pulse.request_begins(Some(0));
-        pulse.request_ends();
+        pulse.request_ends(None);
         pulse.write_waits();
         for _ in 0..100 {
             pass(1).await;
@@ -335,7 +346,7 @@ mod tests {
 
         let pulse = Pulse::new();
         pulse.request_begins(Some(0));
-        pulse.request_ends();
+        pulse.request_ends(None);
         pulse.write_waits();
         let mut seconds = 0;
         while pulse.overdue(&PATIENCE).is_ok() {

@@ -40,17 +40,13 @@ impl Reply {
         Self { status: StatusCode::OK, kind: TEXT, body: text.into() }
     }
 
-    /// JSON that is written already.
-    pub fn json(text: &str) -> Self {
-        Self { status: StatusCode::OK, kind: JSON, body: text.into() }
-    }
-
-    pub fn html(page: &str) -> Self {
-        Self { status: StatusCode::OK, kind: HTML, body: page.into() }
-    }
-
     pub fn metrics(text: String) -> Self {
         Self { status: StatusCode::OK, kind: METRICS, body: text.into_bytes() }
+    }
+
+    /// The memory that its body takes.
+    pub fn bytes(&self) -> usize {
+        self.body.capacity()
     }
 
     pub fn with_status(self, status: StatusCode) -> Self {
@@ -64,8 +60,18 @@ impl IntoResponse for Reply {
     }
 }
 
-pub fn body_response(status: StatusCode, kind: HeaderValue, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+/// JSON that is written already, and that all answers share.
+pub fn static_json(text: &'static str) -> Response {
+    body_response(StatusCode::OK, JSON, text)
+}
+
+/// A page that all answers share.
+pub fn static_html(page: &'static str) -> Response {
+    body_response(StatusCode::OK, HTML, page)
+}
+
+pub fn body_response(status: StatusCode, kind: HeaderValue, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response

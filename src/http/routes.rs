@@ -14,7 +14,8 @@ use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, on};
 
 use crate::http::api::{Api, note_shed};
-use crate::http::call::{Call, RouteMetrics, discard};
+use crate::http::authorize::only_reads;
+use crate::http::call::{Call, RouteMetrics, asks_first, discard};
 use crate::http::error::Problem;
 use crate::http::openapi::Doc;
 use crate::http::reply::Reply;
@@ -100,13 +101,25 @@ impl Routes {
         F: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
         let metrics = RouteMetrics::new(name);
+        let only_reads = only_reads(method.name(), path);
         let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
             let started = Instant::now();
+            let mut in_work = None;
             let answer = match Call::new(api, request, metrics.clone()).await {
                 // With its body read: one that comes slowly keeps nobody else out.
-                Ok(call) => match call.begin_work() {
-                    Ok(()) if call.body.len() > LONG_BODY_BYTES => long(handler)(call).await,
-                    Ok(()) => handler(call).await,
+                Ok(call) => match call.in_work.begin() {
+                    Ok(()) => {
+                        let in_work = in_work.insert(Arc::clone(&call.in_work));
+                        let is_long = call.body.len() > LONG_BODY_BYTES;
+                        let reply = if is_long { long(handler)(call).await } else { handler(call).await };
+                        let counted =
+                            in_work.count_answer(reply.as_ref().map_or_else(Problem::bytes, Reply::bytes));
+                        match (reply, counted) {
+                            // What a write did is done: it is told.
+                            (Ok(_), Err(problem)) if only_reads => Err(problem),
+                            (reply, _) => reply,
+                        }
+                    }
                     Err(problem) => Err(problem),
                 },
                 Err(problem) => Err(problem),
@@ -114,9 +127,11 @@ impl Routes {
             if answer.as_ref().is_err_and(Problem::is_overload) {
                 note_shed();
             }
-            let response = answer.map_or_else(Problem::into_response, Reply::into_response);
+            let mut response = answer.map_or_else(Problem::into_response, Reply::into_response);
             metrics.request_seconds.record(started.elapsed());
             metrics.responses.note(response.status());
+            // Whoever writes the answer keeps it until then.
+            in_work.map(|in_work| response.extensions_mut().insert(in_work));
             response
         };
         self.add_plain(method, path, name, answer, doc)
@@ -139,6 +154,9 @@ impl Routes {
 
 /// Refuses a request whose body nobody reads.
 pub async fn refuse(request: Request, problem: Problem) -> Problem {
-    discard(request.into_body()).await;
+    // Who asks before it sends has sent nothing, and to read on would be to tell it to send.
+    if !asks_first(request.headers()) {
+        discard(request.into_body()).await;
+    }
     problem
 }

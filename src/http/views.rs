@@ -5,7 +5,7 @@
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::http::json::{self, Object};
 use crate::query::{Answer, Entry, EntryChange, Listed, ListedMetadata, PageCursor, ShardStanding, Standing};
-use crate::types::{AsOf, Score};
+use crate::types::{AsOf, BoardName, Score};
 
 /// The only window there is yet.
 pub const WINDOW: &str = "all";
@@ -174,6 +174,17 @@ pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
         board.end();
     }
     boards.end();
+}
+
+/// Whether a job on several boards changed each, by name.
+pub fn changed_by_board(object: &mut Object<'_>, boards: &[(BoardName, bool)]) {
+    let mut told = object.object("boards");
+    for (name, changed) in boards {
+        let mut board = told.object(name.as_str());
+        board.bool("changed", *changed);
+        board.end();
+    }
+    told.end();
 }
 
 /// A board's definition as `PUT` takes it.

@@ -9,11 +9,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
+use crate::queue::MessageOrder;
 use crate::queue::describe::{describe, read_described};
 use crate::queue::publisher::NotPublished;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
-use crate::writer::{BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Payload};
+use crate::writer::{
+    AnswerTo, BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, Payload,
+};
 
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
 const WAITING_REQUESTS: usize = 8_192;
@@ -28,7 +31,35 @@ enum Sent {
 struct Request {
     payload: Payload,
     bytes: usize,
-    answer: oneshot::Sender<Result<MessageOutcome, CommitFailed>>,
+    answer: oneshot::Sender<Outcome>,
+    order: MessageOrder,
+}
+
+impl Request {
+    /// What did not come to pass, because an earlier message of the same HTTP request failed, is told so.
+    fn unless_failed(self) -> Option<Self> {
+        if !self.order.has_failed() {
+            return Some(self);
+        }
+        let reason =
+            "an earlier job of the request could not be committed, so this one was not applied".to_owned();
+        // The client may have disconnected.
+        let _ = self.answer.send(Err(CommitFailed { reason }));
+        None
+    }
+
+    fn answer_to(answer: oneshot::Sender<Outcome>, order: MessageOrder) -> AnswerTo {
+        if !order.is_one_of_several() {
+            return answer.into();
+        }
+        AnswerTo::named(move |outcome| {
+            if outcome.is_err() {
+                // Before the next message is fetched: the writer tells of a failed commit first.
+                order.fail();
+            }
+            answer.send(outcome)
+        })
+    }
 }
 
 /// The publishing end; clone it freely.
@@ -69,8 +100,20 @@ impl LocalPublisher {
     /// # Errors
     /// When the queue is full, the shard is closing, or the commit failed.
     pub async fn publish_jobs(&self, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
+        self.publish_in_order(jobs, MessageOrder::default()).await
+    }
+
+    /// The same for one of the messages of an HTTP request, which come to nothing once one of them failed.
+    ///
+    /// # Errors
+    /// As [`LocalPublisher::publish_jobs`].
+    pub async fn publish_in_order(
+        &self,
+        jobs: Vec<Job>,
+        order: MessageOrder,
+    ) -> Result<MessageOutcome, NotPublished> {
         let bytes = jobs.iter().map(job_bytes).sum();
-        self.publish(Payload::Jobs(jobs.into_iter().map(Ok).collect()), bytes).await
+        self.send(Payload::Jobs(jobs.into_iter().map(Ok).collect()), bytes, order).await
     }
 
     /// Publishes anything as one message, and waits for its synced commit.
@@ -78,8 +121,17 @@ impl LocalPublisher {
     /// # Errors
     /// As [`LocalPublisher::publish_jobs`].
     pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
+        self.send(payload, bytes, MessageOrder::default()).await
+    }
+
+    async fn send(
+        &self,
+        payload: Payload,
+        bytes: usize,
+        order: MessageOrder,
+    ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        let request = Sent::Request(Request { payload, bytes, answer });
+        let request = Sent::Request(Request { payload, bytes, answer, order });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -110,9 +162,10 @@ fn job_bytes(job: &Job) -> usize {
 }
 
 impl LocalSource {
+    /// The request, if it is to be handed on.
     fn open(&mut self, sent: Sent) -> Option<Request> {
         match sent {
-            Sent::Request(request) => Some(request),
+            Sent::Request(request) => request.unless_failed(),
             Sent::Close => {
                 self.requests.close();
                 self.closed = true;
@@ -131,7 +184,7 @@ impl LocalSource {
             hash: 0,
             payload: request.payload,
             bytes: request.bytes,
-            answer: Some(request.answer),
+            answer: Some(Request::answer_to(request.answer, request.order)),
         }
     }
 }
@@ -153,7 +206,7 @@ impl JobSource for LocalSource {
             return Fetched::Ended;
         }
         let first = match self.held_back.take() {
-            Some(request) => Some(request),
+            Some(request) => request.unless_failed(),
             None => match self.requests.try_recv() {
                 Ok(sent) => self.open(sent),
                 Err(mpsc::error::TryRecvError::Disconnected) => return Fetched::Ended,
@@ -174,7 +227,12 @@ impl JobSource for LocalSource {
         let (mut jobs, mut bytes) = (jobs_in(&first.payload), first.bytes);
         let mut batch = vec![self.message(first)];
         while let Ok(sent) = self.requests.try_recv() {
-            let Some(request) = self.open(sent) else { break };
+            let Some(request) = self.open(sent) else {
+                if self.closed {
+                    break;
+                }
+                continue;
+            };
             jobs += jobs_in(&request.payload);
             bytes += request.bytes;
             if jobs > limits.jobs || bytes > limits.bytes {

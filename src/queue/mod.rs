@@ -5,6 +5,9 @@ mod describe;
 pub mod jetstream;
 pub mod local;
 pub mod loose;
+mod message_order;
 mod plain;
 pub mod publisher;
 pub mod wire;
+
+pub use message_order::MessageOrder;

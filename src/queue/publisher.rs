@@ -1,6 +1,7 @@
 //! Where writes go: straight to the shard's writer, or into its stream.
 
 use crate::job::Job;
+use crate::queue::MessageOrder;
 use crate::queue::jetstream::StreamPublisher;
 use crate::queue::local::LocalPublisher;
 use crate::types::Sequence;
@@ -40,23 +41,44 @@ impl Publisher {
 
     /// Publishes jobs of this shard as one message, and waits until it is applied.
     ///
+    /// # Arguments
+    /// `order`: which messages of the request go before it. It is published at the first poll if none do, and to the embedded
+    /// queue in any case.
+    ///
     /// # Errors
     /// See [`NotPublished`].
-    pub async fn publish_jobs(&self, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
+    pub async fn publish_jobs(
+        &self,
+        jobs: Vec<Job>,
+        mut order: MessageOrder,
+    ) -> Result<MessageOutcome, NotPublished> {
         match self {
-            Self::Local(publisher) => publisher.publish_jobs(jobs).await,
-            Self::Stream(publisher) => publisher.publish_jobs(&jobs).await,
+            Self::Local(publisher) => publisher.publish_in_order(jobs, order).await,
+            Self::Stream(publisher) => {
+                order.wait().await?;
+                publisher.publish_jobs(&jobs, order).await
+            }
         }
     }
 
     /// Publishes jobs of this shard as one message, and waits until it is safe.
     ///
+    /// # Arguments
+    /// `order`: as for [`Publisher::publish_jobs`].
+    ///
     /// # Errors
     /// See [`NotPublished`].
-    pub async fn store_jobs(&self, jobs: Vec<Job>) -> Result<Sequence, NotPublished> {
+    pub async fn store_jobs(
+        &self,
+        jobs: Vec<Job>,
+        mut order: MessageOrder,
+    ) -> Result<Sequence, NotPublished> {
         match self {
-            Self::Local(publisher) => publisher.publish_jobs(jobs).await.map(|outcome| outcome.sequence),
-            Self::Stream(publisher) => publisher.store_jobs(&jobs).await,
+            Self::Local(_) => self.publish_jobs(jobs, order).await.map(|outcome| outcome.sequence),
+            Self::Stream(publisher) => {
+                order.wait().await?;
+                publisher.store_jobs(&jobs, order).await
+            }
         }
     }
 

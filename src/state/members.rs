@@ -20,6 +20,10 @@ use crate::tree::{Handle, MemberOrder};
 /// Handles per dictionary page on disk.
 pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
+/// The most handles that a shard gives out, and so the most members that it can hold: handles are 32 bits wide, and the
+/// last one is nobody's.
+pub const HANDLES_MAX: u32 = u32::MAX;
+
 /// A member's hash, computed once per look-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe(u64);
@@ -41,6 +45,8 @@ pub struct Members {
     leaving: Vec<Handle>,
     /// Dictionary pages to write at the next checkpoint.
     dirty_pages: PageSet,
+    /// The most handles to give out: [`HANDLES_MAX`], or what a test can reach.
+    handles_max: u32,
 }
 
 impl Default for Members {
@@ -67,7 +73,21 @@ impl Members {
             quarantined: HashSet::new(),
             leaving: Vec::new(),
             dirty_pages: PageSet::default(),
+            handles_max: HANDLES_MAX,
         }
+    }
+
+    /// How many members can still be added. Those that are gone count until a checkpoint has seen that they are.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        let unused = self.handles_max.saturating_sub(self.handle_space());
+        self.free.len() + usize::try_from(unused).unwrap_or(usize::MAX)
+    }
+
+    /// No more handles than these, so that a test need not add four billion members.
+    #[cfg(test)]
+    pub fn limit_handles(&mut self, handles_max: u32) {
+        self.handles_max = handles_max;
     }
 
     /// Members that at least one tree knows.
@@ -105,6 +125,11 @@ impl Members {
         Some(handle)
     }
 
+    /// Fetches ahead what of the handle's id is not in its slot. To be called some time after [`Members::prefetch_id`].
+    pub fn prefetch_long_id(&self, handle: Handle) {
+        self.ids.prefetch_long(handle);
+    }
+
     #[must_use]
     pub fn find(&self, probe: Probe, id: &[u8]) -> Option<Handle> {
         self.index.find(probe.0, |handle| self.ids.get(handle) == id)
@@ -121,7 +146,8 @@ impl Members {
         self.ids.get(handle)
     }
 
-    /// The handle that the `nth` member to be added from now on will get (0 is the next one).
+    /// The handle that the `nth` member to be added from now on will get (0 is the next one). There is one if `nth` is
+    /// below [`Members::room`].
     #[must_use]
     pub fn upcoming(&self, nth: usize) -> Handle {
         match self.free.len().checked_sub(nth + 1).and_then(|index| self.free.get(index)) {
@@ -132,7 +158,8 @@ impl Members {
         }
     }
 
-    /// Adds a member that is not there yet, and gives it a handle.
+    /// Adds a member that is not there yet, and gives it a handle; the caller has seen that there is
+    /// [room](Members::room).
     pub fn add(&mut self, id: &[u8]) -> Handle {
         let handle = self.free.pop().unwrap_or_else(|| {
             self.references.push(0);

@@ -1,5 +1,7 @@
 //! A shard's state in memory, and nothing about how it got there or where it is kept. Pure.
 
+mod boards;
+mod definitions;
 mod entry;
 mod ids;
 mod index;
@@ -8,7 +10,9 @@ mod page_set;
 mod shard;
 mod window_tree;
 
+pub use boards::Board;
+pub use definitions::Definitions;
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
-pub use members::{Dictionary, DictionaryIndex, MEMBERS_PER_PAGE, Members, Probe};
-pub use shard::{Applied, Board, BoardEvent, Incarnation, Shard, Step};
+pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Members, Probe};
+pub use shard::{Applied, BoardEvent, Incarnation, Shard, Step};
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, WindowTree};

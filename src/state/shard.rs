@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::board::Definition;
+use crate::state::boards::{Board, Boards};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::members::Members;
 use crate::state::window_tree::{Change, WindowTree};
@@ -16,15 +17,6 @@ use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 /// Tells one life of a board from the next one of the same name. Greater is later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Incarnation(pub u64);
-
-/// A board as this shard knows it.
-#[derive(Debug, Clone)]
-pub struct Board {
-    pub definition: Arc<Definition>,
-    pub incarnation: Incarnation,
-    /// The tree of the `all` window. Other windows will stand beside it.
-    pub all: TreeId,
-}
 
 /// A change to the set of boards.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +51,9 @@ pub struct Shard {
     pub id: ShardId,
     pub applied: Applied,
     pub members: Members,
-    boards: BTreeMap<BoardName, Board>,
-    trees: BTreeMap<TreeId, WindowTree>,
+    boards: Boards,
+    /// Boxed for the sake of the map's nodes: see [`Boards`].
+    trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// The latest dropped incarnation of each name, so that a drop that a crash cut short can be completed.
     dropped: BTreeMap<BoardName, Incarnation>,
     next_tree: u32,
@@ -71,7 +64,7 @@ pub struct Shard {
 }
 
 struct Retired {
-    tree: WindowTree,
+    tree: Box<WindowTree>,
     released: u64,
 }
 
@@ -82,7 +75,7 @@ impl Shard {
             id,
             applied: Applied::default(),
             members: Members::new(),
-            boards: BTreeMap::new(),
+            boards: Boards::default(),
             trees: BTreeMap::new(),
             dropped: BTreeMap::new(),
             next_tree: 0,
@@ -106,8 +99,8 @@ impl Shard {
             id,
             applied,
             members,
-            boards,
-            trees,
+            boards: Boards::of(boards),
+            trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
             dropped,
             next_tree,
             retired: VecDeque::new(),
@@ -146,25 +139,25 @@ impl Shard {
 
     #[must_use]
     pub fn tree(&self, id: TreeId) -> Option<&WindowTree> {
-        self.trees.get(&id)
+        self.trees.get(&id).map(|tree| &**tree)
     }
 
     pub fn tree_mut(&mut self, id: TreeId) -> Option<&mut WindowTree> {
-        self.trees.get_mut(&id)
+        self.trees.get_mut(&id).map(|tree| &mut **tree)
     }
 
     pub fn trees(&self) -> impl Iterator<Item = (TreeId, &WindowTree)> {
-        self.trees.iter().map(|(id, tree)| (*id, tree))
+        self.trees.iter().map(|(id, tree)| (*id, &**tree))
     }
 
     pub fn trees_mut(&mut self) -> impl Iterator<Item = (TreeId, &mut WindowTree)> {
-        self.trees.iter_mut().map(|(id, tree)| (*id, tree))
+        self.trees.iter_mut().map(|(id, tree)| (*id, &mut **tree))
     }
 
     /// The tree of a board's `all` window.
     #[must_use]
     pub fn board_tree(&self, name: &str) -> Option<&WindowTree> {
-        self.trees.get(&self.boards.get(name)?.all)
+        self.tree(self.boards.get(name)?.all)
     }
 
     #[must_use]
@@ -219,24 +212,26 @@ impl Shard {
     fn apply_event(&mut self, event: &BoardEvent) {
         match event {
             BoardEvent::Define { board, incarnation, definition } => {
-                if let Some(known) = self.boards.get_mut(board)
-                    && known.incarnation == *incarnation
+                let definition = self.boards.share(definition);
+                let incarnation = *incarnation;
+                if let Some(known) = self.boards.get(board.as_str())
+                    && known.incarnation == incarnation
                 {
-                    known.definition = Arc::clone(definition);
-                    if let Some(tree) = self.trees.get_mut(&known.all) {
-                        tree.definition = Arc::clone(definition);
+                    let all = known.all;
+                    if let Some(tree) = self.trees.get_mut(&all) {
+                        tree.definition = Arc::clone(&definition);
                     }
+                    self.boards.insert(board.clone(), Board { definition, incarnation, all });
                     return;
                 }
                 self.drop_board(board);
                 let all = TreeId(self.next_tree);
                 self.next_tree += 1;
-                self.trees.insert(all, WindowTree::new(Arc::clone(definition)));
-                let definition = Arc::clone(definition);
-                self.boards.insert(board.clone(), Board { definition, incarnation: *incarnation, all });
+                self.trees.insert(all, Box::new(WindowTree::new(Arc::clone(&definition))));
+                self.boards.insert(board.clone(), Board { definition, incarnation, all });
             }
             BoardEvent::Drop { board, incarnation } => {
-                if self.boards.get(board).is_some_and(|known| known.incarnation <= *incarnation) {
+                if self.boards.get(board.as_str()).is_some_and(|known| known.incarnation <= *incarnation) {
                     self.drop_board(board);
                 }
                 let latest = self.dropped.entry(board.clone()).or_insert(*incarnation);
@@ -246,7 +241,7 @@ impl Shard {
     }
 
     fn drop_board(&mut self, name: &BoardName) {
-        let Some(board) = self.boards.remove(name) else { return };
+        let Some(board) = self.boards.remove(name.as_str()) else { return };
         self.gone.push(board.all);
         if let Some(tree) = self.trees.remove(&board.all) {
             self.retired.push_back(Retired { tree, released: 0 });
@@ -290,6 +285,6 @@ impl Shard {
     /// Memory held by trees, in bytes.
     #[must_use]
     pub fn tree_bytes(&self) -> usize {
-        self.trees.values().map(WindowTree::bytes).sum()
+        self.trees.values().map(|tree| size_of::<WindowTree>() + tree.bytes()).sum()
     }
 }

@@ -28,10 +28,19 @@ pub struct Change {
 pub struct WindowTree {
     pub definition: Arc<Definition>,
     pub tree: Tree,
-    extras: HashMap<Handle, Extra, foldhash::fast::FixedState>,
-    /// Member pages and extras to write at the next checkpoint.
-    dirty_pages: PageSet,
-    dirty_extras: HashSet<Handle, foldhash::fast::FixedState>,
+    /// Boxed like `dirty`: most boards are small and have neither, and every byte here is one for each of them.
+    extras: Option<Box<Extras>>,
+    /// What to write at the next checkpoint; nothing, unless something changed since the last one began.
+    dirty: Option<Box<Dirty>>,
+}
+
+type Extras = HashMap<Handle, Extra, foldhash::fast::FixedState>;
+
+#[derive(Default)]
+struct Dirty {
+    /// Member pages.
+    pages: PageSet,
+    extras: HashSet<Handle, foldhash::fast::FixedState>,
 }
 
 /// What a checkpoint owes the disk for one tree, beside the tree's own pages.
@@ -53,27 +62,21 @@ impl WindowTree {
     /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
     #[must_use]
     pub fn over(definition: Arc<Definition>, tree: Tree) -> Self {
-        Self {
-            definition,
-            tree,
-            extras: HashMap::default(),
-            dirty_pages: PageSet::default(),
-            dirty_extras: HashSet::default(),
-        }
+        Self { definition, tree, extras: None, dirty: None }
     }
 
     pub fn load_extra(&mut self, handle: Handle, extra: Extra) {
-        self.extras.insert(handle, extra);
+        self.extras.get_or_insert_default().insert(handle, extra);
     }
 
     #[must_use]
     pub fn extra(&self, handle: Handle) -> Option<&Extra> {
-        if self.extras.is_empty() { None } else { self.extras.get(&handle) }
+        self.extras.as_ref()?.get(&handle)
     }
 
     /// Every extra, in no order.
     pub fn extras(&self) -> impl Iterator<Item = (Handle, &Extra)> {
-        self.extras.iter().map(|(handle, extra)| (*handle, extra))
+        self.extras.iter().flat_map(|extras| extras.iter()).map(|(handle, extra)| (*handle, extra))
     }
 
     #[must_use]
@@ -86,7 +89,8 @@ impl WindowTree {
     pub fn known_from(&self, skip: u64, limit: usize) -> Vec<Handle> {
         let listed = self.tree.cursor_at(skip).map(|(handle, _)| handle);
         let beyond = usize::try_from(skip.saturating_sub(self.tree.len())).unwrap_or(usize::MAX);
-        let unlisted = self.extras.keys().copied().filter(|handle| !self.tree.contains(*handle)).skip(beyond);
+        let extras = self.extras().map(|(handle, _)| handle);
+        let unlisted = extras.filter(|handle| !self.tree.contains(*handle)).skip(beyond);
         listed.chain(unlisted).take(limit).collect()
     }
 
@@ -147,8 +151,12 @@ impl WindowTree {
                 (true, false) => leaving.push(handle),
                 (false, false) | (true, true) => {}
             }
-            self.set_extra(handle, extra);
-            self.dirty_pages.insert(handle.0 / ENTRIES_PER_PAGE);
+            let changed = self.set_extra(handle, extra);
+            let dirty = self.dirty.get_or_insert_default();
+            dirty.pages.insert(handle.0 / ENTRIES_PER_PAGE);
+            if changed {
+                dirty.extras.insert(handle);
+            }
             edits.push(Edit { handle, new: listed });
         }
         self.tree.apply(&edits, &*members);
@@ -158,16 +166,21 @@ impl WindowTree {
         }
     }
 
-    fn set_extra(&mut self, handle: Handle, extra: Option<Extra>) {
-        let changed = match extra {
-            Some(extra) => {
-                self.extras.insert(handle, extra);
+    /// Says whether anything changed.
+    fn set_extra(&mut self, handle: Handle, extra: Option<Extra>) -> bool {
+        match (extra, &mut self.extras) {
+            (Some(extra), extras) => {
+                extras.get_or_insert_default().insert(handle, extra);
                 true
             }
-            None => !self.extras.is_empty() && self.extras.remove(&handle).is_some(),
-        };
-        if changed {
-            self.dirty_extras.insert(handle);
+            (None, Some(extras)) => {
+                let removed = extras.remove(&handle).is_some();
+                if extras.is_empty() {
+                    self.extras = None;
+                }
+                removed
+            }
+            (None, None) => false,
         }
     }
 
@@ -195,23 +208,30 @@ impl WindowTree {
     /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures from now.
     pub fn begin_checkpoint(&mut self) -> DirtyEntries {
         self.tree.begin_capture();
-        let mut extras: Vec<Handle> = self.dirty_extras.drain().collect();
+        let Some(mut dirty) = self.dirty.take() else { return DirtyEntries::default() };
+        let mut extras: Vec<Handle> = dirty.extras.drain().collect();
         extras.sort_unstable();
-        DirtyEntries { pages: self.dirty_pages.take(), extras }
+        DirtyEntries { pages: dirty.pages.take(), extras }
     }
 
     /// The checkpoint failed: all of it is due again.
     pub fn abandon_checkpoint(&mut self, dirty: &DirtyEntries) {
         self.tree.abandon_capture();
-        self.dirty_pages.extend(dirty.pages.iter().copied());
-        self.dirty_extras.extend(dirty.extras.iter().copied());
+        if dirty.pages.is_empty() && dirty.extras.is_empty() {
+            return;
+        }
+        let due = self.dirty.get_or_insert_default();
+        due.pages.extend(dirty.pages.iter().copied());
+        due.extras.extend(dirty.extras.iter().copied());
     }
 
     /// Makes everything due: what a rebuild writes.
     pub fn mark_all_dirty(&mut self, handle_space: u32) {
         self.tree.mark_all_dirty();
-        self.dirty_pages.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
-        self.dirty_extras.extend(self.extras.keys().copied());
+        let extras: Vec<Handle> = self.extras().map(|(handle, _)| handle).collect();
+        let due = self.dirty.get_or_insert_default();
+        due.pages.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
+        due.extras.extend(extras);
     }
 
     /// Members counted and listed.
@@ -222,6 +242,7 @@ impl WindowTree {
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.tree.bytes() + self.extras.capacity() * (size_of::<(Handle, Extra)>() + 1)
+        let extras = self.extras.as_ref();
+        self.tree.bytes() + extras.map_or(0, |extras| size_of::<Extras>() + extras.allocation_size())
     }
 }

@@ -11,9 +11,6 @@ use crate::storage::keys;
 use crate::storage::store::Store;
 use crate::types::{Sequence, Timestamp};
 
-/// Rejects kept per shard. Older ones go away; their count stays.
-pub const REJECTS_KEPT: u64 = 100_000;
-
 /// Everything a batch leaves on disk.
 #[derive(Debug, Default)]
 pub struct Commit {
@@ -35,8 +32,8 @@ pub struct Commit {
     pub stream: String,
     /// Jobs rejected since the shard was created, these included.
     pub jobs_rejected: u64,
-    /// Below this sequence, rejects are no longer kept.
-    pub rejects_kept_from: Option<Sequence>,
+    /// Before this place in the stream, rejects are no longer kept.
+    pub rejects_kept_from: Option<(Sequence, u32)>,
 }
 
 impl Store {
@@ -70,8 +67,10 @@ impl Store {
         for (sequence, index) in &commit.unparked {
             batch.delete_cf(log, keys::parked(*sequence, *index));
         }
-        if let Some(below) = commit.rejects_kept_from {
-            self.drop_rejects_below(&mut batch, below);
+        if let Some((sequence, index)) = commit.rejects_kept_from {
+            // In the background of RocksDB.
+            let (from, to) = (keys::reject(Sequence(0), 0), keys::reject(sequence, index));
+            batch.delete_range_cf(log, from, to);
         }
         let meta = Meta {
             format_version: FORMAT_VERSION,

@@ -10,6 +10,7 @@
 //!   03 sequence:u64 index:u32       reject
 //!   04 tree:u32 member:bytes        metadata
 //!   05 sequence:u64 index:u32       parked job
+//!   07                              place of the last reject that was published: sequence:u64 index:u32
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -27,6 +28,7 @@ pub const DELTA: u8 = 0x02;
 pub const REJECT: u8 = 0x03;
 pub const METADATA: u8 = 0x04;
 pub const PARKED: u8 = 0x05;
+pub const REJECTS_PUBLISHED: u8 = 0x07;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
 pub const EXTRA: u8 = 0x12;
@@ -98,6 +100,11 @@ pub fn parked(sequence: Sequence, index: u32) -> [u8; 13] {
     join(join::<1, 8, 9>([PARKED], sequence.0.to_be_bytes()), index.to_be_bytes())
 }
 
+#[must_use]
+pub fn rejects_published() -> [u8; 1] {
+    [REJECTS_PUBLISHED]
+}
+
 /// The sequence and index of a reject's key, or a parked job's.
 #[must_use]
 pub fn place_in_stream(key: &[u8]) -> Option<(Sequence, u32)> {
@@ -139,6 +146,7 @@ mod tests {
         assert_eq!(reject(Sequence(3), 4), [0x03, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(metadata(TreeId(5), b"p42"), [0x04, 0, 0, 0, 5, b'p', b'4', b'2']);
         assert_eq!(parked(Sequence(3), 4), [0x05, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
+        assert_eq!(rejects_published(), [0x07]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
         assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);

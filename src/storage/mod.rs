@@ -21,7 +21,7 @@ mod recovery;
 mod verify;
 
 pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
-pub use commit::{Commit, REJECTS_KEPT};
+pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
 pub use layout::{missing_shard, shard_directory, shards_in};

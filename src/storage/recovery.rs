@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use crate::state::{
-    Applied, Board, Change, Dictionary, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, Shard, Step,
+    Applied, Board, Change, Definitions, Dictionary, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, Shard, Step,
     TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
@@ -118,6 +118,10 @@ fn apply_delta(shard: &mut Shard, delta: &Delta) -> Result<(), Undecodable> {
             (Some(handle), _) => handle,
             // It left, and was not here: what it left is gone already.
             (None, None) => continue,
+            (None, Some(_)) if step.added.len() >= shard.members.room() => {
+                let reason = "it brings more members than a shard can hold".to_owned();
+                return Err(Undecodable { kind: "delta", reason });
+            }
             (None, Some(_)) => {
                 let handle = shard.members.upcoming(step.added.len());
                 step.added.push(change.member.clone().into());
@@ -152,7 +156,12 @@ fn load_checkpoint(
             Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() };
         return Ok((recovered, Sequence(0)));
     };
-    let manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
+    let mut manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
+    let mut definitions = Definitions::default();
+    for board in &mut manifest.boards {
+        board.definition = definitions.share(&board.definition);
+    }
+    let manifest = manifest;
     // The dictionary and the trees are read side by side. Its ids put the trees in order while they are indexed.
     let dictionary = OnceLock::new();
     let (index, loaded) = std::thread::scope(|scope| {

@@ -7,27 +7,16 @@
 //! Must not know how an entry is put in or taken out; that is `edit`.
 
 use super::columns::{find, rotate};
+use super::large::LargeTree;
 use super::leaf::NONE;
 use super::prefetch;
-use super::state::Tree;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// Edits whose misses overlap. A core follows one to two dozen misses at once; more only pushes out lines of the first.
 const GROUP: usize = 16;
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
-    /// Takes the present entry of every edit's handle out, then puts the new ones in. A handle may be in at most one
-    /// edit; it need not be in the tree.
-    ///
-    /// All old entries go before any new one comes, so a handle freed and given to another member in the same batch
-    /// is compared only as what it is now: `order` answers for the state after the batch.
-    ///
-    /// O(log n) an edit; a score update in a tree of ten million entries costs well below a microsecond in batches of
-    /// a thousand.
-    ///
-    /// # Panics
-    /// When new words are not `columns` many.
-    pub fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
+    pub(super) fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
         if let [edit] = edits {
             // Nothing to overlap: what a group costs to set up would be the larger part.
             if !self.take_out_or_move(edit)
@@ -46,10 +35,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.order_scratch = arriving;
     }
 
-    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a lock that
-    /// readers wait for, and can do the waiting for memory beside them first. About half of what applying costs from
-    /// cold memory; a few hundred edits fit into a second-level cache.
-    pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
+    pub(super) fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
         let groups = edits.len().div_ceil(GROUP);
         let mut found = [[NONE; GROUP]; 2];
         for step in 0..groups + 2 {

@@ -9,7 +9,7 @@ const CHUNK_SHIFT: u32 = 10;
 const CHUNK_BLOCKS: usize = 1 << CHUNK_SHIFT;
 
 /// Fixed-size blocks of `T`, addressed by id.
-pub(super) struct Blocks<T> {
+pub struct Blocks<T> {
     chunks: Vec<Vec<T>>,
     stride: usize,
 }
@@ -26,24 +26,24 @@ fn slot_of(id: u32) -> usize {
 
 impl<T: Copy + Default> Blocks<T> {
     /// `stride` is the number of `T` in a block.
-    pub(super) fn new(stride: usize) -> Self {
+    pub fn new(stride: usize) -> Self {
         Self { chunks: Vec::new(), stride }
     }
 
     #[inline]
-    pub(super) fn get(&self, id: u32) -> &[T] {
+    pub fn get(&self, id: u32) -> &[T] {
         let start = slot_of(id) * self.stride;
         &self.chunks[chunk_of(id)][start..start + self.stride]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, id: u32) -> &mut [T] {
+    pub fn get_mut(&mut self, id: u32) -> &mut [T] {
         let start = slot_of(id) * self.stride;
         &mut self.chunks[chunk_of(id)][start..start + self.stride]
     }
 
     /// Two different blocks at once.
-    pub(super) fn pair_mut(&mut self, a: u32, b: u32) -> (&mut [T], &mut [T]) {
+    pub fn pair_mut(&mut self, a: u32, b: u32) -> (&mut [T], &mut [T]) {
         let stride = self.stride;
         let range = |id| slot_of(id) * stride..(slot_of(id) + 1) * stride;
         if chunk_of(a) == chunk_of(b) {
@@ -62,7 +62,7 @@ impl<T: Copy + Default> Blocks<T> {
 
     /// Makes the block's memory exist. Other blocks keep their content; only the first chunk ever moves, while it
     /// is small.
-    pub(super) fn ensure(&mut self, id: u32) {
+    pub fn ensure(&mut self, id: u32) {
         let (chunk, slot) = (chunk_of(id), slot_of(id));
         if self.chunks.len() <= chunk {
             self.chunks.resize_with(chunk + 1, Vec::new);
@@ -83,7 +83,7 @@ impl<T: Copy + Default> Blocks<T> {
         }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let held: usize = self.chunks.iter().map(Vec::capacity).sum();
         held * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
     }

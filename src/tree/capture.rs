@@ -12,9 +12,10 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::columns::Columns;
-use super::state::Tree;
+use super::large::LargeTree;
+use super::small::Captured;
 
-/// One leaf as it was at [`Tree::begin_capture`].
+/// One leaf as it was at [`Tree::begin_capture`](super::Tree::begin_capture).
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPage<'a> {
     /// The leaf's id: stable while the leaf exists, reused afterwards.
@@ -24,9 +25,29 @@ pub struct CapturedPage<'a> {
 }
 
 /// A leaf's content, set aside. Columns without unused slots between them.
-struct PreImage {
+#[derive(Default)]
+pub(super) struct PreImage {
     words: Box<[u64]>,
     handles: Box<[u32]>,
+}
+
+impl PreImage {
+    pub(super) fn of(entries: &Columns<'_>) -> Self {
+        if entries.is_empty() {
+            return Self::default();
+        }
+        let words = (0..entries.width()).flat_map(|column| entries.column(column)).copied().collect();
+        Self { words, handles: entries.handles().into() }
+    }
+
+    pub(super) fn entries(&self) -> Columns<'_> {
+        Columns::new(&self.words, &self.handles, self.handles.len().max(1))
+    }
+
+    /// Memory held beside itself.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.words) + size_of_val(&*self.handles)
+    }
 }
 
 pub(super) struct Capture {
@@ -54,8 +75,7 @@ impl Capture {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let aside: usize =
-            self.aside.values().map(|kept| kept.words.len() * 8 + kept.handles.len() * 4).sum();
+        let aside: usize = self.aside.values().map(PreImage::bytes).sum();
         (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>()
             + self.aside.allocation_size()
             + aside
@@ -64,9 +84,50 @@ impl Capture {
     fn pending_mark(&self) -> u8 {
         3 - self.dirty_mark
     }
+
+    /// Takes over where a small tree's page is, in a tree that has no other; the marks of its leaf.
+    pub(super) fn of_small(
+        &mut self,
+        page: u32,
+        dirty: bool,
+        captured: Captured,
+        aside: Option<Box<PreImage>>,
+    ) -> u8 {
+        if dirty {
+            self.dirty.push(page);
+        }
+        if captured != Captured::No {
+            self.pending.push(page);
+        }
+        self.handed_out = usize::from(captured == Captured::HandedOut);
+        self.aside.extend(aside.map(|kept| (page, *kept)));
+        let pending = if captured == Captured::Pending { self.pending_mark() } else { 0 };
+        if dirty { self.dirty_mark } else { pending }
+    }
+
+    /// The reverse, for a leaf with these marks; nothing if any other page is dirty or pending.
+    pub(super) fn take_small(
+        &mut self,
+        page: u32,
+        marks: u8,
+    ) -> Option<(bool, Captured, Option<Box<PreImage>>)> {
+        let only = |pages: &[u32]| pages.is_empty() || *pages == [page];
+        if !only(&self.dirty) || !only(&self.pending) {
+            return None;
+        }
+        let captured = match (self.pending.is_empty(), self.handed_out > 0, marks & self.pending_mark() != 0)
+        {
+            (true, _, _) => Captured::No,
+            (false, true, _) => Captured::HandedOut,
+            (false, false, true) => Captured::Pending,
+            (false, false, false) => Captured::Aside,
+        };
+        let aside = self.aside.remove(&page).map(Box::new);
+        Some((!self.dirty.is_empty(), captured, aside))
+    }
 }
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// To be called before a leaf's entries change, and when it is allocated or freed.
     #[inline]
     pub(super) fn touch(&mut self, leaf: u32) {
@@ -80,14 +141,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     fn touch_first(&mut self, leaf: u32) {
         let marks = self.leaves.meta(leaf).marks;
         if marks & self.capture.pending_mark() != 0 {
-            let kept = match self.page_entries(leaf) {
-                Some(entries) => PreImage {
-                    words: (0..self.columns).flat_map(|column| entries.column(column)).copied().collect(),
-                    handles: entries.handles().into(),
-                },
-                None => PreImage { words: Box::default(), handles: Box::default() },
-            };
-            self.capture.aside.insert(leaf, kept);
+            let kept = self.page_entries(leaf).map(|entries| PreImage::of(&entries));
+            self.capture.aside.insert(leaf, kept.unwrap_or_default());
         }
         if marks & self.capture.dirty_mark == 0 {
             self.capture.dirty.push(leaf);
@@ -95,12 +150,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.leaves.meta_mut(leaf).marks = self.capture.dirty_mark;
     }
 
-    /// The leaves changed, allocated or freed since the last call become the pending ones, to be handed out by
-    /// [`Tree::capture_next`] exactly as they are now.
-    ///
-    /// If the last capture was handed out to its end, it counts as stored. If not, it is abandoned first. Takes
-    /// nanoseconds in the first case.
-    pub fn begin_capture(&mut self) {
+    pub(super) fn begin_capture(&mut self) {
         if self.capture.handed_out < self.capture.pending.len() {
             self.abandon_capture();
         }
@@ -110,28 +160,17 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.capture.dirty_mark = self.capture.pending_mark();
     }
 
-    /// The pending pages, in the order in which they will be handed out.
-    #[must_use]
-    pub fn pending_order(&self) -> Vec<u32> {
+    pub(super) fn pending_order(&self) -> Vec<u32> {
         self.capture.pending.clone()
     }
 
-    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller, who can
-    /// sort without keeping the tree from its writer.
-    ///
-    /// # Panics
-    /// When pages were handed out already, or when there are more or fewer of them.
-    pub fn set_pending_order(&mut self, order: Vec<u32>) {
+    pub(super) fn set_pending_order(&mut self, order: Vec<u32>) {
         assert_eq!(self.capture.handed_out, 0, "the order is set before the first page is handed out");
         assert_eq!(self.capture.pending.len(), order.len(), "the order holds every pending page");
         self.capture.pending = order;
     }
 
-    /// Hands out up to `max_pages` pending pages, and says whether there are more.
-    ///
-    /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20 bytes an
-    /// entry on a board with one key, and is let go of when handed out.
-    pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
+    pub(super) fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
         for _ in 0..max_pages {
             let Some(&page) = self.capture.pending.get(self.capture.handed_out) else { break };
             self.capture.handed_out += 1;
@@ -147,14 +186,12 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             sink(CapturedPage { page, entries: self.page_entries(page) });
         } else {
             let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
-            let entries = Columns::new(&kept.words, &kept.handles, kept.handles.len().max(1));
+            let entries = kept.entries();
             sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
         }
     }
 
-    /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is dirty
-    /// again. Also after the last page was handed out, until the next capture begins.
-    pub fn abandon_capture(&mut self) {
+    pub(super) fn abandon_capture(&mut self) {
         let pending = mem::take(&mut self.capture.pending);
         for &leaf in &pending {
             if self.leaves.meta(leaf).marks & self.capture.dirty_mark == 0 {
@@ -166,22 +203,17 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         self.capture.handed_out = 0;
     }
 
-    /// Every page there is or ever was becomes dirty: the next capture hands out the whole tree.
-    pub fn mark_all_dirty(&mut self) {
+    pub(super) fn mark_all_dirty(&mut self) {
         for leaf in 0..self.leaves.allocated {
             self.touch(leaf);
         }
     }
 
-    /// Pages that the next capture would hand out.
-    #[must_use]
-    pub fn dirty_pages(&self) -> usize {
+    pub(super) fn dirty_pages(&self) -> usize {
         self.capture.dirty.len()
     }
 
-    /// Pages of the current capture not handed out yet.
-    #[must_use]
-    pub fn pending_pages(&self) -> usize {
+    pub(super) fn pending_pages(&self) -> usize {
         self.capture.pending.len() - self.capture.handed_out
     }
 

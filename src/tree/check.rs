@@ -4,13 +4,19 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::columns::Columns;
+use super::large::LargeTree;
 use super::leaf::NONE;
-use super::state::Tree;
 use super::words::MemberOrder;
 
 /// What does not hold, and where. The tree cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(String);
+
+impl Violation {
+    pub(super) fn new(what: String) -> Self {
+        Self(what)
+    }
+}
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,14 +43,8 @@ struct Walk<'a, O> {
     inners: usize,
 }
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
-    /// Checks order, counts, separators, parents, the locator both ways, free lists and marks. O(n).
-    ///
-    /// Leaves may hold few entries, as loaded ones may; inner nodes have at least two children.
-    ///
-    /// # Errors
-    /// The first violation found.
-    pub fn check(&self, order: &impl MemberOrder) -> Result<(), Violation> {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
+    pub(super) fn check(&self, order: &impl MemberOrder) -> Result<(), Violation> {
         let mut walk = Walk { order, last: None, leaves: 0, inners: 0 };
         let counted = self.check_node(&mut walk, self.height, self.root, NONE)?;
         ensure!(counted == self.len, "{counted} entries, {} said", self.len);

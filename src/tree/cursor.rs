@@ -1,21 +1,29 @@
 //! A place between two entries, from which both directions can be walked.
 
+use super::columns::Columns;
+use super::large::LargeTree;
 use super::leaf::NONE;
-use super::state::Tree;
 use super::words::{Handle, Words};
 
 /// A place between two entries. Forward as an iterator, backward with [`Cursor::prev`]; O(1) a step on average.
 #[derive(Clone)]
 pub struct Cursor<'a, const LEAF: usize, const INNER: usize> {
-    tree: &'a Tree<LEAF, INNER>,
+    /// What the leaf is one of many of; `None`: it is the only one.
+    tree: Option<&'a LargeTree<LEAF, INNER>>,
     leaf: u32,
+    entries: Columns<'a>,
     /// Entries of the leaf that are before the place.
     at: usize,
 }
 
 impl<'a, const LEAF: usize, const INNER: usize> Cursor<'a, LEAF, INNER> {
-    pub(super) fn new(tree: &'a Tree<LEAF, INNER>, leaf: u32, at: usize) -> Self {
-        Self { tree, leaf, at }
+    pub(super) fn new(tree: &'a LargeTree<LEAF, INNER>, leaf: u32, at: usize) -> Self {
+        Self { tree: Some(tree), leaf, entries: tree.leaves.columns(leaf), at }
+    }
+
+    /// A cursor over entries that are all there are.
+    pub(super) fn over(entries: Columns<'a>, at: usize) -> Self {
+        Self { tree: None, leaf: NONE, entries, at }
     }
 
     #[cfg(test)]
@@ -26,16 +34,21 @@ impl<'a, const LEAF: usize, const INNER: usize> Cursor<'a, LEAF, INNER> {
     /// The entry before the place, which moves to before that entry.
     pub fn prev(&mut self) -> Option<(Handle, Words)> {
         if self.at == 0 {
-            let before = self.tree.previous_leaf(self.leaf);
-            if before == NONE {
-                return None;
-            }
-            self.leaf = before;
-            self.at = self.tree.leaves.len(before);
+            let tree = self.tree?;
+            self.enter(tree, tree.previous_leaf(self.leaf))?;
+            self.at = self.entries.len();
         }
         self.at -= 1;
-        let entries = self.tree.leaves.columns(self.leaf);
-        Some((entries.handle(self.at), entries.words(self.at)))
+        Some((self.entries.handle(self.at), self.entries.words(self.at)))
+    }
+
+    fn enter(&mut self, tree: &'a LargeTree<LEAF, INNER>, leaf: u32) -> Option<()> {
+        if leaf == NONE {
+            return None;
+        }
+        self.leaf = leaf;
+        self.entries = tree.leaves.columns(leaf);
+        Some(())
     }
 }
 
@@ -44,16 +57,12 @@ impl<const LEAF: usize, const INNER: usize> Iterator for Cursor<'_, LEAF, INNER>
 
     /// The entry after the place, which moves to behind that entry.
     fn next(&mut self) -> Option<(Handle, Words)> {
-        if self.at == self.tree.leaves.len(self.leaf) {
-            let after = self.tree.next_leaf(self.leaf);
-            if after == NONE {
-                return None;
-            }
-            self.leaf = after;
+        if self.at == self.entries.len() {
+            let tree = self.tree?;
+            self.enter(tree, tree.next_leaf(self.leaf))?;
             self.at = 0;
         }
-        let entries = self.tree.leaves.columns(self.leaf);
-        let entry = (entries.handle(self.at), entries.words(self.at));
+        let entry = (self.entries.handle(self.at), self.entries.words(self.at));
         self.at += 1;
         Some(entry)
     }

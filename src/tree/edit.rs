@@ -3,26 +3,21 @@
 //! Must not know how nodes split and merge; asks `rebalance` for room, and tells it when a leaf is short.
 
 use super::columns::{close, open};
+use super::large::LargeTree;
 use super::leaf::NONE;
-use super::state::Tree;
 use super::words::{Handle, MemberOrder, Words};
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// A leaf with fewer entries than this looks to its siblings. They then share, or become one.
     pub(super) const LEAF_MIN: usize = LEAF / 2;
 
-    /// Adds an entry.
-    ///
-    /// # Panics
-    /// When the handle has an entry already, or `words` has not `columns` words.
-    pub fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
+    pub(super) fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
         assert!(!self.contains(handle), "a handle has one entry in a tree");
         let leaf = self.leaf_for(words, handle, order);
         self.insert_at(leaf, words, handle, order);
     }
 
-    /// Takes a handle's entry out, and returns its words.
-    pub fn remove(&mut self, handle: Handle) -> Option<Words> {
+    pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
         let (leaf, at) = self.locate(handle)?;
         let words = self.leaves.columns(leaf).words(at);
         self.take_out(leaf, at);

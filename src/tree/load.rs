@@ -6,8 +6,10 @@ use std::cmp::Ordering;
 
 use thiserror::Error;
 
+use super::large::LargeTree;
 use super::leaf::NONE;
 use super::locator::Locator;
+use super::small::SmallTree;
 use super::state::Tree;
 use super::words::{Handle, MemberOrder, Words};
 
@@ -52,7 +54,7 @@ impl PageSlots<'_> {
 
 /// Makes a tree of a checkpoint's pages, decoded straight into leaves. Pages keep their ids.
 pub struct PageLoader<const LEAF: usize = 64, const INNER: usize = 64> {
-    tree: Tree<LEAF, INNER>,
+    tree: LargeTree<LEAF, INNER>,
     pages: Vec<u32>,
 }
 
@@ -64,7 +66,7 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
     /// When `columns` is 0 or above [`MAX_WORDS`](super::MAX_WORDS).
     #[must_use]
     pub fn new(columns: usize) -> Self {
-        Self { tree: Tree::without_root(columns), pages: Vec::new() }
+        Self { tree: LargeTree::without_root(columns), pages: Vec::new() }
     }
 
     /// Adds a page of `len` entries, which `fill` writes. Pages may come in any order.
@@ -108,6 +110,13 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
         for &page in &pages {
             tree.check_page(page, order)?;
         }
+        if let [page] = *pages {
+            let small = SmallTree::of_page(page, &tree.leaves.columns(page));
+            return match small.repeated_handle() {
+                Some(handle) => Err(PageError::RepeatedHandle { page, handle }),
+                None => Ok(small.into()),
+            };
+        }
         // First words nearly always decide, and lie side by side for the sort.
         let mut keyed: Vec<(u64, u32)> =
             pages.iter().map(|&page| (tree.leaves.columns(page).column(0)[0], page)).collect();
@@ -129,22 +138,16 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
         tree.leaves.free = (0..allocated).rev().filter(|&page| tree.leaves.len(page) == 0).collect();
         tree.index_leaves(&pages)?;
         tree.build_inners(&pages);
-        Ok(tree)
+        Ok(tree.into())
     }
 }
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// How many entries a leaf gets in bulk: room to grow before the first split, at little waste.
     const LEAF_BULK: usize = Self::LEAF_MERGED;
     const INNER_BULK: usize = Self::INNER_MERGED;
 
-    /// A tree of entries which come in order. O(n), about 50 ns an entry, most of it the system's handing out of memory. Every page of it is dirty.
-    ///
-    /// # Panics
-    /// When words are not `columns` many, or a handle comes twice. Order is only checked in debug builds, and only
-    /// by words; [`Tree::check`] does so thoroughly.
-    #[must_use]
-    pub fn from_sorted(columns: usize, entries: impl IntoIterator<Item = (Words, Handle)>) -> Self {
+    pub(super) fn from_sorted(columns: usize, entries: impl IntoIterator<Item = (Words, Handle)>) -> Self {
         let mut tree = Self::without_root(columns);
         let mut leaves: Vec<u32> = Vec::new();
         let mut entries = entries.into_iter().peekable();
@@ -165,7 +168,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             }
             tree.leaves.meta_mut(leaf).len = len as u16;
         }
-        let Some(&last) = leaves.last() else { return Self::new(columns) };
+        let Some(&last) = leaves.last() else { return Self::empty(columns) };
         tree.even_out(&leaves, last);
         tree.index_leaves(&leaves).expect("a handle has one entry in a tree");
         tree.build_inners(&leaves);

@@ -3,7 +3,8 @@
 //! Pure: no I/O, no clock, no locks, nothing awaited. It knows words (ascending is best first) and handles; it must
 //! not know scores, members or disks. Whoever owns a tree serialises changes to it and lets readers in between.
 //!
-//! Read in this order: what an entry is, where nodes live, how nodes look, then what is done with them.
+//! Read in this order: what an entry is, where nodes live, how nodes look, the two forms of a tree, what is done with
+//! the large one, and last the tree as everybody else sees it.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,7 +25,8 @@ mod leaf;
 mod locator;
 mod prefetch;
 
-mod state;
+mod large;
+mod small;
 
 mod apply;
 mod capture;
@@ -35,11 +37,14 @@ mod load;
 mod rebalance;
 mod search;
 
+mod state;
+
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arena::Blocks;
 pub use capture::CapturedPage;
 pub use check::Violation;
 pub use columns::Columns;

@@ -7,11 +7,11 @@
 //! some hundred updates.
 
 use super::columns::{close, open, spread};
+use super::large::LargeTree;
 use super::leaf::NONE;
-use super::state::Tree;
 use super::words::{Handle, Words};
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// A full leaf shares with a sibling that has at least this much room. Two, so that both have room afterwards.
     const LEAF_ROOM: usize = if LEAF / 8 > 2 { LEAF / 8 } else { 2 };
     /// Two leaves become one if it holds no more than this: it shall not have to split at once.

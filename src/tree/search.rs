@@ -6,36 +6,21 @@ use std::cmp::Ordering;
 
 use super::columns::Columns;
 use super::cursor::Cursor;
+use super::large::LargeTree;
 use super::leaf::NONE;
 use super::prefetch;
-use super::state::Tree;
 use super::words::{Handle, MemberOrder, Words};
 
-impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
-    /// Entries whose leading words are before `prefix`, which has 1 to `columns` words. One descent.
-    ///
-    /// # Panics
-    /// When `prefix` has more words than an entry.
-    #[must_use]
-    pub fn count_below(&self, prefix: &[u64]) -> u64 {
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
+    pub(super) fn count_below(&self, prefix: &[u64]) -> u64 {
         self.count(|node| node.equal_range(prefix).0)
     }
 
-    /// Entries whose leading words are before `prefix` or equal to it. One descent.
-    ///
-    /// # Panics
-    /// When `prefix` has more words than an entry.
-    #[must_use]
-    pub fn count_through(&self, prefix: &[u64]) -> u64 {
+    pub(super) fn count_through(&self, prefix: &[u64]) -> u64 {
         self.count(|node| node.equal_range(prefix).1)
     }
 
-    /// [`Tree::count_below`] and [`Tree::count_through`] at once: one descent, and another from where the two part.
-    ///
-    /// # Panics
-    /// When `prefix` has more words than an entry.
-    #[must_use]
-    pub fn count_range(&self, prefix: &[u64]) -> (u64, u64) {
+    pub(super) fn count_range(&self, prefix: &[u64]) -> (u64, u64) {
         let mut node = self.root;
         let mut counted = 0;
         for height in (0..self.height).rev() {
@@ -54,13 +39,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         (counted + below as u64, counted + through as u64)
     }
 
-    /// Entries strictly before `(words, member)`, for a member that need not be in this tree: `compare` says how a
-    /// handle's id compares with the sought one. One descent, and a call of `compare` per halving of equal words.
-    ///
-    /// # Panics
-    /// When `words` has more words than an entry.
-    #[must_use]
-    pub fn count_before(&self, words: &[u64], compare: &mut dyn FnMut(Handle) -> Ordering) -> u64 {
+    pub(super) fn count_before(&self, words: &[u64], compare: &mut dyn FnMut(Handle) -> Ordering) -> u64 {
         self.count(|node| node.entries_before(words, &mut *compare))
     }
 
@@ -98,9 +77,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         counted + before(self.leaves.columns(node)) as u64
     }
 
-    /// Entries before the handle's own: its 0-based index. No key is compared; up from the leaf, a sum per level.
-    #[must_use]
-    pub fn index_of(&self, handle: Handle) -> Option<u64> {
+    pub(super) fn index_of(&self, handle: Handle) -> Option<u64> {
         let (leaf, at) = self.locate(handle)?;
         let meta = self.leaves.meta(leaf);
         let mut index = at as u64;
@@ -114,9 +91,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         Some(index)
     }
 
-    /// The entry that `index` others are before.
-    #[must_use]
-    pub fn select(&self, index: u64) -> Option<(Handle, Words)> {
+    pub(super) fn select(&self, index: u64) -> Option<(Handle, Words)> {
         if index >= self.len {
             return None;
         }
@@ -125,9 +100,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         Some((entries.handle(at), entries.words(at)))
     }
 
-    /// A cursor before the entry at `index`, or behind the last one if there is none. One descent.
-    #[must_use]
-    pub fn cursor_at(&self, index: u64) -> Cursor<'_, LEAF, INNER> {
+    pub(super) fn cursor_at(&self, index: u64) -> Cursor<'_, LEAF, INNER> {
         let (leaf, at) = self.leaf_at(index.min(self.len));
         Cursor::new(self, leaf, at)
     }

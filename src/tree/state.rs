@@ -1,120 +1,131 @@
-//! The tree itself: its fields, and what can be said of it without a search.
+//! The tree as the rest of the service sees it: small while its entries fit into one leaf, large beyond.
+//!
+//! Knows when one form becomes the other. Must not know how either does its work.
 
-use super::capture::Capture;
-use super::columns::find;
-use super::inner::Inners;
-use super::leaf::{Leaves, NONE};
-use super::locator::Locator;
-use super::words::{Handle, MAX_WORDS, Words};
+use std::cmp::Ordering;
 
-/// A counted tree over entries `(words, handle)`, ascending by words, then by [`MemberOrder`](super::MemberOrder).
+use super::capture::CapturedPage;
+use super::check::Violation;
+use super::cursor::Cursor;
+use super::large::LargeTree;
+use super::small::SmallTree;
+use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
+
+/// A counted tree over entries `(words, handle)`, ascending by words, then by [`MemberOrder`].
 ///
 /// `LEAF` and `INNER` are the most entries of a leaf and children of an inner node; the defaults are the measured
 /// best. A handle is in the tree at most once. Every operation on one entry costs O(log n), whatever the ties.
+/// An empty tree is 48 bytes, and one of a few entries takes little more than they do.
 pub struct Tree<const LEAF: usize = 64, const INNER: usize = 64> {
-    pub(super) columns: usize,
-    /// A leaf when `height` is 0, else an inner node.
-    pub(super) root: u32,
-    /// Levels of inner nodes.
-    pub(super) height: u8,
-    pub(super) len: u64,
-    pub(super) leaves: Leaves<LEAF>,
-    pub(super) inners: Inners<INNER>,
-    pub(super) locator: Locator,
-    pub(super) capture: Capture,
-    /// Counts splits, merges and moves between nodes: while it stands still, a leaf found for a key stays the leaf.
-    pub(super) structure: u64,
-    /// Kept between batches, so that none of them allocates.
-    pub(super) order_scratch: Vec<(u64, u32)>,
+    form: Form<LEAF, INNER>,
+}
+
+enum Form<const LEAF: usize, const INNER: usize> {
+    Small(SmallTree<LEAF>),
+    Large(Box<LargeTree<LEAF, INNER>>),
+}
+
+impl<const LEAF: usize, const INNER: usize> From<SmallTree<LEAF>> for Tree<LEAF, INNER> {
+    fn from(small: SmallTree<LEAF>) -> Self {
+        Self { form: Form::Small(small) }
+    }
+}
+
+impl<const LEAF: usize, const INNER: usize> From<LargeTree<LEAF, INNER>> for Tree<LEAF, INNER> {
+    /// A large tree whose entries would fit into a small one becomes that.
+    fn from(mut large: LargeTree<LEAF, INNER>) -> Self {
+        match large.take_small(LEAF) {
+            Some(small) => small.into(),
+            None => Self { form: Form::Large(Box::new(large)) },
+        }
+    }
 }
 
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// A large tree becomes small at half of what a small one can hold, so that one at the boundary does not change
+    /// form again and again.
+    const SMALL_AGAIN: usize = LEAF / 2;
+
     /// An empty tree whose entries have `columns` words.
     ///
     /// # Panics
     /// When `columns` is 0 or above [`MAX_WORDS`].
     #[must_use]
     pub fn new(columns: usize) -> Self {
-        let mut tree = Self::without_root(columns);
-        tree.root = tree.leaves.allocate();
-        tree.leaves.meta_mut(tree.root).parent = NONE;
-        tree
+        assert!((1..=MAX_WORDS).contains(&columns), "an entry has 1 to {MAX_WORDS} words");
+        SmallTree::new(columns).into()
     }
 
-    /// For loading, which finds its own root.
-    pub(super) fn without_root(columns: usize) -> Self {
-        assert!((1..=MAX_WORDS).contains(&columns), "an entry has 1 to {MAX_WORDS} words");
-        Self {
-            columns,
-            root: NONE,
-            height: 0,
-            len: 0,
-            leaves: Leaves::new(columns),
-            inners: Inners::new(columns),
-            locator: Locator::default(),
-            capture: Capture::new(),
-            structure: 0,
-            order_scratch: Vec::new(),
-        }
+    /// A tree of entries which come in order. O(n), about 50 ns an entry, most of it the system's handing out of memory.
+    /// Every page of it is dirty.
+    ///
+    /// # Panics
+    /// When words are not `columns` many, or a handle comes twice. Order is only checked in debug builds, and only
+    /// by words; [`Tree::check`] does so thoroughly.
+    #[must_use]
+    pub fn from_sorted(columns: usize, entries: impl IntoIterator<Item = (Words, Handle)>) -> Self {
+        LargeTree::from_sorted(columns, entries).into()
     }
 
     /// Words per entry.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.columns
+        match &self.form {
+            Form::Small(small) => usize::from(small.columns),
+            Form::Large(large) => large.columns,
+        }
     }
 
     /// Number of entries.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> u64 {
-        self.len
+        match &self.form {
+            Form::Small(small) => u64::from(small.len),
+            Form::Large(large) => large.len,
+        }
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     #[must_use]
     #[inline]
     pub fn contains(&self, handle: Handle) -> bool {
-        self.locator.get(handle) != NONE
+        match &self.form {
+            Form::Small(small) => small.find(handle).is_some(),
+            Form::Large(large) => large.contains(handle),
+        }
     }
 
     /// The words of a handle's entry. Two or three cache misses; none after [`Tree::prefetch_entry`].
     #[must_use]
     #[inline]
     pub fn get(&self, handle: Handle) -> Option<Words> {
-        let (leaf, at) = self.locate(handle)?;
-        Some(self.leaves.columns(leaf).words(at))
-    }
-
-    /// The leaf and the place in it of a handle's entry.
-    #[inline]
-    pub(super) fn locate(&self, handle: Handle) -> Option<(u32, usize)> {
-        let leaf = self.locator.get(handle);
-        if leaf == NONE {
-            return None;
+        match &self.form {
+            Form::Small(small) => small.find(handle).map(|at| small.entries().words(at)),
+            Form::Large(large) => large.get(handle),
         }
-        let at =
-            find(self.leaves.columns(leaf).handles(), handle.0).expect("the locator names the entry's leaf");
-        Some((leaf, at))
     }
 
-    /// Memory held, in bytes, allocated but unused parts included.
+    /// Memory held beside the tree itself, in bytes, allocated but unused parts included.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.leaves.bytes()
-            + self.inners.bytes()
-            + self.locator.bytes()
-            + self.capture.bytes()
-            + self.order_scratch.capacity() * size_of::<(u64, u32)>()
+        match &self.form {
+            Form::Small(small) => small.bytes(),
+            Form::Large(large) => size_of::<LargeTree<LEAF, INNER>>() + large.bytes(),
+        }
     }
 
     /// Leaves in use. `len / (leaves * LEAF)` is the average fill.
     #[must_use]
     pub fn leaf_count(&self) -> usize {
-        self.leaves.allocated as usize - self.leaves.free.len()
+        match &self.form {
+            Form::Small(_) => 1,
+            Form::Large(large) => large.leaf_count(),
+        }
     }
 
     /// First of two hints for a coming [`Tree::get`] or edit: asks for what says where the entry is.
@@ -122,15 +133,302 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// Give it for a group of 8 to 32 handles, then [`Tree::prefetch_entry`] for the group, then look them up.
     #[inline]
     pub fn prefetch_locator(&self, handle: Handle) {
-        self.locator.prefetch(handle);
+        match &self.form {
+            Form::Small(small) => small.prefetch(),
+            Form::Large(large) => large.prefetch_locator(handle),
+        }
     }
 
     /// Second of the two hints: asks for the entry itself. Waits if the first hint was not given.
     #[inline]
     pub fn prefetch_entry(&self, handle: Handle) {
-        let leaf = self.locator.get(handle);
-        if leaf != NONE {
-            self.prefetch_leaf(leaf);
+        if let Form::Large(large) = &self.form {
+            large.prefetch_entry(handle);
+        }
+    }
+}
+
+/// Changes.
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// Adds an entry.
+    ///
+    /// # Panics
+    /// When the handle has an entry already, or `words` has not `columns` words.
+    pub fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
+        match &mut self.form {
+            Form::Small(small) if usize::from(small.len) < LEAF => {
+                assert!(small.find(handle).is_none(), "a handle has one entry in a tree");
+                small.insert(words, handle, order);
+            }
+            _ => self.large().insert(words, handle, order),
+        }
+    }
+
+    /// Takes a handle's entry out, and returns its words.
+    pub fn remove(&mut self, handle: Handle) -> Option<Words> {
+        match &mut self.form {
+            Form::Small(small) => small.remove(handle),
+            Form::Large(large) => {
+                let words = large.remove(handle);
+                self.settle();
+                words
+            }
+        }
+    }
+
+    /// Takes the present entry of every edit's handle out, then puts the new ones in. A handle may be in at most one
+    /// edit; it need not be in the tree.
+    ///
+    /// All old entries go before any new one comes, so a handle freed and given to another member in the same batch
+    /// is compared only as what it is now: `order` answers for the state after the batch.
+    ///
+    /// O(log n) an edit; a score update in a tree of ten million entries costs well below a microsecond in batches of
+    /// a thousand.
+    ///
+    /// # Panics
+    /// When new words are not `columns` many.
+    pub fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
+        match &mut self.form {
+            Form::Small(small) if small.len_after(edits) <= LEAF => small.apply(edits, order),
+            _ => {
+                self.large().apply(edits, order);
+                self.settle();
+            }
+        }
+    }
+
+    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a lock that
+    /// readers wait for, and can do the waiting for memory beside them first. About half of what applying costs from
+    /// cold memory; a few hundred edits fit into a second-level cache.
+    pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
+        match &self.form {
+            Form::Small(small) => small.prefetch(),
+            Form::Large(large) => large.warm(edits, order),
+        }
+    }
+
+    /// The large form, which a small tree takes first.
+    fn large(&mut self) -> &mut LargeTree<LEAF, INNER> {
+        if let Form::Small(small) = &mut self.form {
+            let small = std::mem::replace(small, SmallTree::new(usize::from(small.columns)));
+            self.form = Form::Large(Box::new(LargeTree::of_small(small)));
+        }
+        match &mut self.form {
+            Form::Large(large) => large,
+            Form::Small(_) => unreachable!("it was just made large"),
+        }
+    }
+
+    /// A large tree that has lost nearly all of its entries becomes small.
+    #[inline]
+    fn settle(&mut self) {
+        if let Form::Large(large) = &mut self.form
+            && large.height == 0
+            && let Some(small) = large.take_small(Self::SMALL_AGAIN)
+        {
+            self.form = Form::Small(small);
+        }
+    }
+}
+
+/// Rank and select: from keys to counts and from counts to entries. Changes nothing.
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// Entries whose leading words are before `prefix`, which has 1 to `columns` words. One descent.
+    ///
+    /// # Panics
+    /// When `prefix` has more words than an entry.
+    #[must_use]
+    pub fn count_below(&self, prefix: &[u64]) -> u64 {
+        match &self.form {
+            Form::Small(small) => small.entries().equal_range(prefix).0 as u64,
+            Form::Large(large) => large.count_below(prefix),
+        }
+    }
+
+    /// Entries whose leading words are before `prefix` or equal to it. One descent.
+    ///
+    /// # Panics
+    /// When `prefix` has more words than an entry.
+    #[must_use]
+    pub fn count_through(&self, prefix: &[u64]) -> u64 {
+        match &self.form {
+            Form::Small(small) => small.entries().equal_range(prefix).1 as u64,
+            Form::Large(large) => large.count_through(prefix),
+        }
+    }
+
+    /// [`Tree::count_below`] and [`Tree::count_through`] at once: one descent, and another from where the two part.
+    ///
+    /// # Panics
+    /// When `prefix` has more words than an entry.
+    #[must_use]
+    #[inline]
+    pub fn count_range(&self, prefix: &[u64]) -> (u64, u64) {
+        match &self.form {
+            Form::Small(small) => {
+                let (below, through) = small.entries().equal_range(prefix);
+                (below as u64, through as u64)
+            }
+            Form::Large(large) => large.count_range(prefix),
+        }
+    }
+
+    /// Entries strictly before `(words, member)`, for a member that need not be in this tree: `compare` says how a
+    /// handle's id compares with the sought one. One descent, and a call of `compare` per halving of equal words.
+    ///
+    /// # Panics
+    /// When `words` has more words than an entry.
+    #[must_use]
+    pub fn count_before(&self, words: &[u64], compare: &mut dyn FnMut(Handle) -> Ordering) -> u64 {
+        match &self.form {
+            Form::Small(small) => small.entries().entries_before(words, compare) as u64,
+            Form::Large(large) => large.count_before(words, compare),
+        }
+    }
+
+    /// Entries before the handle's own: its 0-based index. No key is compared; up from the leaf, a sum per level.
+    #[must_use]
+    #[inline]
+    pub fn index_of(&self, handle: Handle) -> Option<u64> {
+        match &self.form {
+            Form::Small(small) => small.find(handle).map(|at| at as u64),
+            Form::Large(large) => large.index_of(handle),
+        }
+    }
+
+    /// The entry that `index` others are before.
+    #[must_use]
+    pub fn select(&self, index: u64) -> Option<(Handle, Words)> {
+        match &self.form {
+            Form::Small(small) if index < self.len() => {
+                let entries = small.entries();
+                Some((entries.handle(index as usize), entries.words(index as usize)))
+            }
+            Form::Small(_) => None,
+            Form::Large(large) => large.select(index),
+        }
+    }
+
+    /// A cursor before the entry at `index`, or behind the last one if there is none. One descent.
+    #[must_use]
+    pub fn cursor_at(&self, index: u64) -> Cursor<'_, LEAF, INNER> {
+        match &self.form {
+            Form::Small(small) => Cursor::over(small.entries(), index.min(self.len()) as usize),
+            Form::Large(large) => large.cursor_at(index),
+        }
+    }
+}
+
+/// What checkpoints want of a tree.
+impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// The leaves changed, allocated or freed since the last call become the pending ones, to be handed out by
+    /// [`Tree::capture_next`] exactly as they are now.
+    ///
+    /// If the last capture was handed out to its end, it counts as stored. If not, it is abandoned first. Takes
+    /// nanoseconds in the first case.
+    pub fn begin_capture(&mut self) {
+        match &mut self.form {
+            Form::Small(small) => small.begin_capture(),
+            Form::Large(large) => {
+                large.begin_capture();
+                // Pages that it no longer has may have kept it from becoming small until they were deleted.
+                self.settle();
+            }
+        }
+    }
+
+    /// The pending pages, in the order in which they will be handed out.
+    #[must_use]
+    pub fn pending_order(&self) -> Vec<u32> {
+        match &self.form {
+            Form::Small(small) => small.awaited().then_some(small.page).into_iter().collect(),
+            Form::Large(large) => large.pending_order(),
+        }
+    }
+
+    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller, who can
+    /// sort without keeping the tree from its writer.
+    ///
+    /// # Panics
+    /// When pages were handed out already, or when there are more or fewer of them.
+    pub fn set_pending_order(&mut self, order: Vec<u32>) {
+        match &mut self.form {
+            Form::Small(_) => assert_eq!(order, self.pending_order(), "the order holds every pending page"),
+            Form::Large(large) => large.set_pending_order(order),
+        }
+    }
+
+    /// Hands out up to `max_pages` pending pages, and says whether there are more.
+    ///
+    /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20 bytes an
+    /// entry on a board with one key, and is let go of when handed out.
+    pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
+        match &mut self.form {
+            Form::Small(small) => {
+                if max_pages > 0 {
+                    small.hand_out(sink);
+                }
+                small.awaited()
+            }
+            Form::Large(large) => large.capture_next(max_pages, sink),
+        }
+    }
+
+    /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is dirty
+    /// again. Also after the last page was handed out, until the next capture begins.
+    pub fn abandon_capture(&mut self) {
+        match &mut self.form {
+            Form::Small(small) => small.abandon_capture(),
+            Form::Large(large) => large.abandon_capture(),
+        }
+    }
+
+    /// Every page there is or ever was becomes dirty: the next capture hands out the whole tree.
+    pub fn mark_all_dirty(&mut self) {
+        match &mut self.form {
+            Form::Small(small) => small.touch(),
+            Form::Large(large) => large.mark_all_dirty(),
+        }
+    }
+
+    /// Pages that the next capture would hand out.
+    #[must_use]
+    pub fn dirty_pages(&self) -> usize {
+        match &self.form {
+            Form::Small(small) => usize::from(small.dirty),
+            Form::Large(large) => large.dirty_pages(),
+        }
+    }
+
+    /// Pages of the current capture not handed out yet.
+    #[must_use]
+    pub fn pending_pages(&self) -> usize {
+        match &self.form {
+            Form::Small(small) => usize::from(small.awaited()),
+            Form::Large(large) => large.pending_pages(),
+        }
+    }
+
+    /// Checks everything that must hold: order, counts, separators, parents, the locator both ways, free lists and
+    /// marks. O(n).
+    ///
+    /// Leaves may hold few entries, as loaded ones may; inner nodes have at least two children.
+    ///
+    /// # Errors
+    /// The first violation found.
+    pub fn check(&self, order: &impl MemberOrder) -> Result<(), Violation> {
+        match &self.form {
+            Form::Small(small) => small.check(order),
+            Form::Large(large) => large.check(order),
+        }
+    }
+
+    /// Whether no leaf but the root has fewer entries than edits would leave it.
+    #[cfg(test)]
+    pub(super) fn is_filled(&self) -> bool {
+        match &self.form {
+            Form::Small(_) => true,
+            Form::Large(large) => large.is_filled(),
         }
     }
 }

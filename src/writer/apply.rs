@@ -9,6 +9,7 @@ use crate::tree::Handle;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep};
+use crate::writer::source::AnswerTo;
 
 /// Applies a step, and gives back who waits for it, with the answer. The caller sends it once readers have been told
 /// of the sequence, so that whoever has the answer can read what it wrote.
@@ -56,7 +57,7 @@ fn changes_of(jobs: &[PlannedJob]) -> Vec<Change> {
 /// An answer, and who waits for it.
 pub struct Answer {
     pub outcome: MessageOutcome,
-    pub to: tokio::sync::oneshot::Sender<Result<MessageOutcome, crate::writer::CommitFailed>>,
+    pub to: AnswerTo,
 }
 
 fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBoard>) -> JobOutcome {

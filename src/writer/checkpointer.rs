@@ -33,6 +33,9 @@ impl Default for CheckpointPolicy {
     }
 }
 
+/// A checkpoint that the queue wants is not begun so soon after one that failed: the disk may be full.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+
 /// Lets one checkpoint of the process write at a time: they are for the background, and one core of it.
 pub type CheckpointGate = Arc<Mutex<()>>;
 
@@ -60,6 +63,7 @@ pub struct Checkpointer {
     gate: CheckpointGate,
     changes: u64,
     failures: u64,
+    failed: Option<Instant>,
     last: Instant,
     running: Option<Running>,
 }
@@ -69,7 +73,7 @@ impl Checkpointer {
     /// `changes`: how many the log holds already after the last checkpoint.
     #[must_use]
     pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
-        Self { policy, gate, changes, failures: 0, last: Instant::now(), running: None }
+        Self { policy, gate, changes, failures: 0, failed: None, last: Instant::now(), running: None }
     }
 
     /// Counts committed changes.
@@ -82,6 +86,13 @@ impl Checkpointer {
         let enough = self.policy.changes_min.max(members * self.policy.changes_percent / 100);
         let old = self.last.elapsed() >= self.policy.interval;
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
+    }
+
+    /// Whether one can begin that is not due yet: there is something to put into it, and the last did not just fail.
+    #[must_use]
+    pub fn can_begin(&self) -> bool {
+        let failed_just_now = self.failed.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
+        self.running.is_none() && self.changes > 0 && !failed_just_now
     }
 
     /// Changes committed since the last checkpoint began.
@@ -159,6 +170,7 @@ impl Checkpointer {
         match written {
             Some(Ok(figures)) => {
                 checkpoint.complete(&mut shard.write());
+                self.failed = None;
                 return Some((checkpoint.applied().sequence, figures));
             }
             Some(Err(error)) => tracing::warn!(%error, "a checkpoint failed; it will be tried again"),
@@ -171,6 +183,7 @@ impl Checkpointer {
     fn give_up(&mut self, checkpoint: &Checkpoint, shard: &RwLock<Shard>) {
         checkpoint.abandon(&mut shard.write());
         self.failures += 1;
+        self.failed = Some(Instant::now());
         // Due again at the next interval, not at once: the disk may be full.
         self.changes += 1;
     }

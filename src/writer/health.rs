@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
+use crate::types::Sequence;
+
 /// What a shard's writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardState {
@@ -46,9 +48,13 @@ pub struct Health {
     state: RwLock<ShardState>,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
+    /// Place in the stream of the last reject that was published.
+    rejects_published: RwLock<(Sequence, u32)>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
+    /// A checkpoint of this sequence or a later one is wanted.
+    checkpoint_wanted: AtomicU64,
 }
 
 impl Default for Health {
@@ -57,8 +63,10 @@ impl Default for Health {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
+            rejects_published: RwLock::default(),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
+            checkpoint_wanted: AtomicU64::new(0),
         }
     }
 }
@@ -98,6 +106,16 @@ impl Health {
         self.jobs_parked.store(count, Ordering::Relaxed);
     }
 
+    /// Place in the stream of the last reject that is known to be published.
+    #[must_use]
+    pub fn rejects_published(&self) -> (Sequence, u32) {
+        *self.rejects_published.read()
+    }
+
+    pub fn set_rejects_published(&self, place: (Sequence, u32)) {
+        *self.rejects_published.write() = place;
+    }
+
     #[must_use]
     pub fn last_sequence(&self) -> u64 {
         self.last_sequence.load(Ordering::Relaxed)
@@ -115,5 +133,14 @@ impl Health {
 
     pub fn set_checkpoint_sequence(&self, sequence: u64) {
         self.checkpoint_sequence.store(sequence, Ordering::Relaxed);
+    }
+    /// A checkpoint after this one is waited for: the queue needs room.
+    pub fn want_checkpoint_after(&self, sequence: u64) {
+        self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn is_checkpoint_wanted(&self) -> bool {
+        self.checkpoint_wanted.load(Ordering::Relaxed) > self.checkpoint_sequence()
     }
 }

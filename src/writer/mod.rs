@@ -15,6 +15,7 @@ mod checkpointer;
 mod gauges;
 mod health;
 mod registry;
+mod rejects_kept;
 
 mod turn;
 
@@ -26,7 +27,10 @@ pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, WantedBoards};
 pub use plan::{Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Registry};
-pub use source::{BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
+pub use rejects_kept::RejectsKept;
+pub use source::{
+    AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,
+};
 pub use turn::Writer;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::board::Definition;
-use crate::state::{Incarnation, Shard};
+use crate::state::{Definitions, Incarnation, Shard};
 use crate::types::BoardName;
 
 /// Boards per node; definitions are small, but every board costs each shard a tree.
@@ -62,6 +62,7 @@ pub struct Registry {
 #[derive(Default)]
 struct Boards {
     by_name: BTreeMap<BoardName, Registered>,
+    definitions: Definitions,
     last_incarnation: u64,
 }
 
@@ -104,7 +105,8 @@ impl Registry {
         boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);
         let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
         if newer {
-            boards.by_name.insert(name.clone(), Registered { known: known.clone(), being_dropped: false });
+            let known = Known { definition: boards.definitions.share(&known.definition), ..*known };
+            boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
         }
     }
 
@@ -228,8 +230,8 @@ impl Boards {
             return Err(DefineRefused::TooMany);
         }
         self.last_incarnation += 1;
-        let known =
-            Known { incarnation: Incarnation(self.last_incarnation), definition: Arc::new(definition) };
+        let definition = self.definitions.share(&Arc::new(definition));
+        let known = Known { incarnation: Incarnation(self.last_incarnation), definition };
         self.by_name.insert(name.clone(), Registered { known: known.clone(), being_dropped: false });
         Ok(known)
     }

@@ -24,7 +24,41 @@ pub struct Message {
     /// Its size as the batch's byte limit counts it.
     pub bytes: usize,
     /// Who waits to hear what came of it.
-    pub answer: Option<oneshot::Sender<Result<MessageOutcome, CommitFailed>>>,
+    pub answer: Option<AnswerTo>,
+}
+
+/// What is told of a message to who waits for it.
+pub type Outcome = Result<MessageOutcome, CommitFailed>;
+
+/// Who waits to hear what came of a message. Where the queue brings messages again, it brings those who wait along, until
+/// they were told: so one that is dropped may be another time's.
+pub struct AnswerTo(Way);
+
+enum Way {
+    Once(oneshot::Sender<Outcome>),
+    Named(Box<dyn FnOnce(Outcome) -> Result<(), Outcome> + Send>),
+}
+
+impl AnswerTo {
+    /// For a queue that knows by itself who waits for which message.
+    pub fn named(tell: impl FnOnce(Outcome) -> Result<(), Outcome> + Send + 'static) -> Self {
+        Self(Way::Named(Box::new(tell)))
+    }
+
+    /// # Errors
+    /// The outcome, when nobody waits any more.
+    pub fn send(self, outcome: Outcome) -> Result<(), Outcome> {
+        match self.0 {
+            Way::Once(to) => to.send(outcome),
+            Way::Named(tell) => tell(outcome),
+        }
+    }
+}
+
+impl From<oneshot::Sender<Outcome>> for AnswerTo {
+    fn from(to: oneshot::Sender<Outcome>) -> Self {
+        Self(Way::Once(to))
+    }
 }
 
 /// What a message asks for.
@@ -48,7 +82,7 @@ pub struct BadJob {
 }
 
 /// The batch that held the message could not be committed. It is unknown whether it will be there after the shard
-/// reopens; a versioned job may safely be sent again.
+/// reopens, unless the queue holds a copy, which is applied then; a versioned job may safely be sent again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the batch could not be committed: {reason}")]
 pub struct CommitFailed {

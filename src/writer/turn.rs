@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::state::{Applied, Shard};
 use crate::storage::codec::{Meta, ParkedRecord};
-use crate::storage::{Commit, REJECTS_KEPT, StorageError, Store, StoreSlot, replay};
+use crate::storage::{Commit, StorageError, Store, StoreSlot, replay};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
@@ -19,10 +19,13 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
-use crate::writer::source::{CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
+use crate::writer::rejects_kept::RejectsKept;
+use crate::writer::source::{AnswerTo, CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
+/// While the queue is full until there is a checkpoint: publishers wait for it.
+const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
 /// Pauses between attempts to reopen after a failed commit.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
@@ -49,11 +52,15 @@ pub struct Writer<S> {
     pub parking: Option<Parking>,
     /// The effective time of what is committed; see [`Plan::time`].
     pub time: Timestamp,
+    /// Which rejects are kept.
+    pub rejects_kept: RejectsKept,
 }
 
 /// Why a writer's turn did not come to its end.
 struct Interrupted {
     reason: String,
+    /// Who waits for messages that the queue will bring again, by the messages' sequences.
+    waiting: Vec<(Sequence, AnswerTo)>,
 }
 
 impl<S: JobSource> Writer<S> {
@@ -75,7 +82,7 @@ impl<S: JobSource> Writer<S> {
                 Fetched::Batch(messages) => messages,
                 Fetched::Renamed(renamed) => {
                     if let Err(interrupted) = self.note_stream(renamed) {
-                        self.reopen_until_well(&interrupted.reason);
+                        self.reopen_until_well(interrupted);
                     }
                     Vec::new()
                 }
@@ -85,7 +92,7 @@ impl<S: JobSource> Writer<S> {
             if !messages.is_empty()
                 && let Err(interrupted) = self.turn(messages, asked.elapsed())
             {
-                self.reopen_until_well(&interrupted.reason);
+                self.reopen_until_well(interrupted);
             }
             self.note_source();
             self.tidy_up();
@@ -114,6 +121,9 @@ impl<S: JobSource> Writer<S> {
             parking.load(parked);
             self.health.set_jobs_parked(count(parking.len()));
         }
+        self.rejects_kept = RejectsKept::default();
+        let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
+        noted.map_err(|error| error.to_string())?;
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
     }
 
@@ -144,7 +154,7 @@ impl<S: JobSource> Writer<S> {
     /// Puts down where messages come from, and only then has more of them fetched.
     fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
         let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
-        noted.map_err(|error| Interrupted { reason: error.to_string() })?;
+        noted.map_err(|error| Interrupted { reason: error.to_string(), waiting: Vec::new() })?;
         // Whoever asked may have gone away, and will find it there.
         let _ = renamed.done.send(());
         Ok(())
@@ -193,7 +203,8 @@ impl<S: JobSource> Writer<S> {
         planner.plan(messages, parking)
     }
 
-    /// Writes the batch. On failure everyone who waits is told, and nothing has been applied.
+    /// Writes the batch. On failure nothing has been applied, and everyone who waits is told, unless the queue will bring
+    /// the messages again.
     fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
@@ -201,16 +212,14 @@ impl<S: JobSource> Writer<S> {
             jobs: count(plan.jobs),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
-        let kept_from = plan.applied.sequence.0.saturating_sub(REJECTS_KEPT);
+        plan.rejects.iter().for_each(|reject| self.rejects_kept.note((reject.sequence, reject.index)));
+        // Rejects are published where there are streams.
+        let published = self.parking.as_ref().map(|_| self.health.rejects_published());
         let commit = Commit {
             applied: plan.applied,
             time: plan.time,
             delta: plan.delta,
-            // Now and then is enough, and a range delete in every batch would slow scans down.
-            rejects_kept_from: (!plan.rejects.is_empty()
-                && kept_from > 0
-                && jobs_rejected % 1_024 < count(plan.rejects.len()))
-            .then_some(Sequence(kept_from)),
+            rejects_kept_from: self.rejects_kept.trim(published),
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,
@@ -229,19 +238,23 @@ impl<S: JobSource> Writer<S> {
             }
             Err(error) => {
                 let reason = error.to_string();
-                for step in plan.steps {
-                    if let PlannedStep::Answered { answer, .. } = step {
-                        let _ = answer.send(Err(CommitFailed { reason: reason.clone() }));
-                    }
+                let answers = plan.steps.into_iter().filter_map(|step| match step {
+                    PlannedStep::Answered { applied, answer, .. } => Some((applied.sequence, answer)),
+                    PlannedStep::Bulk(_) => None,
+                });
+                let mut waiting: Vec<_> = answers.collect();
+                if self.source.needs_sync() {
+                    tell_failed(&mut waiting, &reason);
                 }
-                Err(Interrupted { reason })
+                Err(Interrupted { reason, waiting })
             }
         }
     }
 
     /// After a failed commit nothing more is written through the store that failed: what of the batch is on disk is
     /// unknown, and a RocksDB whose log append failed does not heal. It is opened again until that works.
-    fn reopen_until_well(&mut self, reason: &str) {
+    fn reopen_until_well(&mut self, interrupted: Interrupted) {
+        let Interrupted { reason, mut waiting } = interrupted;
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
         self.gauges.note_failed_commit();
@@ -250,10 +263,12 @@ impl<S: JobSource> Writer<S> {
         loop {
             self.close_store();
             self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
-            match self.try_reopen() {
+            match self.try_reopen(&mut waiting) {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
+                    // It may take until somebody makes room on the disk: longer than anybody waits.
+                    tell_failed(&mut waiting, &error.to_string());
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
                     if self.refuse_waiting(&reason, pause) {
@@ -285,7 +300,10 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
-    fn try_reopen(&mut self) -> Result<(), StorageError> {
+    /// # Arguments
+    /// `waiting`: who waits for messages of the failed batch. None is left when it works: what the queue brings again is
+    /// waited for again.
+    fn try_reopen(&mut self, waiting: &mut Vec<(Sequence, AnswerTo)>) -> Result<(), StorageError> {
         let store = (self.reopen)()?;
         // The failed batch may be on disk after all: what is committed is what is applied.
         let applied = {
@@ -300,6 +318,9 @@ impl<S: JobSource> Writer<S> {
         store.sync()?;
         store.probe()?;
         self.store.put(Arc::new(store));
+        // What is on disk after all does not come again, and what came of it can no longer be told.
+        waiting.retain(|(sequence, _)| *sequence <= applied.sequence);
+        tell_failed(waiting, "it was found applied when the store was opened again");
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
@@ -345,7 +366,8 @@ impl<S: JobSource> Writer<S> {
         if retired {
             self.shard.write().release_retired(RELEASED_PER_TURN);
         }
-        if self.checkpointer.is_due(members)
+        let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
+        if (is_wanted || self.checkpointer.is_due(members))
             && let Ok(store) = self.store.get()
         {
             self.checkpointer.start(store, &self.shard);
@@ -355,7 +377,13 @@ impl<S: JobSource> Writer<S> {
     }
 
     fn patience(&self) -> Duration {
-        if self.shard.read().has_retired() { Duration::ZERO } else { FETCH_WAIT }
+        if self.shard.read().has_retired() {
+            Duration::ZERO
+        } else if self.health.is_checkpoint_wanted() {
+            FETCH_WAIT_WANTED
+        } else {
+            FETCH_WAIT
+        }
     }
 
     fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
@@ -384,6 +412,13 @@ impl<S: JobSource> Writer<S> {
         }
         self.health.set_state(ShardState::CatchingUp("shut down".to_owned()));
         self.close_store();
+    }
+}
+
+fn tell_failed(waiting: &mut Vec<(Sequence, AnswerTo)>, reason: &str) {
+    for (_, answer) in waiting.drain(..) {
+        // The client may have disconnected.
+        let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
     }
 }
 

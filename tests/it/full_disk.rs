@@ -2,12 +2,11 @@
 //! the shards heal by themselves once there is room. The limit on file sizes of the running service plays the disk.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
+use crate::support::binary::{Binary, limit_files};
 use crate::support::client::{Client, entry_path, score_of};
 
 const SHARDS: u16 = 2;
@@ -65,12 +64,6 @@ fn a_full_disk_refuses_writes_goes_on_reading_loses_nothing_and_heals() {
     service.verify();
     service.restart();
     assert_eq!(read_all(&service.client(), false), answered);
-}
-
-fn limit_files(service: &Binary, bytes: &str) {
-    let (pid, limit) = (service.pid().to_string(), format!("--fsize={bytes}:unlimited"));
-    let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
-    assert!(set.expect("util-linux is installed").success());
 }
 
 fn members() -> impl Iterator<Item = String> {

@@ -14,6 +14,8 @@
 //! - [`nats_frozen`]: a server that is frozen, or whose packets are dropped, is left for another
 //! - [`nats_gaps`]: what one server lacks is no gap, what the leader lacks is one, and a halt is over once all is well
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
+//! - [`nats_failed_commit`]: a write that is in the stream is applied later, and no answer says otherwise
+//! - [`nats_retention`]: what of a stream is kept is bounded, and room is made before it is full
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
@@ -36,6 +38,7 @@
 //! - [`secrets`]: passwords in arguments, files that hold secrets, and the data are kept from others
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: clients that leave without waiting for their answer give their places back at once
+//! - [`framing`]: where a request's body ends, and whether it is asked for
 //! - [`overload`]: too many requests are told so, while probes and metrics answer
 //! - [`layering`]: what a module must not know, read from the source
 
@@ -52,6 +55,7 @@ mod dashboards;
 mod deployment;
 mod export;
 mod export_boards;
+mod framing;
 mod full_disk;
 mod future_time;
 mod gone_clients;
@@ -66,6 +70,7 @@ mod nats_cluster;
 mod nats_control;
 mod nats_crash;
 mod nats_credentials;
+mod nats_failed_commit;
 mod nats_frozen;
 mod nats_gaps;
 mod nats_http;
@@ -74,6 +79,7 @@ mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
 mod nats_rejects;
+mod nats_retention;
 mod open_files;
 mod openapi;
 mod overload;

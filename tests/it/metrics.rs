@@ -63,6 +63,7 @@ const OF_NATS: &[(&str, &str)] = &[
     ("stream_bytes", "gauge"),
     ("stream_bytes_max", "gauge"),
     ("stream_purged_messages_total", "counter"),
+    ("stream_purged_early_messages_total", "counter"),
     ("nats_connections", "gauge"),
     ("nats_connections_wanted", "gauge"),
     ("nats_disconnects_total", "counter"),

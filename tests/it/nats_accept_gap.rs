@@ -176,18 +176,23 @@ fn a_stream_is_taken_up_once_whatever_is_killed() {
     const OLD: usize = 8_000;
     const NEW: usize = 6_000;
     const ROUNDS: u32 = 12;
+    const LONG_WINDOW: Duration = Duration::from_secs(3_600);
     let mut random = Random::seeded();
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let (data, log, url) = (folder.path().join("data"), folder.path().join("killed.log"), nats.url());
     let (mut service, before) = filled(&nats, &data, OLD);
     service.kill9();
-    let config = make_again(&nats);
+    make_again(&nats);
+    // A message that is known by its id has to be stored within it, however long the rounds take.
+    nats.update(&Config { duplicate_window: LONG_WINDOW, ..nats.info(STREAM).config });
+    let config = nats.info(STREAM).config;
     nats.publish_jobs(1, &times("new", NEW), 1);
     let (mut accepted, mut started) = (0, None);
     let retries = [Retries::Version, Retries::MessageId];
-    let counted = count_up(&url, 1, &retries, config.duplicate_window, &mut random, |random| {
+    let counted = count_up(&url, 1, &retries, LONG_WINDOW, &mut random, |random, budget| {
         let mut accept = true;
         for _ in 0..ROUNDS {
+            budget.refill();
             let out = File::create(&log).expect("the log can be written");
             let mut serve = command();
             serve.args(["serve", "--listen", "127.0.0.1:0", "--nats", &url, "--data-dir"]).arg(&data);

@@ -42,11 +42,12 @@ fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
         &[Retries::Version, Retries::MessageId],
         DUPLICATE_WINDOW,
         &mut random,
-        |random| {
+        |random, budget| {
             let between = |random: &mut Random, (from, to): (u64, u64)| {
                 thread::sleep(Duration::from_millis(from + random.below(to - from)));
             };
             for round in 0..ROUNDS {
+                budget.refill();
                 between(random, RUN_TIME_MS);
                 let victim = match round % 3 {
                     0 => cluster.leader(random.pick::<String>(&streams)),

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
-use crate::support::nats::Nats;
+use crate::support::nats::{Nats, wait_until};
+use crate::support::raw::ask;
 
 fn start(nats: &Nats, data: &Path, shards: u16) -> Binary {
     Binary::start(data, shards, &["--nats", &nats.url(), "--nats-stream-mib", "16"])
@@ -110,6 +111,92 @@ fn jobs_of_one_request_are_applied_in_their_order_whatever_shares_their_messages
             });
         }
     });
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// One message's jobs, and the score that each brings: its place in the request.
+const PER_MESSAGE: i64 = 64;
+
+#[test]
+fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 1);
+    let client = service.client();
+    define_arena(&client);
+    // The server says no to the second message alone, after it has taken the first and while the third is there already.
+    let mut stream = nats.info("RANKTREE_JOBS_0").config;
+    stream.max_message_size = 32 << 10;
+    nats.update(&stream);
+    let job = |score: i64| {
+        let is_second = score / PER_MESSAGE == 1;
+        let text = if is_second { "x".repeat(900) } else { String::new() };
+        json!({ "board": "arena", "member": "m", "score": score, "meta": { "text": text } })
+    };
+    let jobs: Vec<_> = (0..3 * PER_MESSAGE).map(job).collect();
+    for wait in ["", "?wait=applied"] {
+        let (status, answer) = client.post(&format!("/v1/jobs{wait}"), &Value::from(jobs.clone()));
+        assert_eq!(status, 503, "{answer}");
+        let results = answer["results"].as_array().expect("one per job");
+        let failed: Vec<bool> = results.iter().map(|result| result["failed"].is_string()).collect();
+        let expected: Vec<bool> = (0..3 * PER_MESSAGE).map(|place| place >= PER_MESSAGE).collect();
+        assert_eq!(failed, expected, "{answer}");
+        // Whatever was sent is applied before this is.
+        let (status, other) =
+            client.put(&format!("{}?wait=applied", entry_path("arena", "other")), &json!({ "score": 1 }));
+        assert_eq!(status, 200, "{other}");
+        let (status, entry) = client.get(&entry_path("arena", "m"));
+        assert_eq!((status, &entry["score"]), (200, &json!(PER_MESSAGE - 1)), "{entry}");
+    }
+    // Jobs of others are not held up by it.
+    let others = jobs.iter().enumerate().map(|(place, job)| {
+        let mut job = job.clone();
+        job["member"] = json!(format!("m{place}"));
+        job
+    });
+    let (status, answer) = client.post("/v1/jobs?wait=applied", &others.collect());
+    assert_eq!(status, 503, "{answer}");
+    let results = answer["results"].as_array().expect("one per job");
+    let applied = results.iter().filter(|result| result["changed"] == json!(true)).count();
+    assert_eq!(i64::try_from(applied), Ok(2 * PER_MESSAGE), "{answer}");
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// What a JSON value in between would change.
+const META: &str = r#"{"id":123456789012345678901234567890,"price":1.10,"k":1,"k":2,"e":1E2,"u":"\u0041"}"#;
+
+#[test]
+fn metadata_keeps_its_text_by_way_of_http_and_of_jobs_that_wait_for_their_board() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), 1);
+    let address = service.address().to_owned();
+    let send = |method: &str, path: &str, body: &str| {
+        let length = body.len();
+        let head = "host: localhost\r\nconnection: close";
+        ask(
+            &address,
+            &format!("{method} {path} HTTP/1.1\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}"),
+        )
+    };
+    // The boards are new: the jobs wait for them.
+    let said = send("PUT", "/v1/boards/new/members/m", &format!(r#"{{"score":1,"meta":{META}}}"#));
+    assert!(said.starts_with("HTTP/1.1 202"), "{said}");
+    nats.publish("ranktree.jobs.0", format!(r#"{{"board":"newer","member":"m","score":1,"meta":{META}}}"#));
+    for board in ["new", "newer"] {
+        let mut said = String::new();
+        wait_until("the board is there", || {
+            said = send("GET", &format!("/v1/boards/{board}/members/m"), "");
+            said.starts_with("HTTP/1.1 200")
+        });
+        assert!(said.contains(&format!("\"meta\":{META}")), "{said}");
+    }
+    // And then they do not.
+    let said =
+        send("PUT", "/v1/boards/new/members/n?wait=applied", &format!(r#"{{"score":1,"meta":{META}}}"#));
+    assert!(said.starts_with("HTTP/1.1 200") && said.contains(&format!("\"meta\":{META}")), "{said}");
+    let said = send("GET", "/v1/boards/new/members/n", "");
+    assert!(said.contains(&format!("\"meta\":{META}")), "{said}");
     assert!(service.terminate().success());
     service.verify();
 }

@@ -152,6 +152,11 @@ fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() 
         assert!(!status.success() && words.contains(stream) && words.contains(said), "{words}");
         nats.update(&good);
     }
+    let good = nats.info(STREAM).config;
+    nats.update(&Config { max_message_size: 10_000, ..good.clone() });
+    let (status, words) = run_serve(&folder.path().join("data"), 1, &["--nats", &url]);
+    assert!(!status.success() && words.contains(STREAM) && words.contains("max_msg_size"), "{words}");
+    nats.update(&good);
     // Put right, they are taken.
     service.restart();
     assert!(service.terminate().success());
@@ -333,7 +338,7 @@ fn what_may_be_sent_again_under_its_id_is_not_purged() {
     let mut service = start(&nats, &folder.path().join("data"), 2, &arguments);
     let client = service.client();
     define_arena(&client);
-    // The stream of shard 1, which is looked after right after that of shard 0, is purged as soon as may be.
+    // The stream of shard 1 is purged as soon as may be, which shows that shard 0's could have been too.
     let other = "RANKTREE_JOBS_1";
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(other).config });
     let publisher = nats.publisher();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use async_nats::jetstream::stream::Config;
 use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
 
@@ -139,4 +140,105 @@ fn rejects_of_every_kind_are_told_once_by_two_nodes_and_listed() {
         assert!(newest_first, "{lines:?}");
         assert_eq!(by_place(lines.into_iter()), published);
     }
+}
+
+fn bad_job(member: &str) -> String {
+    json!({ "board": "arena", "member": member, "score": 1.5 }).to_string()
+}
+
+/// Members of each shard.
+fn members() -> [String; 2] {
+    [0, 1].map(|shard| {
+        let home =
+            |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), SHARDS).index();
+        let mut members = (0..50).map(|number| format!("m{number}"));
+        members.find(|member| home(member) == shard).expect("one of fifty")
+    })
+}
+
+/// Far more than there is time for one by one, and more than a store keeps of those that were published.
+#[test]
+fn a_burst_of_rejects_is_told_whole_in_order_and_once() {
+    const MESSAGES: usize = 30;
+    const JOBS: usize = 1_000;
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let arguments = ["--nats", &url, "--nats-stream-mib", "64"];
+    let mut nodes = ["one", "two"].map(|name| Binary::start(&folder.path().join(name), SHARDS, &arguments));
+    let bodies = members().map(|member| format!("[{}]", vec![bad_job(&member); JOBS].join(",")));
+    let mut last = [0; 2];
+    for _ in 0..MESSAGES {
+        for (shard, body) in bodies.iter().enumerate() {
+            last[shard] = nats.publish(&format!("ranktree.jobs.{shard}"), body);
+        }
+    }
+    // One of them dies while it tells.
+    nodes[0].kill9();
+    nodes[0].restart();
+    let rejects = MESSAGES * JOBS * usize::from(SHARDS);
+    let told = || count_of(&json!(nats.info(REJECTS).state.messages));
+    wait_until("all rejects are told", || told() >= rejects);
+    for node in &nodes {
+        wait_applied(&node.client(), &last);
+    }
+    let mut next = [(1, 0); 2];
+    for reject in nats.messages(REJECTS, 1, rejects) {
+        let shard = count_of(&reject["shard"]);
+        let place = (count_of(&reject["sequence"]), count_of(&reject["index"]));
+        assert_eq!(place, next[shard], "of shard {shard}");
+        next[shard] = if place.1 + 1 < JOBS { (place.0, place.1 + 1) } else { (place.0 + 1, 0) };
+    }
+    assert_eq!(next, [(MESSAGES + 1, 0); 2]);
+    assert_eq!(told(), rejects);
+    for node in &mut nodes {
+        assert!(node.terminate().success());
+    }
+}
+
+/// The stream discards old rejects, of whichever shard.
+#[test]
+fn rejects_of_a_quiet_shard_are_not_told_again_when_the_last_one_is_discarded() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let arguments = ["--nats", &url, "--nats-stream-mib", "16"];
+    let mut node = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let [quiet, busy] = members().map(|member| bad_job(&member));
+    for _ in 0..5 {
+        nats.publish("ranktree.jobs.0", &quiet);
+    }
+    let end = || nats.info(REJECTS).state.last_sequence;
+    wait_until("the quiet shard's are told", || end() == 5);
+    nats.update(&Config { max_bytes: 4_000, ..nats.info(REJECTS).config });
+    for _ in 0..50 {
+        nats.publish("ranktree.jobs.1", &busy);
+    }
+    wait_until("the busy shard's are told", || end() == 55);
+    assert!(nats.info(REJECTS).state.first_sequence > 6, "the quiet shard's are gone");
+    node.kill9();
+    node.restart();
+    let last = nats.publish("ranktree.jobs.0", &quiet);
+    wait_until("the new one is told", || end() > 55);
+    wait_applied(&node.client(), &[last, 50]);
+    let told = nats.message(REJECTS, 56);
+    assert_eq!((&told["shard"], &told["sequence"]), (&json!(0), &json!(last)));
+    // One more, which comes after whatever else would be told.
+    let last = nats.publish("ranktree.jobs.0", &quiet);
+    wait_until("it is told", || end() > 56);
+    assert_eq!(nats.message(REJECTS, 57)["sequence"], last);
+    assert!(node.terminate().success());
+}
+
+/// A stream that an earlier version created takes messages one by one.
+#[test]
+fn a_stream_of_rejects_of_an_earlier_version_is_told_to_take_batches() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let arguments = ["--nats", &url, "--nats-stream-mib", "16"];
+    let mut node = Binary::start(&folder.path().join("data"), 1, &arguments);
+    nats.update(&Config { allow_atomic_publish: false, ..nats.info(REJECTS).config });
+    let body = format!("[{}]", vec![bad_job("m"); 700].join(","));
+    nats.publish(SUBJECT, &body);
+    wait_until("all are told", || nats.info(REJECTS).state.messages == 700);
+    assert!(nats.info(REJECTS).config.allow_atomic_publish);
+    assert!(node.terminate().success());
 }

@@ -121,6 +121,34 @@ fn a_client_that_does_not_read_its_answers_is_let_go() {
     assert!(said.starts_with("HTTP/1.1 200") && said.matches("HTTP/1.1 200").count() < 300);
 }
 
+/// Clients that do not read hold what their answers take, until they read or leave: there is a bound to it.
+#[test]
+fn a_request_keeps_its_place_until_its_answer_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let flags = ["--write-seconds", "3600", "--max-requests", "1"];
+    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let jobs: Vec<Value> =
+        (0..1_000).map(|n| json!({"board": "a", "member": format!("member-{n}"), "score": n})).collect();
+    assert_eq!(service.client().post("/v1/jobs?results=changed", &json!(jobs)).0, 200);
+    let is_there = || get(service.address(), "/v1/boards/a").starts_with("HTTP/1.1 200");
+    // More than the buffers of both sides hold.
+    let top = "GET /v1/boards/a/top?limit=1000 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let ends = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let mut stream = connect(service.address());
+    stream.write_all(format!("{}{ends}", top.repeat(300)).as_bytes()).expect("it is open");
+    wait_until("the place is taken for good", || (0..100).all(|_| !is_there()));
+    assert!(get(service.address(), "/healthz").starts_with("HTTP/1.1 200"));
+    // Whoever asks in between may have had the place, and some of them be told so.
+    let said = rest_of(&mut stream);
+    assert_eq!(said.matches("HTTP/1.1 ").count(), 301, "all are answered");
+    wait_until("there is room again", is_there);
+    let mut stream = connect(service.address());
+    stream.write_all(top.repeat(300).as_bytes()).expect("it is open");
+    wait_until("the place is taken again", || (0..100).all(|_| !is_there()));
+    drop(stream);
+    wait_until("there is room again", is_there);
+}
+
 /// A connection that asks nothing.
 fn silent(address: &str) -> TcpStream {
     connect(address)

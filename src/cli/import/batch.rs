@@ -1,8 +1,9 @@
-//! Rows gathered into requests: as many as fit, by count and by bytes.
+//! Rows gathered into requests: as many as fit, by count, by the boards that they change and by bytes.
 
 use std::sync::mpsc::SyncSender;
 
 use crate::cli::import::row::Row;
+use crate::job::MAX_BOARDS_PER_REQUEST;
 
 /// The largest body that the service takes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -15,6 +16,7 @@ pub struct Batch {
     pub rows: Vec<Row>,
     /// Of the body: the jobs, their commas and the brackets.
     bytes: usize,
+    boards: usize,
 }
 
 impl Batch {
@@ -25,11 +27,14 @@ impl Batch {
     }
 
     fn fits(&self, row: &Row, rows_max: usize) -> bool {
-        self.rows.len() < rows_max && self.bytes + row.job.len() + 2 <= MAX_BODY_BYTES
+        self.rows.len() < rows_max
+            && self.boards + row.boards <= MAX_BOARDS_PER_REQUEST
+            && self.bytes + row.job.len() + 2 <= MAX_BODY_BYTES
     }
 
     fn push(&mut self, row: Row) {
         self.bytes += row.job.len() + 1;
+        self.boards += row.boards;
         self.rows.push(row);
     }
 
@@ -137,6 +142,20 @@ mod tests {
         assert_eq!(batches(&exceeds, 1000).len(), 2);
         let largest = ["x".repeat(MAX_JOB_BYTES), "{}".to_owned()];
         assert_eq!(batches(&largest, 1000).iter().map(|b| b.body().len()).max(), Some(MAX_BODY_BYTES));
+    }
+
+    #[test]
+    fn a_batch_changes_no_more_boards_than_a_request_may() {
+        let boards: Vec<String> = (0..64).map(|number| format!("b{number}")).collect();
+        let (queue, batches) = sync_channel(10);
+        let mut lane = Lane::new(queue, 1_000);
+        for line in 1..=100 {
+            let row = Row::new(line, "{}".to_owned(), "m", Some("set"), false, boards.clone());
+            lane.push(row).expect("the other end is open");
+        }
+        lane.finish().expect("the other end is open");
+        let rows: Vec<usize> = batches.into_iter().map(|batch| batch.rows.len()).collect();
+        assert_eq!(rows, [62, 38]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Row {
     pub adds: bool,
     /// Boards whose policy decides whether it adds.
     pub undecided_boards: Vec<String>,
+    /// Boards that it changes.
+    pub boards: usize,
     pub member_hash: u32,
 }
 
@@ -50,9 +52,10 @@ impl Row {
         has_version: bool,
         boards: Vec<String>,
     ) -> Self {
+        let count = boards.len().max(1);
         let undecided_boards = if op.is_none() && !has_version { boards } else { Vec::new() };
         let adds = op == Some(Op::Incr.name()) && !has_version;
-        Self { line, job, adds, undecided_boards, member_hash: fnv1a_32(member.as_bytes()) }
+        Self { line, job, adds, undecided_boards, boards: count, member_hash: fnv1a_32(member.as_bytes()) }
     }
 
     pub fn take_undecided_boards(&mut self) -> Vec<String> {

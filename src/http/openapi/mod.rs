@@ -20,12 +20,12 @@ pub mod validator;
 use std::sync::LazyLock;
 
 use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 pub use doc::Doc;
 
-use crate::http::reply::Reply;
+use crate::http::reply::{static_html, static_json};
 use crate::http::router::routes;
 
 /// How the document begins.
@@ -111,11 +111,11 @@ fn write(document: &Value) -> String {
 }
 
 pub async fn get_json() -> Response {
-    Reply::json(&SERVED.json).into_response()
+    static_json(&SERVED.json)
 }
 
 pub async fn get_page() -> Response {
-    let mut response = Reply::html(&SERVED.page).into_response();
+    let mut response = static_html(&SERVED.page);
     let policy = HeaderValue::from_static(PAGE_POLICY);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     let never_guess = HeaderValue::from_static("nosniff");

@@ -117,6 +117,12 @@ pub fn components() -> Value {
             "`applied`: answer when the write is applied and on disk, and say what came of it. With NATS, a write without it \
              is answered 202 as soon as it is safe in the stream; without NATS every write waits."
         ),
+        "results": query(
+            "results",
+            &json!({"type": "string", "enum": ["changed"]}),
+            "`changed`: tell of each job only whether it changed anything, without `entry` and `previous`: a short answer where \
+             nobody reads them. Without effect on 202."
+        ),
         "version": query(
             "version",
             &component("Version"),

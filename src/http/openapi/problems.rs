@@ -3,7 +3,7 @@
 //! A test reads `http/error.rs` and finds each code of it here.
 
 /// Statuses that problems have, in the order in which they are told.
-pub const PROBLEM_STATUSES: &[u16] = &[400, 401, 403, 404, 405, 408, 409, 413, 422, 500, 503, 504];
+pub const PROBLEM_STATUSES: &[u16] = &[400, 401, 403, 404, 405, 408, 409, 413, 422, 500, 501, 503, 504];
 
 pub struct ProblemKind {
     pub code: &'static str,
@@ -46,8 +46,9 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("wrong_shard", &[409], "the job came to a shard that is not its member's"),
     kind(
         "too_large",
-        &[413, 422],
-        "more than a limit allows: a page, a batch, metadata, or a body beyond 1 MiB",
+        &[409, 413, 422],
+        "more than a limit allows: a page, a batch, the boards of a request's jobs, metadata, or a body beyond 1 MiB; \
+         for a job, a new member on a shard that holds as many as it can",
     ),
     kind("unauthorized", &[401], "a bearer token is needed, and there is none"),
     kind("invalid_token", &[401], "the token is not known here, or not any more"),
@@ -88,11 +89,13 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[408],
         "the body did not arrive in time, which is 30 seconds unless the node was told another",
     ),
+    kind("unsupported_coding", &[501], "the body comes in a `Transfer-Encoding` other than `chunked`"),
     kind("internal", &[500], "the request failed within the service; its log says more"),
     kind(
         "overloaded",
         &[503],
-        "too many requests are in work, or too many connections open; try again after `Retry-After` seconds",
+        "too many requests are in work, or too many connections open, or answers would take too much memory; try again after \
+         `Retry-After` seconds",
     ),
     kind("shard_unavailable", &[503], "a shard takes no writes at the moment; `detail` says why"),
     kind("queue_full", &[503], "a shard's queue holds as much as it may"),
@@ -100,16 +103,27 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "commit_unknown",
         &[503],
         "nobody said in time what came of the write: it may be applied, or not, so send it again with the same \
-         `version`",
+         `version`; with NATS also where a commit failed, since what is in the stream is applied later",
     ),
-    kind("commit_failed", &[503], "the write could not be committed, and was not applied"),
+    kind(
+        "commit_failed",
+        &[503],
+        "the write could not be committed, and is not applied; only without NATS, and the disk may have kept it all the same, so \
+         send it again with the same `version`",
+    ),
     kind("not_ready", &[503], "a shard is not live, or too far behind its queue"),
     kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),
 ];
 
 /// What any request may meet.
-pub const ANY: &[(u16, &str)] =
-    &[(400, "malformed"), (408, "body_too_slow"), (413, "too_large"), (500, "internal"), (503, "overloaded")];
+pub const ANY: &[(u16, &str)] = &[
+    (400, "malformed"),
+    (408, "body_too_slow"),
+    (413, "too_large"),
+    (500, "internal"),
+    (501, "unsupported_coding"),
+    (503, "overloaded"),
+];
 
 /// What any request that takes a token may meet.
 pub const REFUSED_TOKENS: &[(u16, &str)] =
@@ -146,6 +160,7 @@ pub const REJECTED: &[(u16, &str)] = &[
     (409, "closed_window"),
     (409, "future_time"),
     (409, "wrong_shard"),
+    (409, "too_large"),
 ];
 
 pub fn meaning(code: &str) -> &'static str {

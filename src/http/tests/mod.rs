@@ -15,6 +15,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::response::Response;
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -252,6 +253,13 @@ impl Fixture {
         let response = self.router.clone().oneshot(request.expect("a good request")).await;
         let (head, body) = response.expect("the router never fails").into_parts();
         (head.status, head.headers, to_bytes(body, usize::MAX).await.expect("the body is in memory"))
+    }
+
+    /// An answer that nobody has written yet.
+    async fn response(&self, method: &str, path: &str) -> Response {
+        let request = Request::builder().method(method).uri(path).body(Body::empty());
+        let response = self.router.clone().oneshot(request.expect("a good request")).await;
+        response.expect("the router never fails")
     }
 
     pub async fn get(&self, path: &str) -> Value {

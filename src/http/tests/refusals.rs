@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::http::Limits;
 use crate::http::tests::{start, start_with};
+use crate::queue::MessageOrder;
 use crate::types::MemberId;
 use crate::writer::ShardState;
 
@@ -219,7 +220,7 @@ async fn who_waits_for_a_write_keeps_nobody_else_out_and_is_shed_afterwards_if_n
     let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
     let applied = async {
         let publisher = &service.api.node.shards[0].publisher;
-        publisher.publish_jobs(Vec::new()).await.expect("it is applied");
+        publisher.publish_jobs(Vec::new(), MessageOrder::default()).await.expect("it is applied");
     };
     tokio::select! {
         biased;
@@ -239,4 +240,46 @@ async fn bodies_have_a_budget_together() {
         let body = format!("{{\"score\":1{}}}", " ".repeat(100));
         service.check_refusals(&[("PUT", "/v1/boards/a/members/m", &body, 503, "overloaded")]).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_made() {
+    let limits = Limits { answer_bytes_in_flight: 40_000, ..Limits::default() };
+    let service = start_with(1, limits);
+    let jobs = |first: usize, count: usize| {
+        let job = |number| format!(r#"{{"board":"a","member":"m{number}","score":1}}"#);
+        format!("[{}]", (first..first + count).map(job).collect::<Vec<_>>().join(","))
+    };
+    for _ in 0..3 {
+        // What a request took is there again for the next one.
+        service.check_refusals(&[("POST", "/v1/jobs", &jobs(1_000, 100), 503, "overloaded")]).await;
+    }
+    service.check_refusals(&[("GET", "/v1/boards/a", "", 404, "unknown_board")]).await;
+    for first in 0..40 {
+        let (status, answer) = service.send("POST", "/v1/jobs", &jobs(10 * first, 10)).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    let (status, answer) = service.send("POST", "/v1/jobs?results=changed", &jobs(400, 20)).await;
+    assert_eq!(status, 200, "{answer}");
+    // A read is known to be too large when it is made.
+    service.check_refusals(&[("GET", "/v1/boards/a/top?limit=1000", "", 503, "overloaded")]).await;
+    assert_eq!(service.get("/v1/boards/a/top?limit=20").await["total"], json!(420));
+
+    // An answer counts until whoever writes it lets it go.
+    let held = service.response("GET", "/v1/boards/a/top?limit=100").await;
+    let held = [held, service.response("GET", "/v1/boards/a/top?limit=100").await];
+    service.check_refusals(&[("GET", "/v1/boards/a/top?limit=100", "", 503, "overloaded")]).await;
+    service.check_refusals(&[("POST", "/v1/jobs", &jobs(1_000, 10), 503, "overloaded")]).await;
+    drop(held);
+    assert_eq!(service.get("/v1/boards/a/top?limit=100").await["total"], json!(420));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_keeps_its_place_until_its_answer_is_let_go() {
+    let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let held = service.response("GET", "/v1/boards/a/top").await;
+    service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
+    drop(held);
+    assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
 }

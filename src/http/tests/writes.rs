@@ -66,6 +66,52 @@ async fn a_failed_commit_is_told_and_not_hidden_among_the_others() {
     assert_eq!(results[64]["failed"], json!("commit_failed"));
 }
 
+/// The jobs of a request, each of so many boards.
+fn jobs_of(boards: usize, jobs: usize) -> String {
+    let scores: Vec<String> = (0..boards).map(|number| format!("\"b{number}\":1")).collect();
+    let job = |number: usize| format!(r#"{{"member":"m{number}","scores":{{{}}}}}"#, scores.join(","));
+    format!("[{}]", (0..jobs).map(job).collect::<Vec<_>>().join(","))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_boards_of_a_requests_jobs_have_a_limit_together() {
+    let service = start(1);
+    for path in ["/v1/jobs", "/v1/jobs?results=changed"] {
+        let (status, problem) = service.send("POST", path, &jobs_of(64, 63)).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("too_large")), "{problem}");
+    }
+    service.check_refusals(&[("GET", "/v1/boards/b0", "", 404, "unknown_board")]).await;
+    let (status, answer) = service.send("POST", "/v1/jobs", &jobs_of(64, 62)).await;
+    assert_eq!((status, answer["results"].as_array().map(Vec::len)), (StatusCode::OK, Some(62)));
+    let (status, answer) = service.send("POST", "/v1/jobs", &jobs_of(4, 1_000)).await;
+    assert_eq!((status, answer["results"].as_array().map(Vec::len)), (StatusCode::OK, Some(1_000)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_are_as_short_as_is_asked_for() {
+    let service = start(2);
+    let job = r#"[{"board":"a","member":"m","score":1},{"board":"a","member":"n","score":13}]"#;
+    let (status, answer) = service.send("POST", "/v1/jobs?results=changed", job).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(answer["results"][0], json!({"changed": true}));
+    assert_eq!(answer["results"][1]["rejected"], json!("out_of_range"));
+    let (status, answer) = service.send("POST", "/v1/jobs?results=changed", &jobs_of(2, 1)).await;
+    // The script writes the first board only.
+    let told = json!({"changed": true, "boards": {"b0": {"changed": true}}});
+    assert_eq!((status, &answer["results"][0]), (StatusCode::OK, &told));
+    let one = service.put("/v1/boards/a/members/m?results=changed", r#"{"score":2}"#).await;
+    let names: Vec<&String> = one.as_object().expect("an object").keys().collect();
+    assert_eq!(names, ["token", "changed"]);
+    let (status, gone) = service.send("DELETE", "/v1/members/m", "").await;
+    assert_eq!((status, &gone["counts"]), (StatusCode::OK, &json!({"boards": 0, "changed": 0})));
+    service
+        .check_refusals(&[
+            ("PUT", "/v1/boards/a/members/m?results=all", r#"{"score":1}"#, 422, "bad_parameter"),
+            ("PUT", "/v1/boards/a?results=changed", "", 422, "bad_parameter"),
+        ])
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_are_defined_listed_and_dropped() {
     for shards in SHARDS {

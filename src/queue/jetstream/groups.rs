@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::job::Job;
+use crate::queue::MessageOrder;
 use crate::queue::describe::describe;
 use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
@@ -39,12 +40,14 @@ pub struct Request {
     count: usize,
     /// Absent once it was told.
     answer: Option<Answer>,
+    /// Hears of it too: messages of the same HTTP request may have to wait for this one.
+    order: MessageOrder,
 }
 
 impl Request {
-    pub fn new(jobs: &[Job], answer: Answer) -> Self {
+    pub fn new(jobs: &[Job], answer: Answer, order: MessageOrder) -> Self {
         let jobs_json: Vec<Vec<u8>> = jobs.iter().map(describe).collect();
-        Self { jobs: jobs_json.join(&b','), count: jobs.len(), answer: Some(answer) }
+        Self { jobs: jobs_json.join(&b','), count: jobs.len(), answer: Some(answer), order }
     }
 
     /// Its bytes in a message of its own.
@@ -80,9 +83,10 @@ pub fn body(requests: &[Request]) -> Vec<u8> {
     body
 }
 
-/// Says that a message is stored, to those who wait for no more.
+/// Says that a message is stored, to those who wait for no more, and to messages that wait to be sent after it.
 pub fn tell_stored(requests: &mut [Request], sequence: Sequence) {
     for request in requests {
+        request.order.tell(Ok(()));
         if let Some(Answer::Stored(to)) = request.answer.take_if(|answer| matches!(answer, Answer::Stored(_)))
         {
             // Whoever asked may have gone away.
@@ -118,7 +122,8 @@ pub async fn all_leave(requests: &mut [Request]) {
 
 /// Says that a message was not published, or why nobody knows.
 pub fn refuse(requests: Vec<Request>, why: &NotPublished) {
-    for request in requests {
+    for mut request in requests {
+        request.order.tell(Err(why.clone()));
         match request.answer {
             Some(Answer::Stored(to)) => drop(to.send(Err(why.clone()))),
             Some(Answer::Applied(to)) => drop(to.send(Err(why.clone()))),
@@ -271,12 +276,12 @@ mod tests {
 
     fn stored(jobs: &[Job]) -> (Request, Stored) {
         let (answer, answered) = oneshot::channel();
-        (Request::new(jobs, Answer::Stored(answer)), answered)
+        (Request::new(jobs, Answer::Stored(answer), MessageOrder::default()), answered)
     }
 
     fn applied(jobs: &[Job]) -> (Request, Applied) {
         let (answer, answered) = oneshot::channel();
-        (Request::new(jobs, Answer::Applied(answer)), answered)
+        (Request::new(jobs, Answer::Applied(answer), MessageOrder::default()), answered)
     }
 
     /// The members of a message's jobs, in order.

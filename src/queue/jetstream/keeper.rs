@@ -1,116 +1,222 @@
-//! Housekeeping of the streams: how far they go, and what of them may go away.
+//! Housekeeping of the streams: how far they go, what of them goes away, and when a checkpoint has to make room.
 //!
-//! Knows: a message may be purged once a checkpoint holds it, which is synced, and nobody may send it again under its id;
-//! the checkpoint's own last message stays, because a start compares it. Must not know: what a checkpoint is.
+//! Knows: how a stream is looked at and purged, and that its session must have found that it continues what was applied.
+//! Must not know: what may go (`retention`), nor what a checkpoint is.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream::{Info, Stream};
+use metrics::{Counter, Gauge, counter, gauge};
+use tokio::sync::{Notify, watch};
 
 use crate::metrics::{self as names, figure};
 use crate::queue::jetstream::origin::identity;
+use crate::queue::jetstream::retention::{Look, Purge, Retention};
 use crate::queue::jetstream::source::Shared;
 use crate::queue::jetstream::streams::JetStream;
 use crate::storage::StoreSlot;
+use crate::types::Sequence;
 
-/// How often streams are looked at.
+/// How often a stream is looked at, unless it grows quickly.
 const EVERY: Duration = Duration::from_secs(1);
+/// While room waits for a checkpoint.
+const EVERY_WAITING: Duration = Duration::from_millis(100);
+/// That young messages give way is logged at most this often.
+const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// A shard whose stream is looked after.
 pub struct Kept {
     pub shared: Arc<Shared>,
     pub store: Arc<StoreSlot>,
+    pub applied: watch::Receiver<Sequence>,
 }
 
-/// Where a stream ended, and when that was seen: tells how far it is older than its duplicate window, whatever the
-/// server's clock says. Empty after a start, so that nothing is purged before a window has gone by.
+/// How much a stream has grown since the last look: a second is too long for a small stream and a quick publisher.
 #[derive(Default)]
-struct Ends(VecDeque<(Instant, u64)>);
+pub struct Growth {
+    unseen: AtomicU64,
+    look_at: AtomicU64,
+    looks: Notify,
+}
 
-impl Ends {
-    fn note(&mut self, now: Instant, last: u64) {
-        // One that stands still was first seen there when it was.
-        if self.0.back().is_none_or(|(_, before)| *before != last) {
-            self.0.push_back((now, last));
+impl Growth {
+    /// Takes note of bytes that came by the stream.
+    pub fn note(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let before = self.unseen.fetch_add(bytes, Ordering::Relaxed);
+        let look_at = self.look_at.load(Ordering::Relaxed);
+        if look_at > 0 && before < look_at && before + bytes >= look_at {
+            self.looks.notify_one();
         }
     }
 
-    /// Where it ended at the latest look that was at least `age` ago.
-    fn before(&mut self, now: Instant, age: Duration) -> Option<u64> {
-        let is_old = |(seen, _): &(Instant, u64)| now.duration_since(*seen) >= age;
-        while self.0.get(1).is_some_and(is_old) {
-            self.0.pop_front();
-        }
-        self.0.front().filter(|end| is_old(end)).map(|(_, last)| *last)
+    /// A look was made; the next one is due after so many bytes.
+    fn seen(&self, next: u64) {
+        self.look_at.store(next, Ordering::Relaxed);
+        self.unseen.store(0, Ordering::Relaxed);
     }
+
+    async fn wait(&self, at_most: Duration) {
+        let _ = tokio::time::timeout(at_most, self.looks.notified()).await;
+    }
+}
+
+/// What is told of a shard's stream.
+struct Told {
+    messages: Gauge,
+    bytes: Gauge,
+    bytes_max: Gauge,
+    purged: Counter,
+    purged_early: Counter,
+    /// Early ones that were not logged yet.
+    unsaid: u64,
+    said: Option<Instant>,
+}
+
+impl Told {
+    fn new(shared: &Shared) -> Self {
+        let label = || [("shard", shared.shard.to_string())];
+        Self {
+            messages: gauge!(names::STREAM_MESSAGES, &label()),
+            bytes: gauge!(names::STREAM_BYTES, &label()),
+            bytes_max: gauge!(names::STREAM_BYTES_MAX, &label()),
+            purged: counter!(names::STREAM_PURGED_MESSAGES_TOTAL, &label()),
+            purged_early: counter!(names::STREAM_PURGED_EARLY_MESSAGES_TOTAL, &label()),
+            unsaid: 0,
+            said: None,
+        }
+    }
+
+    fn note_early(&mut self, shared: &Shared, look: &Look, early: u64) {
+        self.purged_early.increment(early);
+        self.unsaid += early;
+        if early > 0 && self.said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+            tracing::warn!(
+                shard = %shared.shard,
+                messages = self.unsaid,
+                stream_bytes_max = look.bytes_max,
+                "the stream fills up, so messages that may be younger than its duplicate window were purged; a \
+                 checkpoint holds them, but if nats-server restarts it will store them again for publishers who retry \
+                 by Nats-Msg-Id; give the stream more room"
+            );
+            (self.said, self.unsaid) = (Some(Instant::now()), 0);
+        }
+    }
+}
+
+/// What is known of one shard's stream, from look to look.
+struct Keeping {
+    retention: Retention,
+    /// The session that it is of, and how often the connection had been made when it was first seen.
+    session: Option<(u64, u64)>,
+    told: Told,
 }
 
 impl JetStream {
-    /// Looks after the shards' streams for as long as the service runs.
-    pub async fn keep(&self, shards: &[Kept]) {
-        let mut shards: Vec<(&Kept, Ends)> = shards.iter().map(|kept| (kept, Ends::default())).collect();
-        let mut ticks = tokio::time::interval(EVERY);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    /// Looks after a shard's stream for as long as the service runs.
+    pub async fn keep(&self, kept: &Kept) {
+        let shared = &kept.shared;
+        let mut keeping = Keeping { retention: Retention::default(), session: None, told: Told::new(shared) };
+        let mut pause = EVERY;
         loop {
-            ticks.tick().await;
+            shared.growth.wait(pause).await;
+            pause = EVERY;
             if !self.managing.is_up() {
                 continue;
             }
-            for (kept, ends) in &mut shards {
-                if let Err(error) = self.look_after(&kept.shared, ends).await {
+            match self.look_after(kept, &mut keeping).await {
+                Ok(waits) if waits => pause = EVERY_WAITING,
+                Ok(_) => {}
+                Err(error) => {
                     let error = self.managing.explain(&error);
-                    tracing::warn!(shard = %kept.shared.shard, error, "its stream could not be looked after");
+                    tracing::warn!(shard = %shared.shard, error, "its stream could not be looked after");
                 }
             }
         }
     }
 
-    async fn look_after(&self, shared: &Shared, ends: &mut Ends) -> Result<(), String> {
-        let health = &shared.health;
+    /// `true` if room waits for a checkpoint.
+    async fn look_after(&self, kept: &Kept, keeping: &mut Keeping) -> Result<bool, String> {
+        let shared = &kept.shared;
         let name = self.names.jobs_stream(shared.shard);
-        let stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
-        let info = stream.cached_info();
-        let label = || [("shard", shared.shard.to_string())];
-        metrics::gauge!(names::STREAM_MESSAGES, &label()).set(figure(info.state.messages));
-        metrics::gauge!(names::STREAM_BYTES, &label()).set(figure(info.state.bytes));
-        let bytes_max = u64::try_from(info.config.max_bytes).unwrap_or(0);
-        metrics::gauge!(names::STREAM_BYTES_MAX, &label()).set(figure(bytes_max));
-        let purged_total = metrics::counter!(names::STREAM_PURGED_MESSAGES_TOTAL, &label());
-        // Only of the stream that the shard is filled from, and not while it is at odds with it.
-        if identity(info) != shared.stream() || !health.is_live() {
-            *ends = Ends::default();
-            return Ok(());
+        let connections = *self.managing.connected.borrow();
+        let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
+        let mut look = look_of(stream.cached_info());
+        keeping.told.messages.set(figure(look.messages));
+        keeping.told.bytes.set(figure(look.bytes));
+        keeping.told.bytes_max.set(figure(look.bytes_max));
+        // Only of the stream that the shard is filled from, and that is known to continue what was applied.
+        let session = shared.session().filter(|_| identity(stream.cached_info()) == shared.stream());
+        let Some(session) = session else {
+            keeping.session = None;
+            return Ok(false);
+        };
+        shared.growth.seen(look.bytes_to_next());
+        if keeping.session.is_none_or(|(before, _)| before != session) {
+            keeping.retention.begin_session(&look);
+            keeping.session = Some((session, connections));
         }
-        health.set_last_sequence(info.state.last_sequence);
-        let Some(keeps) = self.settings.purge_keeps else { return Ok(()) };
-        let now = Instant::now();
-        ends.note(now, info.state.last_sequence);
-        let Some(settled) = ends.before(now, info.config.duplicate_window) else { return Ok(()) };
-        let up_to = health.checkpoint_sequence().saturating_sub(keeps).min(settled);
-        if up_to > info.state.first_sequence {
-            let purged = stream.purge().sequence(up_to).await.map_err(|error| error.to_string())?;
-            purged_total.increment(purged.purged);
-            tracing::debug!(shard = %shared.shard, messages = purged.purged, "purged what a checkpoint holds");
+        let same_connection = keeping.session == Some((session, connections));
+        if !keeping.retention.note(&look) || !same_connection {
+            // Another server may answer, or one that has lost the end of the stream: the tip has to be compared again.
+            shared.doubt_session();
+            return Ok(false);
         }
+        shared.health.set_last_sequence(look.last);
+        let Some(keeps) = self.settings.purge_keeps else { return Ok(false) };
+        let checkpoint = || shared.health.checkpoint_sequence();
+        // Estimates of sizes may be off, so that one purge may not make all the room.
+        while let Some(purge) = keeping.retention.purge(&look, checkpoint(), keeps) {
+            if !self.managing.is_up() || *self.managing.connected.borrow() != connections {
+                return Ok(false);
+            }
+            self.purge(shared, &stream, &look, purge, &mut keeping.told).await?;
+            let first = look.first;
+            look = look_of(stream.info().await.map_err(|error| error.to_string())?);
+            if !keeping.retention.note(&look) {
+                shared.doubt_session();
+                return Ok(false);
+            }
+            if look.first == first {
+                break;
+            }
+        }
+        let checkpoint = checkpoint();
+        let wants = keeping.retention.wants_checkpoint(&look, checkpoint, kept.applied.borrow().0);
+        if wants {
+            shared.health.want_checkpoint_after(checkpoint);
+        }
+        Ok(wants)
+    }
+
+    async fn purge(
+        &self,
+        shared: &Shared,
+        stream: &Stream<Info>,
+        look: &Look,
+        purge: Purge,
+        told: &mut Told,
+    ) -> Result<(), String> {
+        let purged = stream.purge().sequence(purge.before).await.map_err(|error| error.to_string())?.purged;
+        told.purged.increment(purged);
+        told.note_early(shared, look, purge.early);
+        tracing::debug!(shard = %shared.shard, messages = purged, "purged what a checkpoint holds");
         Ok(())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stream_is_settled_up_to_where_it_ended_a_window_ago() {
-        let (mut ends, start, window) = (Ends::default(), Instant::now(), Duration::from_secs(10));
-        let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(ends.before(at(0), window), None);
-        for (second, last) in [(0, 5), (1, 5), (4, 8), (9, 20)] {
-            ends.note(at(second), last);
-            assert_eq!(ends.before(at(second), window), None);
-        }
-        for (second, settled) in [(10, 5), (13, 5), (14, 8), (18, 8), (19, 20), (100, 20)] {
-            assert_eq!(ends.before(at(second), window), Some(settled), "at {second} s");
-        }
+fn look_of(info: &Info) -> Look {
+    let limit = |limit: i64| u64::try_from(limit).unwrap_or(0);
+    Look {
+        at: Instant::now(),
+        first: info.state.first_sequence,
+        last: info.state.last_sequence,
+        messages: info.state.messages,
+        bytes: info.state.bytes,
+        bytes_max: limit(info.config.max_bytes),
+        messages_max: limit(info.config.max_messages),
+        duplicate_window: info.config.duplicate_window,
     }
 }

@@ -24,6 +24,10 @@ const HASH_KEY: &str = "ranktree-hash";
 /// what it stores and no others once it is started again.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
+/// Nodes put jobs of up to 64 KiB into a message, and say in its headers who waits for it; a job with metadata for many
+/// boards, or an array of a publisher's, may be larger.
+const MESSAGE_BYTES: i32 = 128 << 10;
+
 /// What a shard's stream of jobs is created as.
 pub fn jobs_config(names: &Names, shard: ShardId, shards: u16, bytes_max: i64, replicas: usize) -> Config {
     Config {
@@ -88,6 +92,15 @@ pub fn disagreements(found: &Config, names: &Names, shard: ShardId, shards: u16)
     check(found.max_bytes > 0, "it states no limit in bytes".to_owned());
     check(found.max_age.is_zero(), "its messages expire (max_age)".to_owned());
     check(found.max_messages_per_subject <= 0, "it limits messages per subject".to_owned());
+    check(
+        found.max_message_size <= 0 || found.max_message_size >= MESSAGE_BYTES,
+        format!(
+            "it takes no messages above {} bytes (max_msg_size), and nodes send up to {MESSAGE_BYTES}",
+            found.max_message_size
+        ),
+    );
+    // Nothing would ever go away from it, so that it would be full one day for good.
+    check(!found.deny_purge, "it may not be purged (deny_purge is on)".to_owned());
     check(found.deny_delete, "single messages may be deleted from it (deny_delete is off)".to_owned());
     check(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)".to_owned());
     check(!found.allow_message_ttl, "a publisher may let messages expire (allow_msg_ttl is on)".to_owned());
@@ -125,6 +138,7 @@ mod tests {
         let other_way_round = good().subjects.into_iter().rev().collect();
         assert!(wrong(&Config { subjects: other_way_round, ..good() }).is_empty());
         assert!(wrong(&Config { num_replicas: 3, max_bytes: 5, ..good() }).is_empty());
+        assert!(wrong(&Config { max_messages: 5, max_message_size: 128 << 10, ..good() }).is_empty());
         assert_eq!(disagreements(&good(), &names, ShardId(1), 4).len(), 1);
         assert_eq!(disagreements(&good(), &names, ShardId(0), 3).len(), 2);
         for bad in [
@@ -134,6 +148,8 @@ mod tests {
             Config { max_bytes: -1, ..good() },
             Config { max_age: std::time::Duration::from_secs(1), ..good() },
             Config { deny_delete: false, ..good() },
+            Config { deny_purge: true, ..good() },
+            Config { max_message_size: 64 << 10, ..good() },
             Config { subjects: vec!["ranktree.jobs.*".to_owned()], ..good() },
             Config { subjects: vec!["ranktree.jobs.1".to_owned()], ..good() },
             Config { allow_rollup: true, ..good() },

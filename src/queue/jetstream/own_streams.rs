@@ -12,6 +12,10 @@ use crate::queue::jetstream::names::Names;
 const REJECTS_BYTES: i64 = 256 << 20;
 /// The boards' stream keeps one message per board there ever was, of at most a few kilobytes.
 const BOARDS_BYTES: i64 = 512 << 20;
+/// A definition is smaller, with every name as long as may be.
+const BOARDS_MESSAGE_BYTES: i32 = 16 << 10;
+/// A reject holds 4 KiB of its job, each byte of which may take six in JSON.
+const REJECTS_MESSAGE_BYTES: i32 = 32 << 10;
 
 /// What the boards' stream is created as.
 ///
@@ -47,13 +51,14 @@ pub fn rejects_config(names: &Names, replicas: usize) -> Config {
         max_bytes: REJECTS_BYTES,
         num_replicas: replicas,
         allow_direct: true,
+        allow_atomic_publish: true,
         ..Config::default()
     }
 }
 
 /// What is wrong with an existing stream of boards; empty if it can be used.
 pub fn boards_disagreements(found: &Config, names: &Names) -> Vec<String> {
-    let mut wrong = disagreements(found, &names.all_boards());
+    let mut wrong = disagreements(found, &names.all_boards(), BOARDS_MESSAGE_BYTES);
     let mut check = |fine: bool, what: &str| {
         if !fine {
             wrong.push(what.to_owned());
@@ -70,14 +75,14 @@ pub fn boards_disagreements(found: &Config, names: &Names) -> Vec<String> {
 
 /// What is wrong with an existing stream of rejects; empty if it can be used.
 pub fn rejects_disagreements(found: &Config, names: &Names) -> Vec<String> {
-    let mut wrong = disagreements(found, &names.rejects_subject("*"));
+    let mut wrong = disagreements(found, &names.rejects_subject("*"), REJECTS_MESSAGE_BYTES);
     if found.discard != DiscardPolicy::Old {
         wrong.push("it refuses new messages when full, and does not discard old ones".to_owned());
     }
     wrong
 }
 
-fn disagreements(found: &Config, subject: &str) -> Vec<String> {
+fn disagreements(found: &Config, subject: &str, message_bytes: i32) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |fine: bool, what: &str| {
         if !fine {
@@ -87,6 +92,13 @@ fn disagreements(found: &Config, subject: &str) -> Vec<String> {
     check(found.subjects == [subject], &format!("its subjects are {:?}, not [{subject:?}]", found.subjects));
     check(found.retention == RetentionPolicy::Limits, "its retention is not limits");
     check(found.storage == StorageType::File, "its storage is not file");
+    check(
+        found.max_message_size <= 0 || found.max_message_size >= message_bytes,
+        &format!(
+            "it takes no messages above {} bytes (max_msg_size), and nodes send up to {message_bytes}",
+            found.max_message_size
+        ),
+    );
     check(!found.allow_message_ttl, "a publisher may let messages expire (allow_msg_ttl is on)");
     check(!found.sealed, "it is sealed");
     check(!found.no_ack, "it does not acknowledge what it stores (no_ack is on)");
@@ -117,6 +129,7 @@ mod tests {
             Config { deny_delete: false, ..boards() },
             Config { deny_purge: false, ..boards() },
             Config { no_ack: true, ..boards() },
+            Config { max_message_size: 1_024, ..boards() },
         ] {
             assert_eq!(boards_disagreements(&bad, &names).len(), 1, "{bad:?}");
         }
@@ -127,6 +140,7 @@ mod tests {
         for bad in [
             Config { subjects: vec!["ranktree.rejects.0".to_owned()], ..rejects() },
             Config { discard: DiscardPolicy::New, ..rejects() },
+            Config { max_message_size: 4_096, ..rejects() },
             Config { retention: RetentionPolicy::WorkQueue, ..rejects() },
         ] {
             assert_eq!(rejects_disagreements(&bad, &names).len(), 1, "{bad:?}");

@@ -12,13 +12,14 @@ use async_nats::jetstream::{self, ErrorCode};
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
+use crate::queue::MessageOrder;
 use crate::queue::jetstream::command;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::groups::{self, Answer, Groups, Request, UnderWay};
 use crate::queue::jetstream::waiters::Waiters;
 use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
-use crate::writer::{CommitFailed, MessageOutcome, Payload};
+use crate::writer::{CommitFailed, MessageOutcome, Outcome, Payload};
 
 /// What the headers of a message take at most, names of streams being as long as they may be.
 const HEADERS_BYTES_MAX: usize = 512;
@@ -47,11 +48,14 @@ pub struct Ends {
 impl StreamPublisher {
     /// Publishes jobs of this shard, in a message that others may share, and returns once it is stored.
     ///
+    /// # Arguments
+    /// `order`: told once the message is stored or refused. Those before it were waited for.
+    ///
     /// # Errors
     /// When it was not stored, or nobody knows whether it was.
-    pub async fn store_jobs(&self, jobs: &[Job]) -> Result<Sequence, NotPublished> {
+    pub async fn store_jobs(&self, jobs: &[Job], order: MessageOrder) -> Result<Sequence, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(Request::new(jobs, Answer::Stored(answer)))?;
+        self.push(Request::new(jobs, Answer::Stored(answer), order))?;
         answered.await.map_err(|_| lost())?
     }
 
@@ -59,17 +63,23 @@ impl StreamPublisher {
     ///
     /// # Errors
     /// As [`StreamPublisher::store_jobs`], or when this node cannot apply it.
-    pub async fn publish_jobs(&self, jobs: &[Job]) -> Result<MessageOutcome, NotPublished> {
+    pub async fn publish_jobs(
+        &self,
+        jobs: &[Job],
+        order: MessageOrder,
+    ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(Request::new(jobs, Answer::Applied(answer)))?;
+        self.push(Request::new(jobs, Answer::Applied(answer), order))?;
         answered.await.map_err(|_| lost())?
     }
 
     /// Queues a request unless it is known that it would be refused: who sends several is told before the next one.
     fn push(&self, request: Request) -> Result<(), NotPublished> {
-        self.check_connection()?;
-        if request.bytes() + HEADERS_BYTES_MAX > self.ends.connection.client.max_payload() {
-            return Err(too_large());
+        let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.ends.connection.client.max_payload();
+        let may_go = self.check_connection().and(if is_too_large { Err(too_large()) } else { Ok(()) });
+        if let Err(why) = may_go {
+            groups::refuse(vec![request], &why);
+            return Err(why);
         }
         self.ends.groups.push(request);
         self.send_on();
@@ -125,7 +135,7 @@ impl StreamPublisher {
         let Some((_waiting, applied)) = waiting else { return };
         tokio::select! {
             outcome = applied => {
-                let outcome = outcome.map_err(|_| lost()).and_then(|outcome| Ok(outcome?));
+                let outcome = outcome.map_err(|_| lost()).and_then(|outcome| outcome.map_err(will_be_applied));
                 groups::tell_applied(group, outcome);
             }
             // A shard that is halted tells nothing.
@@ -194,7 +204,7 @@ fn sequence(stored: Result<PublishAck, PublishError>) -> Result<Sequence, NotPub
     Ok(Sequence(stored.sequence))
 }
 
-type Applied = oneshot::Receiver<Result<MessageOutcome, CommitFailed>>;
+type Applied = oneshot::Receiver<Outcome>;
 
 /// Takes the waiter away again, also when whoever waited is gone.
 struct Waiting {
@@ -224,6 +234,14 @@ impl Drop for Waiting {
 
 fn too_large() -> NotPublished {
     NotPublished::TooLarge("the jobs are more bytes than the NATS server takes in a message".to_owned())
+}
+
+/// A batch that failed comes again from the stream: it must not be taken for one that was not applied.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+fn will_be_applied(failed: CommitFailed) -> NotPublished {
+    NotPublished::Unknown(format!(
+        "the write is stored in the stream, and is applied once this node can commit again; {failed}"
+    ))
 }
 
 fn lost() -> NotPublished {

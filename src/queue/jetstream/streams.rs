@@ -27,13 +27,19 @@ use crate::writer::Health;
 
 /// Between attempts while NATS cannot be reached.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Limits of a stream of jobs, in bytes, of which the first is taken that the server has room for, if the operator names
+/// none. The server counts what streams may hold, not what they do. 16 GiB hold two minutes of 140 MB/s, more than
+/// one shard applies; less than 64 MiB is filled too quickly to be worth a start.
+const SIZES_TRIED: [i64; 9] =
+    [16 << 30, 8 << 30, 4 << 30, 2 << 30, 1 << 30, 512 << 20, 256 << 20, 128 << 20, 64 << 20];
+
 /// What an operator decides about NATS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub access: Access,
     pub prefix: String,
-    /// The limit of a stream of jobs that is created.
-    pub stream_bytes: i64,
+    /// The limit of a stream of jobs that is created; `None` for as much as the server has room for, within reason.
+    pub stream_bytes: Option<i64>,
     /// Replicas of streams that are created.
     pub replicas: usize,
     /// Shards whose stream may, once, not continue what was applied.
@@ -156,7 +162,7 @@ impl JetStream {
                     self.prepared.send_replace(Prepared::Ready);
                     return Ok(());
                 }
-                Err(Trouble::Refused(reason)) => {
+                Err(Trouble::Refused(reason) | Trouble::NoRoom(reason)) => {
                     self.prepared.send_replace(Prepared::Refused(reason.clone()));
                     return Err(SetupError::Refused(reason));
                 }
@@ -171,39 +177,82 @@ impl JetStream {
     }
 
     async fn try_prepare(&self, starts: &[(ShardId, Sequence)], incarnation: u64) -> Result<(), Trouble> {
+        let (names, replicas) = (&self.names, self.settings.replicas);
+        let (mut missing, mut limits) = (Vec::new(), Vec::new());
         for (shard, applied) in starts {
-            let wanted = jobs_config(
-                &self.names,
-                *shard,
-                self.shards,
-                self.settings.stream_bytes,
-                self.settings.replicas,
-            );
-            let found = match self.find(&wanted.name).await? {
-                Some(found) => found,
+            match self.find(&names.jobs_stream(*shard)).await? {
+                Some(found) => {
+                    self.check_jobs_stream(&found.config, *shard)?;
+                    limits.push(found.config.max_bytes);
+                }
                 // A shard that has applied something had a stream. An empty one in its place would only hide that.
-                None if applied.0 > 0 && !self.settings.accept_gap.contains(&shard.0) => continue,
+                None if applied.0 > 0 && !self.settings.accept_gap.contains(&shard.0) => {}
                 None => {
                     let first_sequence = (applied.0 > 0).then_some(applied.0 + 1);
-                    self.create(Config { first_sequence, ..wanted }).await?
+                    missing.push(Config {
+                        first_sequence,
+                        ..jobs_config(names, *shard, self.shards, SIZES_TRIED[0], replicas)
+                    });
                 }
-            };
-            let wrong = disagreements(&found.config, &self.names, *shard, self.shards);
-            if !wrong.is_empty() {
-                let name = &found.config.name;
-                return Err(Trouble::Refused(format!(
-                    "the stream {name} exists and cannot be used for shard {shard} of {}: {}; use another --prefix, or \
-                     put it right",
-                    self.shards,
-                    wrong.join("; ")
-                )));
             }
         }
-        let (names, replicas) = (&self.names, self.settings.replicas);
+        // Before the streams of jobs, which may take what room there is.
         let boards = boards_config(names, replicas, incarnation);
         self.find_or_create(boards, "boards", |found| boards_disagreements(found, names)).await?;
         let rejects = rejects_config(names, replicas);
-        self.find_or_create(rejects, "rejects", |found| rejects_disagreements(found, names)).await
+        self.find_or_create(rejects, "rejects", |found| rejects_disagreements(found, names)).await?;
+        limits.extend(self.create_jobs_streams(missing).await?);
+        if let (Some(least), Some(most)) = (limits.iter().min(), limits.iter().max()) {
+            tracing::info!(
+                streams = limits.len(),
+                least_mib = least >> 20,
+                most_mib = most >> 20,
+                "what the streams of jobs may hold, each, before publishers are refused"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_jobs_stream(&self, found: &Config, shard: ShardId) -> Result<(), Trouble> {
+        let wrong = disagreements(found, &self.names, shard, self.shards);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(Trouble::Refused(format!(
+            "the stream {} exists and cannot be used for shard {shard} of {}: {}; use another --prefix, or put it right",
+            found.name,
+            self.shards,
+            wrong.join("; ")
+        )))
+    }
+
+    /// Creates streams of one size: the operator's, or the largest that there is room for. Their limits.
+    async fn create_jobs_streams(&self, missing: Vec<Config>) -> Result<Vec<i64>, Trouble> {
+        let sizes = self.settings.stream_bytes.map_or(SIZES_TRIED.to_vec(), |bytes| vec![bytes]);
+        let mut created: Vec<Config> = Vec::new();
+        let mut no_room = Trouble::Refused("no size is left to be tried".to_owned());
+        'sizes: for bytes in sizes {
+            // Those that were created before there was no more room make room for the others.
+            for config in &mut created {
+                config.max_bytes = bytes;
+                if let Err(error) = self.managing.context.update_stream(&*config).await {
+                    let stream = &config.name;
+                    tracing::warn!(stream, %error, "the stream keeps more room than the others are given");
+                }
+            }
+            for config in missing.iter().skip(created.len()) {
+                match self.create(Config { max_bytes: bytes, ..config.clone() }).await {
+                    Ok(info) => created.push(info.config),
+                    Err(Trouble::NoRoom(reason)) => {
+                        no_room = Trouble::Refused(reason);
+                        continue 'sizes;
+                    }
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+            return Ok(created.iter().map(|config| config.max_bytes).collect());
+        }
+        Err(no_room)
     }
 
     async fn find_or_create(
@@ -255,10 +304,12 @@ impl JetStream {
                         "the stream {name} was created by another node just now"
                     )))
                 }
+                CreateStreamErrorKind::JetStream(error) if is_no_room(&error) => {
+                    Err(Trouble::NoRoom(format!("the stream {name} cannot be created: {error}")))
+                }
                 // A cluster may lack a server for the moment, or its leader: that passes, without a restart of ours.
                 CreateStreamErrorKind::JetStream(error)
-                    if error.error_code() == ErrorCode::CLUSTER_NO_PEERS
-                        || error.error_code() != ErrorCode::INSUFFICIENT_RESOURCES && error.code() == 503 =>
+                    if error.error_code() == ErrorCode::CLUSTER_NO_PEERS || error.code() == 503 =>
                 {
                     Err(Trouble::Unreachable(format!("the stream {name} cannot be created: {error}")))
                 }
@@ -273,5 +324,20 @@ impl JetStream {
 
 enum Trouble {
     Refused(String),
+    /// A smaller stream might do.
+    NoRoom(String),
     Unreachable(String),
+}
+
+/// Whether a stream is larger than what the server or the account has room for, or than a stream may be.
+fn is_no_room(error: &async_nats::jetstream::Error) -> bool {
+    match error.error_code() {
+        ErrorCode::INSUFFICIENT_RESOURCES
+        | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+        | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+        | ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED => true,
+        // A cluster says so among other reasons why no server will do.
+        ErrorCode::CLUSTER_NO_PEERS => error.to_string().contains("insufficient storage"),
+        _ => false,
+    }
 }

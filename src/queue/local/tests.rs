@@ -161,3 +161,40 @@ fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
     assert!(poll_once(publishing.as_mut()).is_pending());
     assert_eq!(batch(&mut source).remove(0).sequence, Sequence(8));
 }
+
+/// Messages of a request that come in several batches: once one is refused, those behind it are not handed on.
+#[test]
+fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel(runtime.handle().clone());
+    let ids = ["a", "b", "c", "d"].map(|id| crate::types::MemberId::new(id).expect("a good id"));
+    let orders = MessageOrder::of(ids.iter().map(|id| [id]));
+    let publish = |(id, order): (&crate::types::MemberId, MessageOrder)| {
+        Box::pin(publisher.publish_in_order(vec![job(id.as_str())], order))
+    };
+    let mut publishing: Vec<_> = ids.iter().zip(orders).map(publish).collect();
+    let mut other = pin!(publisher.publish_jobs(vec![job("other")]));
+    assert!(publishing.iter_mut().all(|one| poll_once(one.as_mut()).is_pending()));
+    assert!(poll_once(other.as_mut()).is_pending());
+    let limits = BatchLimits { jobs: 1, bytes: 1 << 20 };
+    let mut fetch = || {
+        let Fetched::Batch(mut messages) = source.fetch(limits, AT_ONCE) else { return None };
+        assert_eq!(messages.len(), 1);
+        Some((members(&messages).remove(0), messages.remove(0).answer.expect("somebody waits")))
+    };
+    let (first, answer) = fetch().expect("there are five");
+    let told = MessageOutcome { sequence: Sequence(1), jobs: Vec::new() };
+    answer.send(Ok(told.clone())).expect("they wait still");
+    let (second, answer) = fetch().expect("there are four");
+    let failed = CommitFailed { reason: "the disk is full".to_owned() };
+    answer.send(Err(failed.clone())).expect("they wait still");
+    // The one that was held back and those in the channel are told; what is not of the request goes on.
+    let rest: Vec<String> = (0..4).filter_map(|_| fetch()).map(|(member, _)| member).collect();
+    assert_eq!((first.as_str(), second.as_str(), rest), ("a", "b", vec!["other".to_owned()]));
+    let outcomes: Vec<_> = publishing.into_iter().map(|one| runtime.block_on(one)).collect();
+    assert_eq!(outcomes[..2], [Ok(told), Err(NotPublished::CommitFailed(failed))]);
+    for outcome in &outcomes[2..] {
+        let Err(NotPublished::CommitFailed(why)) = outcome else { panic!("{outcome:?}") };
+        assert!(why.reason.contains("was not applied"), "{why}");
+    }
+}

@@ -24,7 +24,8 @@ pub use checkpoint::{
 pub use delta::{Delta, DeltaChange, DeltaEncoder, decode_delta, encode_delta};
 pub use records::{
     Meta, MetadataRecord, ParkedRecord, RejectRecord, decode_meta, decode_metadata, decode_parked,
-    decode_reject, encode_meta, encode_metadata, encode_parked, encode_reject, format_version,
+    decode_place, decode_reject, encode_meta, encode_metadata, encode_parked, encode_place, encode_reject,
+    format_version,
 };
 
 /// Raised with every change that an older ranktree could not read.

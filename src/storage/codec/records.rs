@@ -172,3 +172,16 @@ pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Par
     let timestamp = Timestamp::from_micros(micros).map_err(|error| undecodable("parked job", error))?;
     Ok(ParkedRecord { sequence, index, timestamp, job })
 }
+
+/// A job's place in the stream: its message's sequence, and its index in the message.
+#[must_use]
+pub fn encode_place(sequence: Sequence, index: u32) -> Vec<u8> {
+    to_vec(&(sequence.0, index))
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_place(bytes: &[u8]) -> Result<(Sequence, u32), Undecodable> {
+    let (sequence, index): (u64, u32) = from_slice("place", bytes)?;
+    Ok((Sequence(sequence), index))
+}

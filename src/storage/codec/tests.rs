@@ -152,6 +152,7 @@ fn golden_bytes_of_every_value() {
         encode_entries(&[4, 5, 70_000], &columns),
         "030405fc7011010002fbe8030001fb2c0100fdffffffffffffffff00fd0000000000000080",
     );
+    check(encode_place(Sequence(300), 4), "fb2c0104");
     check(encode_delta(&delta()), GOLDEN_DELTA);
     check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
 }
@@ -178,6 +179,7 @@ fn every_value_is_read_back() {
         let record = RejectRecord { code, ..reject() };
         assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&record)), Ok(record));
     }
+    assert_eq!(decode_place(&encode_place(Sequence(u64::MAX), 999)), Ok((Sequence(u64::MAX), 999)));
     let metadata = MetadataRecord { sequence: u64::MAX, json: "{}".to_owned() };
     assert_eq!(decode_metadata(&encode_metadata(&metadata)), Ok(metadata));
     assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));

@@ -22,7 +22,7 @@ use crate::storage::keys;
 use crate::storage::options::{
     StorageResources, checkpoint_options, database_options, log_options, prefix_options,
 };
-use crate::types::{Sequence, ShardId};
+use crate::types::ShardId;
 
 const LOG: &str = "log";
 const CHECKPOINT: &str = "checkpoint";
@@ -268,11 +268,6 @@ impl Store {
             Err(error) => return Err(StorageError::Io { path: staging, error }),
         }
         Ok(())
-    }
-
-    /// Drops rejects with sequences below this, in the background of RocksDB.
-    pub(super) fn drop_rejects_below(&self, batch: &mut WriteBatch, below: Sequence) {
-        batch.delete_range_cf(self.log(), keys::reject(Sequence(0), 0), keys::reject(below, 0));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Records that are read one by one, or a few at a time: metadata of entries, rejects, and jobs that wait.
 
+use rocksdb::WriteBatch;
+
 use crate::state::TreeId;
 use crate::storage::codec::{self, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::storage::error::StorageError;
@@ -66,6 +68,40 @@ impl Store {
         }
         iterator.status()?;
         Ok(rejects)
+    }
+
+    /// The places of all rejects that are kept, the oldest first.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn reject_places(&self, mut each: impl FnMut(Sequence, u32)) -> Result<(), StorageError> {
+        self.scan_log(&[keys::REJECT], &[keys::REJECT], |key, _| {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                each(sequence, index);
+            }
+            Ok(())
+        })
+    }
+
+    /// The place of the last reject that was published; zeros if none was.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn rejects_published(&self) -> Result<(Sequence, u32), StorageError> {
+        let Some(bytes) = self.db.get_pinned_cf(self.log(), keys::rejects_published())? else {
+            return Ok((Sequence(0), 0));
+        };
+        codec::decode_place(&bytes).map_err(|error| self.damaged(error))
+    }
+
+    /// Remembers the last reject that was published. A power failure may take that back.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn note_rejects_published(&self, (sequence, index): (Sequence, u32)) -> Result<(), StorageError> {
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.log(), keys::rejects_published(), codec::encode_place(sequence, index));
+        self.write(batch, false)
     }
 
     /// Jobs that wait for a board's definition, the oldest first.

@@ -71,6 +71,7 @@ impl Batch<'_> {
             && let [(board, score)] = boards.as_slice()
         {
             let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
+            self.admit_member(handle, &decided)?;
             self.settle(&mut decided)?;
             let [decided] = decided;
             self.take(job, decided, handle, applied);
@@ -92,12 +93,27 @@ impl Batch<'_> {
                 }
             }
         }
+        self.admit_member(handle, &decided)?;
         self.settle(&mut decided)?;
         let mut handle = handle;
         for decided in decided {
             handle = self.take(job, decided, handle, applied);
         }
         Ok(JobPlan::Taken)
+    }
+
+    /// Refuses a new member whom the shard has no handle for.
+    fn admit_member(&self, handle: Option<Handle>, decided: &[Decided<'_>]) -> Result<(), Reject> {
+        let members = &self.planner.shard.members;
+        if handle.is_some() || self.added < members.room() || !decided.iter().any(Decided::changes) {
+            return Ok(());
+        }
+        let detail = format!(
+            "shard {} holds {} members, and no more handles for others; more shards can hold more members",
+            self.planner.id,
+            members.len() + self.added
+        );
+        Err(Reject::new(RejectCode::TooLarge, detail))
     }
 
     /// Creates the boards that an accepted job names and nobody has. Should a client have defined one of them
@@ -180,13 +196,13 @@ impl Batch<'_> {
         handle: Option<Handle>,
         applied: Applied,
     ) -> Option<Handle> {
+        let changes = decided.changes();
         let Decided { name, board, before, decision } = decided;
         let tree = match board {
             Board::Here(tree) => tree,
             Board::Elsewhere { definition, incarnation } => self.define(name, incarnation, definition),
             Board::Nowhere => unreachable!("settled before anything is taken"),
         };
-        let changes = before != decision.after || decision.takes_metadata;
         let handle = match handle {
             None if changes => Some(self.add_member(&job.member)),
             known => known,
@@ -241,4 +257,11 @@ struct Decided<'job> {
     board: Board,
     before: Option<Entry>,
     decision: Decision,
+}
+
+impl Decided<'_> {
+    /// Whether anything becomes different, so that the member has to have a handle.
+    fn changes(&self) -> bool {
+        self.before != self.decision.after || self.decision.takes_metadata
+    }
 }

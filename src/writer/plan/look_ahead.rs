@@ -48,6 +48,7 @@ impl Batch<'_> {
         // Most batches name one board; looking it up once is enough for a hint.
         let Some(tree) = jobs.find_map(tree_of) else { return };
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_locator(*handle));
+        handles.iter().flatten().for_each(|handle| members.prefetch_long_id(*handle));
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_entry(*handle));
     }
 }

@@ -2,13 +2,10 @@
 //!
 //! Knows: where a step ends, and which messages are answered. Must not know: what a job does.
 
-use tokio::sync::oneshot;
-
 use crate::state::{Applied, Step};
-use crate::writer::outcome::MessageOutcome;
 use crate::writer::plan::jobs::JobPlan;
 use crate::writer::plan::{Batch, PlannedJob, PlannedStep};
-use crate::writer::source::{CommitFailed, Message, Payload};
+use crate::writer::source::{AnswerTo, Message, Payload};
 
 /// Jobs per step of messages that nobody waits for: some 50 µs under the lock.
 const STEP_JOBS: usize = 64;
@@ -60,11 +57,7 @@ impl Batch<'_> {
         }
     }
 
-    fn end_command(
-        &mut self,
-        applied: Applied,
-        answer: Option<oneshot::Sender<Result<MessageOutcome, CommitFailed>>>,
-    ) {
+    fn end_command(&mut self, applied: Applied, answer: Option<AnswerTo>) {
         self.end_message(1, applied);
         self.close_step();
         if let Some(answer) = answer {

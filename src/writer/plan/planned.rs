@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use crate::board::Definition;
 use crate::job::Reject;
 use crate::state::{Applied, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
-use crate::writer::outcome::MessageOutcome;
 use crate::writer::parking::{Parking, Place};
-use crate::writer::source::CommitFailed;
+use crate::writer::source::AnswerTo;
 
 /// Where a job was meant to take effect, for the answer.
 #[derive(Debug, Clone)]
@@ -35,11 +32,7 @@ pub enum PlannedJob {
 /// What is applied under one hold of the lock.
 pub enum PlannedStep {
     Bulk(Step),
-    Answered {
-        jobs: Vec<PlannedJob>,
-        applied: Applied,
-        answer: oneshot::Sender<Result<MessageOutcome, CommitFailed>>,
-    },
+    Answered { jobs: Vec<PlannedJob>, applied: Applied, answer: AnswerTo },
 }
 
 /// What a batch comes to.

@@ -110,6 +110,35 @@ fn a_job_of_another_shard_is_rejected() {
     assert_eq!(running.board("b").len(), ours);
 }
 
+/// At 2^32 members; here at three.
+#[test]
+fn a_shard_without_handles_rejects_new_members_and_serves_those_it_has() {
+    let running = Running::new(true);
+    running.shard.write().members.limit_handles(3);
+    let two_boards = |id| job(id, &[("b", &[7]), ("new", &[7])]);
+    let outcomes = running.drain(vec![
+        jobs(vec![set("a", 1), set("b", 2)]),
+        // The third place is taken within the message itself.
+        jobs(vec![set("c", 3), set("d", 4), bare(Op::Remove, "e", &["b"]), set("a", 5)]),
+        jobs(vec![two_boards("f"), set("b", 6)]),
+    ]);
+    let full = Some(RejectCode::TooLarge);
+    assert_eq!(codes(&outcomes[0]), [None, None]);
+    assert_eq!(codes(&outcomes[1]), [None, full, None, None]);
+    assert_eq!(codes(&outcomes[2]), [full, None]);
+    let Some(JobOutcome::Rejected(Reject { detail, .. })) =
+        outcomes[2].as_ref().expect("committed").jobs.first()
+    else {
+        panic!("it was rejected");
+    };
+    assert!(detail.starts_with("shard 0 holds 3 members"), "{detail}");
+    assert_eq!(running.board("b"), list(&[("b", 6), ("a", 5), ("c", 3)]));
+    assert_eq!(running.positions().len(), 1, "a job that is refused creates no board");
+    // With handles again, those who were refused may come.
+    running.drain(vec![jobs(vec![two_boards("f")])]);
+    assert_eq!(running.board("b"), list(&[("f", 7), ("b", 6), ("a", 5), ("c", 3)]));
+}
+
 #[test]
 fn a_job_on_several_boards_applies_to_all_of_them_or_to_none() {
     let running = Running::new(true);

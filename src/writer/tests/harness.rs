@@ -170,7 +170,7 @@ impl Harness {
                 hash: self.last,
                 payload,
                 bytes: 0,
-                answer,
+                answer: answer.map(Into::into),
             });
             says_made.push((say, self.last, answered));
         }

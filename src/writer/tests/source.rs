@@ -13,7 +13,7 @@ use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges, Health, JobSource,
-    Message, MessageOutcome, Payload, Registry, ShardState, Writer,
+    Message, MessageOutcome, Payload, Registry, RejectsKept, ShardState, Writer,
 };
 
 /// Members and their scores, best first.
@@ -85,6 +85,7 @@ impl JobSource for VecSource {
             let sequence = Sequence(count(self.next));
             let Sent { payload, bytes, answer } = sent;
             let timestamp = (self.time)(sequence.0);
+            let answer = answer.map(Into::into);
             messages.push(Message { sequence, timestamp, hash: 0, payload, bytes, answer });
         }
         if messages.is_empty() {
@@ -179,6 +180,7 @@ impl Running {
             checkpointer: Checkpointer::new(policy, Arc::default(), 0),
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
+            rejects_kept: RejectsKept::default(),
             parking: None,
             time: Timestamp::default(),
         }

@@ -191,3 +191,10 @@ fn executable() -> &'static Path {
         copy
     })
 }
+
+/// From now on, the running service can make no file larger than this; `0` plays a full disk.
+pub fn limit_files(service: &Binary, bytes: &str) {
+    let (pid, limit) = (service.pid().to_string(), format!("--fsize={bytes}:unlimited"));
+    let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
+    assert!(set.expect("util-linux is installed").success());
+}

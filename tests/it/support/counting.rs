@@ -6,7 +6,7 @@
 //! every member must have been counted up exactly as often as its writer says: nothing lost, nothing twice.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,39 @@ pub enum Retries {
     MessageId,
 }
 
+/// How many messages the writers may have begun, so that a quick machine does not publish more than a slow one: what is
+/// published must not fill the streams.
+pub struct Budget {
+    allowed: AtomicU64,
+    begun: AtomicU64,
+}
+
+/// Some 350 bytes each: 50 times as many fit into 64 MiB.
+const MESSAGES_AT_A_TIME: u64 = 3_000;
+
+impl Budget {
+    fn new() -> Self {
+        Self { allowed: AtomicU64::new(MESSAGES_AT_A_TIME), begun: AtomicU64::new(0) }
+    }
+
+    /// Lets the writers go on. Those that they have not begun so far are not begun later.
+    pub fn refill(&self) {
+        self.allowed.store(self.begun.load(Ordering::SeqCst) + MESSAGES_AT_A_TIME, Ordering::SeqCst);
+    }
+
+    /// Waits until a message may be begun; `false` if the writers are to end.
+    fn take(&self, ending: &AtomicBool) -> bool {
+        while !ending.load(Ordering::SeqCst) {
+            if self.begun.load(Ordering::SeqCst) < self.allowed.load(Ordering::SeqCst) {
+                self.begun.fetch_add(1, Ordering::SeqCst);
+                return true;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+}
+
 /// What the writers did.
 #[derive(Default)]
 pub struct Counted {
@@ -49,7 +82,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Has members counted up for as long as `disturb` takes.
+/// Has members counted up for as long as `disturb` takes, which refills the writers' budget in each of its rounds.
 ///
 /// # Arguments
 /// `retries`: the ways of the writers, in turn.
@@ -60,9 +93,9 @@ pub fn count_up(
     retries: &[Retries],
     window: Duration,
     random: &mut Random,
-    disturb: impl FnOnce(&mut Random),
+    disturb: impl FnOnce(&mut Random, &Budget),
 ) -> Counted {
-    let ending = AtomicBool::new(false);
+    let (ending, budget) = (AtomicBool::new(false), Budget::new());
     let mut all = Counted::default();
     thread::scope(|scope| {
         let end = End(&ending);
@@ -70,12 +103,12 @@ pub fn count_up(
             .zip(retries.iter().cycle())
             .map(|(number, retries)| {
                 let (publisher, random) = (Publisher::connect(urls), Random::new(random.next()));
-                let ending = &ending;
+                let (ending, budget) = (&ending, &budget);
                 let writer = Writer { number, retries: *retries, shards, window, publisher, random };
-                scope.spawn(move || writer.write(ending))
+                scope.spawn(move || writer.write(ending, budget))
             })
             .collect();
-        disturb(random);
+        disturb(random, &budget);
         drop(end);
         for writer in writers {
             let Counted { members, messages, tries } = writer.join().expect("no panic");
@@ -97,13 +130,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(mut self, ending: &AtomicBool) -> Counted {
+    fn write(mut self, ending: &AtomicBool, budget: &Budget) -> Counted {
         let members: Vec<_> =
             (0..MEMBERS_PER_WRITER).map(|member| format!("w{}/{member}", self.number)).collect();
         let mut counted = Counted::default();
         counted.members.extend(members.iter().map(|member| (member.clone(), 0)));
         let home = |member: &str| shard_of(&MemberId::new(member).expect("a good id"), self.shards);
-        while !ending.load(Ordering::SeqCst) {
+        while budget.take(ending) {
             // All of one shard, in one message.
             let first = home(self.random.pick::<String>(&members));
             let together: Vec<_> = members.iter().filter(|member| home(member) == first).take(3).collect();

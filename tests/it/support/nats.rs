@@ -5,9 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
 use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::stream::{Config, Info};
 use async_nats::jetstream::{self, Context};
+use futures_util::StreamExt as _;
 use ranktree::types::{MemberId, shard_of};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -142,6 +144,32 @@ impl Nats {
         last
     }
 
+    /// Publishes a message so many times, a thousand without an answer, and those that were refused again until
+    /// they are stored. How many were refused at first.
+    pub fn publish_until_stored(&self, subject: &str, body: &str, times: usize) -> usize {
+        let (mut left, mut refused_at_first) = (times, None);
+        wait_until("everything is stored", || {
+            let refused = self.runtime.block_on(async {
+                let (mut sent, mut refused) = (std::collections::VecDeque::new(), 0);
+                for _ in 0..left {
+                    let publish = self.context.publish(subject.to_owned(), body.to_owned().into());
+                    sent.push_back(publish.await.expect("it is sent"));
+                    if sent.len() > 1_000 {
+                        refused += usize::from(sent.pop_front().expect("there are many").await.is_err());
+                    }
+                }
+                for sent in sent {
+                    refused += usize::from(sent.await.is_err());
+                }
+                refused
+            });
+            refused_at_first.get_or_insert(refused);
+            left = refused;
+            left == 0
+        });
+        refused_at_first.unwrap_or_default()
+    }
+
     pub fn info(&self, stream: &str) -> Info {
         self.runtime.block_on(async {
             self.context.get_stream(stream).await.expect("there is such a stream").cached_info().clone()
@@ -182,6 +210,24 @@ impl Nats {
             let stream = self.context.get_stream(stream).await.expect("there is such a stream");
             let message = stream.get_raw_message(sequence).await.expect("there is such a message");
             serde_json::from_slice(&message.payload).expect("it is JSON")
+        })
+    }
+}
+
+impl Nats {
+    /// So many stored messages from a sequence on, as JSON.
+    pub fn messages(&self, stream: &str, from: u64, count: usize) -> Vec<Value> {
+        let config = async_nats::jetstream::consumer::pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            ..Default::default()
+        };
+        self.runtime.block_on(async {
+            let consumer = self.context.create_consumer_on_stream(config, stream).await.expect("it is made");
+            let messages = consumer.messages().await.expect("they are delivered").take(count);
+            let read = messages.map(|message| message.expect("it is delivered").payload.clone());
+            let read = read.map(|body| serde_json::from_slice(&body).expect("it is JSON"));
+            read.collect().await
         })
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::openapi::doc::component;
-use crate::http::openapi::schemas::{BOARD_PATTERN, object, object_with, or_null, ordinal, with};
+use crate::http::openapi::schemas::{BOARD_PATTERN, count, object, object_with, or_null, ordinal, with};
 use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, RejectCode};
 
 /// The shapes of jobs, by what they change. Absent and null are the same.
@@ -127,23 +127,33 @@ pub fn answers() -> Value {
             "What the entry was before.",
             json!({"score": component("Score"), "rank": ordinal("Its rank."), "position": ordinal("Its position.")})
         ),
-        "Change": object(
-            "What a job did on a board.",
-            change_fields(),
-        ),
-        "EntryWritten": object_with(
-            "What came of the write.",
-            with(json!({"token": component("Token")}), [change_fields(), by_board()]),
-            &["token", "changed", "entry", "previous"]
+        "Change": object("What a job did on a board.", change_fields()),
+        "Changed": object("Whether a job did anything on a board.", changed_field()),
+        "EntryWritten": {
+            "description": "What came of the write.",
+            "anyOf": [
+                object("With the entry.", with(json!({"token": component("Token")}), [change_fields()])),
+                object("With `results=changed`.", with(json!({"token": component("Token")}), [changed_field()]))
+            ]
+        },
+        "MemberRemoved": object(
+            "What came of the removal.",
+            with(json!({"token": component("Token")}), [everywhere()])
         ),
         "JobResult": {
             "description": "What came of one job.",
             "anyOf": [
                 object_with(
                     "It was applied. `changed` is false if it left everything as it was.",
-                    with(change_fields(), [by_board()]),
+                    with(change_fields(), [by_board("Change")]),
                     &["changed", "entry", "previous"]
                 ),
+                object_with(
+                    "The same, with `results=changed`.",
+                    with(changed_field(), [by_board("Changed")]),
+                    &["changed"]
+                ),
+                object("It removed a member from every board.", everywhere()),
                 object(
                     "The state refused it; the others of the request apply all the same.",
                     json!({"rejected": {"enum": reject_codes()}, "detail": {"type": "string"}})
@@ -169,21 +179,40 @@ pub fn answers() -> Value {
     })
 }
 
+fn changed_field() -> Value {
+    json!({"changed": {"type": "boolean", "description": "Whether anything is different now."}})
+}
+
 fn change_fields() -> Value {
+    let more = json!({"entry": or_null(component("Entry")), "previous": or_null(component("Previous"))});
+    with(changed_field(), [more])
+}
+
+/// # Arguments
+/// `each`: the schema of what is told of each board.
+fn by_board(each: &str) -> Value {
     json!({
-        "changed": {"type": "boolean", "description": "Whether anything is different now."},
-        "entry": or_null(component("Entry")),
-        "previous": or_null(component("Previous"))
+        "boards": {
+            "type": "object", "additionalProperties": component(each),
+            "description": "For a job on several boards: what it did on each. `changed`, `entry` and `previous` beside it are \
+                            the first one's."
+        }
     })
 }
 
-fn by_board() -> Value {
+/// A removal from every board, whose boards are counted.
+fn everywhere() -> Value {
     json!({
-        "boards": {
-            "type": "object", "additionalProperties": component("Change"),
-            "description": "For a job on several boards, or on all: what it did on each. `changed`, `entry` and `previous` \
-                            beside it are the first one's."
-        }
+        "changed": {"type": "boolean", "description": "Whether anything is different now, on any board."},
+        "entry": {"type": "null"},
+        "previous": {"type": "null"},
+        "counts": object(
+            "Boards.",
+            json!({
+                "boards": count("That knew the member."),
+                "changed": count("Where anything is different now.")
+            })
+        )
     })
 }
 

@@ -112,7 +112,7 @@ impl Fetcher {
         self.shared.health.set_last_sequence(sequence + info.pending);
         let headers = message.headers.as_ref();
         let id = headers.and_then(|headers| headers.get(async_nats::header::NATS_MESSAGE_ID));
-        let answer = id.and_then(|id| self.shared.waiters.take(id.as_str()));
+        let answer = id.and_then(|id| self.shared.waiters.find(id.as_str()));
         Ok(Some(Message {
             sequence: self.tip.sequence,
             timestamp,

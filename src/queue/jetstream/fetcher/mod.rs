@@ -114,7 +114,9 @@ impl Fetcher {
             return;
         }
         loop {
+            self.shared.end_session();
             let Err(end) = self.session().await;
+            self.shared.end_session();
             match end {
                 End::Closed => return,
                 End::Again => {}
@@ -199,11 +201,10 @@ impl Fetcher {
         loop {
             let overlapped = overlaps;
             let mut next = tokio::select! {
-                // What is here comes first: a consumer lags only if nothing is.
-                biased;
                 next = messages.next() => Some(next),
                 reason = &mut lag => return Err(End::Retry(reason)),
                 _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
+                () = shared.doubted.notified() => return Err(End::Again),
                 () = self.chunks.closed() => return Err(End::Closed),
             };
             let came = Instant::now();
@@ -232,6 +233,7 @@ impl Fetcher {
             let goes_on = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
                 self.decode.record(came.elapsed());
+                shared.growth.note(bytes);
                 self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| End::Closed)?;
                 self.note_no_doubts();
             }
@@ -290,6 +292,9 @@ impl Fetcher {
 
     /// Live once all is handed on that was stored when the session began.
     fn note_progress(&mut self, target: u64) {
+        if self.origin.shift == 0 {
+            self.shared.confirm_session();
+        }
         let tip = self.tip.sequence.0;
         if tip >= target {
             self.pause = PAUSE_FIRST;

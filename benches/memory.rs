@@ -1,0 +1,193 @@
+//! What members and boards cost in memory, and what it costs to reach them. `cargo bench --bench memory [-- members]`.
+//!
+//! Bytes are those asked for of the allocator. Times are of one thread with nothing beside it.
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a bench divides counts into microseconds, over numbers it chose itself"
+)]
+
+#[path = "../src/allocated.rs"]
+mod allocated;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ranktree::board::{Definition, Ties};
+use ranktree::state::{BoardEvent, Change, Entry, Incarnation, Members, Shard, Standing, Step, TreeId};
+use ranktree::tree::Handle;
+use ranktree::types::{BoardName, Score, ShardId, Timestamp};
+
+/// Look-ups whose waits for memory overlap, as the planner has them.
+const GROUP: usize = 16;
+/// Jobs applied under one hold of the lock.
+const STEP: u32 = 64;
+
+fn main() {
+    let members = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(1_000_000);
+    for (kind, id) in [("12_byte", short as fn(u32) -> String), ("uuid", uuid), ("64_byte", long)] {
+        ids(kind, id, members);
+    }
+    for (kind, ties, versions) in [
+        ("plain", Ties::First, false),
+        ("versions", Ties::First, true),
+        ("ties_member", Ties::Member, false),
+        ("ties_member_versions", Ties::Member, true),
+    ] {
+        one_board(kind, ties, versions, members);
+    }
+    for per_board in [0, 1, 10, 64, 65, 100] {
+        boards(per_board, members / 10);
+    }
+}
+
+fn short(number: u32) -> String {
+    format!("{:012}", number.wrapping_mul(2_654_435_761))
+}
+
+fn uuid(number: u32) -> String {
+    let mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("{:08x}-{:04x}-4e1b-9d2a-{number:012x}", mixed >> 32, mixed >> 16 & 0xffff)
+}
+
+fn long(number: u32) -> String {
+    format!("{:>64}", uuid(number))
+}
+
+/// A number below `bound`; the same ones in each run.
+fn draw(state: &mut u64, bound: u32) -> u32 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (((*state >> 32) * u64::from(bound)) >> 32) as u32
+}
+
+fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
+    let mut all = Members::new();
+    let mut longest = Duration::ZERO;
+    let ((), cost) = allocated::count(|| {
+        for number in 0..members {
+            let id = id(number);
+            let started = Instant::now();
+            let handle = all.add(id.as_bytes());
+            all.refer(handle);
+            longest = longest.max(started.elapsed());
+        }
+    });
+    println!("member_{kind} {members} {:.1} B", cost.held as f64 / f64::from(members));
+    println!(
+        "member_{kind}_allocations {members} {:.3} a member",
+        cost.allocations as f64 / f64::from(members)
+    );
+    println!("member_{kind}_longest_add {members} {:.0} us", longest.as_secs_f64() * 1e6);
+    let mut state = 7;
+    let mut spent = Duration::ZERO;
+    let groups = 60_000;
+    for _ in 0..groups {
+        let sought: [String; GROUP] = std::array::from_fn(|_| id(draw(&mut state, members)));
+        let started = Instant::now();
+        let probes = sought.each_ref().map(|id| all.probe(id.as_bytes()));
+        probes.iter().for_each(|probe| all.prefetch_index(*probe));
+        let likely = probes.map(|probe| all.prefetch_id(probe));
+        likely.iter().flatten().for_each(|handle| all.prefetch_long_id(*handle));
+        for (id, probe) in sought.iter().zip(probes) {
+            black_box(all.find(probe, id.as_bytes()));
+        }
+        spent += started.elapsed();
+    }
+    println!(
+        "member_{kind}_find {members} {:.0} ns",
+        spent.as_secs_f64() * 1e9 / (f64::from(groups) * GROUP as f64)
+    );
+    let mut spent = Duration::ZERO;
+    for _ in 0..groups {
+        let sought = id(draw(&mut state, members));
+        let started = Instant::now();
+        black_box(all.get(sought.as_bytes()));
+        spent += started.elapsed();
+    }
+    println!("member_{kind}_find_one {members} {:.0} ns", spent.as_secs_f64() * 1e9 / f64::from(groups));
+}
+
+fn define(shard: &mut Shard, number: u32, ties: Ties) {
+    let board = BoardName::new(&format!("match-{number:010}")).expect("a board's name");
+    let definition = Arc::new(Definition { ties, ..Definition::default() });
+    let incarnation = Incarnation(u64::from(number) + 1);
+    let events = vec![BoardEvent::Define { board, incarnation, definition }];
+    shard.apply(&Step { events, ..Step::default() });
+}
+
+/// A step that gives each of these new members an entry.
+fn arrivals(shard: &Shard, tree: TreeId, first: u32, count: u32, versions: bool) -> Step {
+    let definition = Arc::clone(&shard.tree(tree).expect("it was defined").definition);
+    let mut step = Step::default();
+    for number in 0..count {
+        let id = short(first + number);
+        let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::from(first + number)).expect("a time");
+        let score = Score::new(&[i64::from((first + number).wrapping_mul(2_654_435_761))]).expect("a score");
+        let words = definition.entry_words(&score, at, id.as_bytes());
+        let handle: Handle = shard.members.upcoming(number as usize);
+        let version = versions.then_some(u64::from(number));
+        let after = Entry { standing: Standing::Listed(words), updated_at: at, version, has_metadata: false };
+        step.changes.push(Change { tree, handle, after: Some(after) });
+        step.added.push(id.as_bytes().into());
+    }
+    step
+}
+
+/// One board of all the members.
+fn one_board(kind: &str, ties: Ties, versions: bool, members: u32) {
+    let mut shard = Shard::new(ShardId(0));
+    define(&mut shard, 0, ties);
+    let mut holds = Vec::new();
+    let ((), cost) = allocated::count(|| {
+        for first in (0..members).step_by(STEP as usize) {
+            let step = arrivals(&shard, TreeId(0), first, STEP.min(members - first), versions);
+            let started = Instant::now();
+            shard.apply(&step);
+            holds.push(started.elapsed());
+        }
+    });
+    let holds_bytes = holds.capacity() * size_of::<Duration>();
+    let tree = shard.tree_mut(TreeId(0)).expect("it was defined");
+    let ((), freed) = allocated::count(|| drop(tree.begin_checkpoint()));
+    let held = cost.held + freed.held - holds_bytes as i64;
+    println!(
+        "board_{kind} {members} {:.1} B an entry, {:.1} as it says",
+        held as f64 / f64::from(members),
+        (shard.tree_bytes() + shard.members.bytes()) as f64 / f64::from(members)
+    );
+    println!("board_{kind}_largest_allocation {members} {} B", cost.largest);
+    holds.sort_unstable();
+    let longest = holds.last().expect("there were steps");
+    println!("board_{kind}_longest_step {members} {:.0} us", longest.as_secs_f64() * 1e6);
+    let total: Duration = holds.iter().sum();
+    println!("board_{kind}_apply {members} {:.3} us", total.as_secs_f64() * 1e6 / f64::from(members));
+}
+
+/// Many boards of so many members, who are on no other one.
+fn boards(per_board: u32, boards: u32) {
+    let boards = boards / per_board.clamp(1, 10);
+    let mut shard = Shard::new(ShardId(0));
+    let ((), cost) = allocated::count(|| {
+        for number in 0..boards {
+            define(&mut shard, number, Ties::First);
+            let step = arrivals(&shard, TreeId(number), number * per_board, per_board, false);
+            shard.apply(&step);
+        }
+    });
+    let ((), freed) = allocated::count(|| {
+        for (_, tree) in shard.trees_mut() {
+            drop(tree.begin_checkpoint());
+        }
+    });
+    let bytes = (cost.held + freed.held) as f64 / f64::from(boards);
+    print!("boards_of_{per_board} {boards} {bytes:.0} B a board");
+    println!(
+        ", {:.0} B an entry, {:.0} B a board more before a checkpoint",
+        bytes / f64::from(per_board.max(1)),
+        -freed.held as f64 / f64::from(boards)
+    );
+}

@@ -1,0 +1,192 @@
+//! The order of one request's messages that hold jobs of the same members.
+//!
+//! Knows: a message does not count if one before it with jobs of its members was refused, or a member's later job would
+//! overtake an earlier one. A queue on another machine refuses a message while the next is on its way: there a message
+//! waits for those before it ([`MessageOrder::wait`]). The embedded queue looks when it hands a message on
+//! ([`MessageOrder::has_failed`]), and so has nobody wait. Must not know: how a message is sent.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+use crate::queue::publisher::NotPublished;
+use crate::types::MemberId;
+
+/// Whether a message is stored; `None` while that is not known.
+type Stored = Option<Result<(), NotPublished>>;
+
+/// A message's place in that order. By default it neither follows nor precedes any.
+#[derive(Default)]
+pub struct MessageOrder {
+    /// The last message before it with jobs of a member, for each of its members.
+    earlier: Vec<watch::Receiver<Stored>>,
+    /// Where later messages hear of this one. Absent where there are none, and once they have heard.
+    later: Option<watch::Sender<Stored>>,
+    /// Whether any message of the request has failed. Absent where it is the only one.
+    failed: Option<Arc<AtomicBool>>,
+}
+
+impl MessageOrder {
+    /// The places of the messages of one request and shard, in the order of their jobs.
+    ///
+    /// # Arguments
+    /// `messages`: for each message, the members of its jobs.
+    pub fn of<'a, M: IntoIterator<Item = &'a MemberId>>(messages: impl IntoIterator<Item = M>) -> Vec<Self> {
+        let mut last: HashMap<&MemberId, usize> = HashMap::new();
+        let mut earlier: Vec<BTreeSet<usize>> = Vec::new();
+        for (index, members) in messages.into_iter().enumerate() {
+            let before = members.into_iter().filter_map(|member| last.insert(member, index));
+            earlier.push(before.filter(|before| *before != index).collect());
+        }
+        let failed = Arc::new(AtomicBool::new(false));
+        let one = |_| Self { failed: Some(Arc::clone(&failed)), ..Self::default() };
+        let mut orders: Vec<Self> = earlier.iter().map(one).collect();
+        for (index, earlier) in earlier.into_iter().enumerate() {
+            let heard = earlier.into_iter().filter_map(|before| {
+                let later = &mut orders.get_mut(before)?.later;
+                Some(later.get_or_insert_with(|| watch::Sender::new(None)).subscribe())
+            });
+            let heard = heard.collect();
+            if let Some(order) = orders.get_mut(index) {
+                order.earlier = heard;
+            }
+        }
+        orders
+    }
+
+    /// Waits until all messages are stored that go before this one.
+    ///
+    /// # Errors
+    /// When one of them is not, or nobody knows: this one must not be sent then.
+    pub async fn wait(&mut self) -> Result<(), NotPublished> {
+        for mut earlier in std::mem::take(&mut self.earlier) {
+            let stored = match earlier.wait_for(Option::is_some).await {
+                Ok(stored) => stored.clone().unwrap_or(Ok(())),
+                Err(_) => {
+                    Err(NotPublished::Unavailable("an earlier job of the request was not sent".to_owned()))
+                }
+            };
+            if let Err(why) = stored {
+                let why = not_sent(why);
+                self.tell(Err(why.clone()));
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a message of the request has failed already.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failed.as_ref().is_some_and(|failed| failed.load(Ordering::Relaxed))
+    }
+
+    /// Notes that this message has failed.
+    pub fn fail(&self) {
+        if let Some(failed) = &self.failed {
+            failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there are other messages of the request.
+    #[must_use]
+    pub fn is_one_of_several(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Tells the messages behind this one whether it is stored. Only the first call counts.
+    pub fn tell(&mut self, stored: Result<(), NotPublished>) {
+        if let Some(later) = self.later.take() {
+            later.send_replace(Some(stored));
+        }
+    }
+}
+
+/// Why a message was not sent, where one that goes before it was not stored. Of this one it is known that it will not be
+/// applied, whatever is known of the other.
+fn not_sent(why: NotPublished) -> NotPublished {
+    match why {
+        NotPublished::Unknown(_) | NotPublished::CommitFailed(_) => NotPublished::Unavailable(
+            "an earlier job of the same member may not have been stored, so this one was not sent".to_owned(),
+        ),
+        known => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn orders(messages: &[&str]) -> Vec<MessageOrder> {
+        let members: Vec<Vec<MemberId>> = messages
+            .iter()
+            .map(|members| members.split(' ').map(|id| MemberId::new(id).expect("a good id")).collect())
+            .collect();
+        MessageOrder::of(members.iter())
+    }
+
+    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn messages_without_members_in_common_do_not_wait() {
+        for order in &mut orders(&["a b a", "c d", "e"]) {
+            assert_eq!(poll(order.wait()), Poll::Ready(Ok(())));
+            assert!(order.later.is_none(), "nobody listens");
+        }
+    }
+
+    #[test]
+    fn a_message_waits_for_the_last_ones_of_its_members() {
+        let mut orders = orders(&["a b", "c", "a c", "a b"]);
+        let [first, second, third, fourth] = &mut orders[..] else { panic!("there are four") };
+        assert_eq!(poll(second.wait()), Poll::Ready(Ok(())));
+        let mut waiting = pin!(third.wait());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        first.tell(Ok(()));
+        assert!(waiting.as_mut().poll(&mut context).is_pending(), "c is not stored yet");
+        second.tell(Ok(()));
+        assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+        assert!(poll(fourth.wait()).is_pending());
+    }
+
+    #[test]
+    fn what_follows_a_refused_message_is_refused_and_so_on() {
+        let mut orders = orders(&["a", "a b", "b c", "d"]);
+        let [first, second, third, fourth] = &mut orders[..] else { panic!("there are four") };
+        let full = NotPublished::Full("full".to_owned());
+        first.tell(Err(full.clone()));
+        first.tell(Ok(()));
+        assert_eq!(poll(second.wait()), Poll::Ready(Err(full.clone())));
+        assert_eq!(poll(third.wait()), Poll::Ready(Err(full)));
+        assert_eq!(poll(fourth.wait()), Poll::Ready(Ok(())));
+    }
+
+    #[test]
+    fn what_follows_an_unknown_outcome_is_known_not_to_be_sent() {
+        let mut orders = orders(&["a", "a", "a"]);
+        let [first, second, third] = &mut orders[..] else { panic!("there are three") };
+        first.tell(Err(NotPublished::Unknown("no answer".to_owned())));
+        let Poll::Ready(Err(NotPublished::Unavailable(why))) = poll(second.wait()) else {
+            panic!("it was not sent")
+        };
+        assert!(why.contains("was not sent"), "{why}");
+        assert_eq!(poll(third.wait()), Poll::Ready(Err(NotPublished::Unavailable(why))));
+    }
+
+    #[test]
+    fn what_follows_a_message_that_was_dropped_is_not_sent() {
+        let mut orders = orders(&["a", "a"]);
+        let mut second = orders.pop().expect("there are two");
+        drop(orders);
+        assert!(matches!(poll(second.wait()), Poll::Ready(Err(NotPublished::Unavailable(_)))));
+    }
+}

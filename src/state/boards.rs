@@ -1,0 +1,97 @@
+//! A shard's boards by name, 76 bytes each beside the name.
+//!
+//! Must not know their trees, only those trees' numbers.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::state::definitions::Definitions;
+use crate::state::entry::TreeId;
+use crate::state::shard::Incarnation;
+use crate::types::BoardName;
+
+/// A board as this shard knows it.
+#[derive(Debug, Clone)]
+pub struct Board {
+    pub definition: Arc<Definition>,
+    pub incarnation: Incarnation,
+    /// The tree of the `all` window. Other windows will stand beside it.
+    pub all: TreeId,
+}
+
+#[derive(Default)]
+pub(super) struct Boards {
+    by_name: BTreeSet<Named>,
+    definitions: Definitions,
+}
+
+/// A board with its name. Boxed, because nodes of a set that is filled in order stay half empty, and then every byte in
+/// them is paid for twice.
+struct Named(Box<(BoardName, Board)>);
+
+impl Boards {
+    pub(super) fn of(boards: BTreeMap<BoardName, Board>) -> Self {
+        let mut definitions = Definitions::default();
+        let named = boards.into_iter().map(|(name, board)| {
+            let definition = definitions.share(&board.definition);
+            Named(Box::new((name, Board { definition, ..board })))
+        });
+        let by_name = named.collect();
+        Self { by_name, definitions }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Board> {
+        self.by_name.get(name).map(|named| &named.0.1)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&BoardName, &Board)> {
+        self.by_name.iter().map(|named| (&named.0.0, &named.0.1))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Adds a board, or puts it in the place of the one of that name.
+    pub(super) fn insert(&mut self, name: BoardName, board: Board) {
+        self.by_name.replace(Named(Box::new((name, board))));
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Option<Board> {
+        self.by_name.take(name).map(|named| named.0.1)
+    }
+
+    /// The definition that boards of this content share.
+    pub(super) fn share(&mut self, definition: &Arc<Definition>) -> Arc<Definition> {
+        self.definitions.share(definition)
+    }
+}
+
+impl Borrow<str> for Named {
+    fn borrow(&self) -> &str {
+        self.0.0.as_str()
+    }
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.0 == other.0.0
+    }
+}
+
+impl Eq for Named {}
+
+impl PartialOrd for Named {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Named {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.0.cmp(&other.0.0)
+    }
+}

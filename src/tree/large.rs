@@ -1,0 +1,141 @@
+//! A tree of more entries than a leaf holds: its fields, and what can be said of it without a search.
+//!
+//! Knows how it comes from a small tree and becomes one again. Must not know when; that is `state`.
+
+use super::capture::Capture;
+use super::columns::find;
+use super::inner::Inners;
+use super::leaf::{LeafMeta, Leaves, NONE};
+use super::locator::Locator;
+use super::small::SmallTree;
+use super::words::{Handle, MAX_WORDS, Words};
+
+/// Leaves, inner nodes above them and a locator. Its methods are described at [`Tree`](super::Tree).
+pub(super) struct LargeTree<const LEAF: usize, const INNER: usize> {
+    pub(super) columns: usize,
+    /// A leaf when `height` is 0, else an inner node.
+    pub(super) root: u32,
+    /// Levels of inner nodes.
+    pub(super) height: u8,
+    pub(super) len: u64,
+    pub(super) leaves: Leaves<LEAF>,
+    pub(super) inners: Inners<INNER>,
+    pub(super) locator: Locator,
+    pub(super) capture: Capture,
+    /// Counts splits, merges and moves between nodes: while it stands still, a leaf found for a key stays the leaf.
+    pub(super) structure: u64,
+    /// Kept between batches, so that none of them allocates.
+    pub(super) order_scratch: Vec<(u64, u32)>,
+}
+
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
+    /// For loading, which finds its own root.
+    pub(super) fn without_root(columns: usize) -> Self {
+        assert!((1..=MAX_WORDS).contains(&columns), "an entry has 1 to {MAX_WORDS} words");
+        Self {
+            columns,
+            root: NONE,
+            height: 0,
+            len: 0,
+            leaves: Leaves::new(columns),
+            inners: Inners::new(columns),
+            locator: Locator::default(),
+            capture: Capture::new(),
+            structure: 0,
+            order_scratch: Vec::new(),
+        }
+    }
+
+    /// A tree of no entries: one empty leaf.
+    pub(super) fn empty(columns: usize) -> Self {
+        let mut tree = Self::without_root(columns);
+        tree.root = tree.leaves.allocate();
+        tree.leaves.meta_mut(tree.root).parent = NONE;
+        tree
+    }
+
+    /// A small tree's entries, and what its checkpoint still wants of them.
+    pub(super) fn of_small(small: SmallTree<LEAF>) -> Self {
+        let entries = small.entries();
+        let mut tree = Self::without_root(usize::from(small.columns));
+        let page = small.page;
+        tree.root = page;
+        tree.len = entries.len() as u64;
+        tree.leaves.set_allocated(page + 1);
+        // From the back, so that the lowest ids are used first and page numbers stay small.
+        tree.leaves.free = (0..page).rev().collect();
+        tree.leaves.ensure(page);
+        for (at, column) in tree.leaves.words.get_mut(page).chunks_exact_mut(LEAF).enumerate() {
+            if !entries.is_empty() {
+                column[..entries.len()].copy_from_slice(entries.column(at));
+            }
+        }
+        tree.leaves.handles.get_mut(page)[..entries.len()].copy_from_slice(entries.handles());
+        for &handle in entries.handles() {
+            tree.locator.set(Handle(handle), page);
+        }
+        let marks = tree.capture.of_small(page, small.dirty, small.captured, small.aside);
+        *tree.leaves.meta_mut(page) = LeafMeta { parent: NONE, len: u16::from(small.len), slot: 0, marks };
+        tree
+    }
+
+    /// The small tree that this one can be, if it has no more than `most` entries and no checkpoint wants any other
+    /// page of it, if only to delete it. This one is then of no more use.
+    pub(super) fn take_small(&mut self, most: usize) -> Option<SmallTree<LEAF>> {
+        if self.height > 0 || self.len > most as u64 {
+            return None;
+        }
+        let meta = *self.leaves.meta(self.root);
+        let (dirty, captured, aside) = self.capture.take_small(self.root, meta.marks)?;
+        let entries = self.leaves.columns(self.root);
+        Some(SmallTree { dirty, captured, aside, ..SmallTree::of_page(self.root, &entries) })
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, handle: Handle) -> bool {
+        self.locator.get(handle) != NONE
+    }
+
+    #[inline]
+    pub(super) fn get(&self, handle: Handle) -> Option<Words> {
+        let (leaf, at) = self.locate(handle)?;
+        Some(self.leaves.columns(leaf).words(at))
+    }
+
+    /// The leaf and the place in it of a handle's entry.
+    #[inline]
+    pub(super) fn locate(&self, handle: Handle) -> Option<(u32, usize)> {
+        let leaf = self.locator.get(handle);
+        if leaf == NONE {
+            return None;
+        }
+        let at =
+            find(self.leaves.columns(leaf).handles(), handle.0).expect("the locator names the entry's leaf");
+        Some((leaf, at))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.leaves.bytes()
+            + self.inners.bytes()
+            + self.locator.bytes()
+            + self.capture.bytes()
+            + self.order_scratch.capacity() * size_of::<(u64, u32)>()
+    }
+
+    pub(super) fn leaf_count(&self) -> usize {
+        self.leaves.allocated as usize - self.leaves.free.len()
+    }
+
+    #[inline]
+    pub(super) fn prefetch_locator(&self, handle: Handle) {
+        self.locator.prefetch(handle);
+    }
+
+    #[inline]
+    pub(super) fn prefetch_entry(&self, handle: Handle) {
+        let leaf = self.locator.get(handle);
+        if leaf != NONE {
+            self.prefetch_leaf(leaf);
+        }
+    }
+}

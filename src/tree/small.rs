@@ -1,0 +1,247 @@
+//! A tree that fits into one leaf: entries in order in one array, no larger than they need.
+//!
+//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and what of them a
+//! checkpoint still wants. Must not know inner nodes or a locator: looking through a leaf is as quick as asking one.
+
+use std::cmp::Ordering;
+use std::mem;
+
+use super::capture::{CapturedPage, PreImage};
+use super::check::Violation;
+use super::columns::{Columns, close, find, open};
+use super::prefetch;
+use super::words::{Edit, Handle, MemberOrder, Words};
+
+/// Where the page is with regard to the capture under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Captured {
+    /// It was not dirty when the capture began.
+    No,
+    /// To be handed out, and unchanged since.
+    Pending,
+    /// To be handed out as it was set aside.
+    Aside,
+    /// Handed out. Not known to be stored until the next capture begins.
+    HandedOut,
+}
+
+/// At most `LEAF` entries, in arrays of their own.
+pub(super) struct SmallTree<const LEAF: usize> {
+    /// A run of `handles.len()` words per column.
+    pub(super) words: Box<[u64]>,
+    /// As many as there is room for; the first `len` are entries.
+    pub(super) handles: Box<[u32]>,
+    /// The page as it was when the capture under way began. Boxed, because there is one for an instant only.
+    pub(super) aside: Option<Box<PreImage>>,
+    /// The page's number, which a loaded one brings along.
+    pub(super) page: u32,
+    pub(super) len: u8,
+    pub(super) columns: u8,
+    /// Changed since the last capture began.
+    pub(super) dirty: bool,
+    pub(super) captured: Captured,
+}
+
+impl<const LEAF: usize> SmallTree<LEAF> {
+    pub(super) fn new(columns: usize) -> Self {
+        const { assert!(LEAF <= u8::MAX as usize, "the number of entries fits a byte") };
+        Self {
+            words: Box::default(),
+            handles: Box::default(),
+            aside: None,
+            page: 0,
+            len: 0,
+            columns: columns as u8,
+            dirty: false,
+            captured: Captured::No,
+        }
+    }
+
+    /// The tree that is a leaf's entries.
+    pub(super) fn of_page(page: u32, entries: &Columns<'_>) -> Self {
+        let mut tree = Self::new(entries.width());
+        tree.page = page;
+        tree.len = entries.len() as u8;
+        tree.move_to(Self::room_for(entries.len()), entries);
+        tree
+    }
+
+    #[inline]
+    pub(super) fn entries(&self) -> Columns<'_> {
+        Columns::new(&self.words, &self.handles[..usize::from(self.len)], self.handles.len().max(1))
+    }
+
+    /// Where a handle's entry is.
+    #[inline]
+    pub(super) fn find(&self, handle: Handle) -> Option<usize> {
+        find(self.entries().handles(), handle.0)
+    }
+
+    /// How many entries there are after these edits.
+    pub(super) fn len_after(&self, edits: &[Edit]) -> usize {
+        let leaving = edits.iter().filter(|edit| self.find(edit.handle).is_some()).count();
+        let arriving = edits.iter().filter(|edit| edit.new.is_some()).count();
+        usize::from(self.len) + arriving - leaving
+    }
+
+    /// As [`Tree::apply`](super::Tree::apply). The caller has seen that the entries fit.
+    pub(super) fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
+        for edit in edits {
+            if let Some(at) = self.find(edit.handle) {
+                self.take_out(at);
+            }
+        }
+        for edit in edits {
+            if let Some(new) = &edit.new {
+                self.insert(new.as_slice(), edit.handle, order);
+            }
+        }
+        self.fit();
+    }
+
+    /// Adds an entry to a tree that is not full.
+    pub(super) fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
+        let columns = usize::from(self.columns);
+        assert!(words.len() == columns, "an entry has one word per column");
+        self.touch();
+        let len = usize::from(self.len);
+        if len == self.handles.len() {
+            self.resize(Self::room_for(len + 1));
+        }
+        let room = self.handles.len();
+        let at = self.entries().entries_before(words, |other| order.compare(other, handle));
+        open(&mut self.words, room, len, at);
+        for (column, &word) in self.words.chunks_exact_mut(room).zip(words) {
+            column[at] = word;
+        }
+        open(&mut self.handles, room, len, at);
+        self.handles[at] = handle.0;
+        self.len += 1;
+    }
+
+    /// Takes a handle's entry out, and returns its words.
+    pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
+        let at = self.find(handle)?;
+        let words = self.entries().words(at);
+        self.take_out(at);
+        self.fit();
+        Some(words)
+    }
+
+    fn take_out(&mut self, at: usize) {
+        self.touch();
+        let (room, len) = (self.handles.len(), usize::from(self.len));
+        close(&mut self.words, room, len, at);
+        close(&mut self.handles, room, len, at);
+        self.len -= 1;
+    }
+
+    /// Room for so many entries and a few more, so that not every arrival moves them all.
+    fn room_for(len: usize) -> usize {
+        (len + len / 8).next_multiple_of(4).min(LEAF)
+    }
+
+    /// Gives memory back once half of it would do.
+    fn fit(&mut self) {
+        let room = Self::room_for(usize::from(self.len));
+        if room * 2 <= self.handles.len() {
+            self.resize(room);
+        }
+    }
+
+    fn resize(&mut self, room: usize) {
+        let (words, handles) = (mem::take(&mut self.words), mem::take(&mut self.handles));
+        let entries = Columns::new(&words, &handles[..usize::from(self.len)], handles.len().max(1));
+        self.move_to(room, &entries);
+    }
+
+    /// Takes memory for `room` entries, and puts these into it.
+    fn move_to(&mut self, room: usize, entries: &Columns<'_>) {
+        self.words = vec![0; room * usize::from(self.columns)].into();
+        self.handles = vec![0; room].into();
+        self.handles[..entries.len()].copy_from_slice(entries.handles());
+        if entries.is_empty() {
+            return;
+        }
+        for (at, column) in self.words.chunks_exact_mut(room).enumerate() {
+            column[..entries.len()].copy_from_slice(entries.column(at));
+        }
+    }
+
+    /// Asks for all that a look-up or an edit reads.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch::lines_of(&self.handles);
+        prefetch::lines_of(&self.words);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+            + size_of_val(&*self.handles)
+            + self.aside.as_ref().map_or(0, |kept| size_of::<PreImage>() + kept.bytes())
+    }
+
+    /// To be called before entries change.
+    pub(super) fn touch(&mut self) {
+        if self.captured == Captured::Pending {
+            self.aside = Some(Box::new(PreImage::of(&self.entries())));
+            self.captured = Captured::Aside;
+        }
+        self.dirty = true;
+    }
+
+    pub(super) fn begin_capture(&mut self) {
+        if self.awaited() {
+            self.abandon_capture();
+        }
+        self.captured = if mem::take(&mut self.dirty) { Captured::Pending } else { Captured::No };
+    }
+
+    pub(super) fn abandon_capture(&mut self) {
+        self.dirty |= self.captured != Captured::No;
+        self.captured = Captured::No;
+        self.aside = None;
+    }
+
+    /// The page is still to be handed out.
+    pub(super) fn awaited(&self) -> bool {
+        matches!(self.captured, Captured::Pending | Captured::Aside)
+    }
+
+    pub(super) fn hand_out(&mut self, sink: &mut dyn FnMut(CapturedPage<'_>)) {
+        let kept = self.aside.take();
+        let entries = match (self.captured, &kept) {
+            (Captured::Pending, _) => self.entries(),
+            (Captured::Aside, Some(kept)) => kept.entries(),
+            _ => return,
+        };
+        sink(CapturedPage { page: self.page, entries: (!entries.is_empty()).then_some(entries) });
+        self.captured = Captured::HandedOut;
+    }
+
+    /// A handle that two entries have.
+    pub(super) fn repeated_handle(&self) -> Option<Handle> {
+        let mut handles = self.entries().handles().to_vec();
+        handles.sort_unstable();
+        handles.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| Handle(pair[0]))
+    }
+
+    pub(super) fn check(&self, order: &impl MemberOrder) -> Result<(), Violation> {
+        let entries = self.entries();
+        for at in 1..entries.len() {
+            let (before, after) = (entries.handle(at - 1), entries.handle(at));
+            let compared =
+                entries.compare_words(at - 1, &entries, at).then_with(|| order.compare(before, after));
+            if compared != Ordering::Less {
+                return Err(Violation::new(format!("entry {at} {after:?} is out of order")));
+            }
+        }
+        if let Some(handle) = self.repeated_handle() {
+            return Err(Violation::new(format!("{handle:?} has two entries")));
+        }
+        if (self.captured == Captured::Aside) != self.aside.is_some() {
+            return Err(Violation::new("what is set aside and what is said of it disagree".to_owned()));
+        }
+        Ok(())
+    }
+}

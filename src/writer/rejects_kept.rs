@@ -1,0 +1,105 @@
+//! Which of a shard's rejects are kept: a number of the newest, and all that were not published yet.
+//!
+//! Knows: where in the stream every so many rejects lie, so that the oldest can go without being read or counted again. Must
+//! not know: what is rejected and why, or how it is published.
+
+use std::collections::VecDeque;
+
+use crate::types::Sequence;
+
+/// Rejects kept per shard. Older ones go away once they are published; their count stays.
+pub const REJECTS_KEPT: u64 = 100_000;
+/// Unpublished ones are kept up to this many, which take up to a gigabyte and usually a few hundred MiB. Who floods a
+/// shard with bad jobs while their publishing fails must not fill the disk.
+const UNPUBLISHED_KEPT: u64 = 1_000_000;
+/// So many go away at a time: a range delete in every batch would slow scans down.
+const AT_A_TIME: u64 = 1_024;
+
+/// A job's place in the stream: its message's sequence, and its index in the message.
+type JobPlace = (Sequence, u32);
+
+/// Where a shard's rejects lie, coarsely.
+#[derive(Debug, Default)]
+pub struct RejectsKept {
+    /// The last one of each [`AT_A_TIME`], the oldest first.
+    marks: VecDeque<JobPlace>,
+    /// Those after the last mark.
+    after_marks: u64,
+}
+
+impl RejectsKept {
+    /// Takes note of a reject that is stored, after all others.
+    pub fn note(&mut self, place: JobPlace) {
+        self.after_marks += 1;
+        if self.after_marks == AT_A_TIME {
+            self.marks.push_back(place);
+            self.after_marks = 0;
+        }
+    }
+
+    fn stored(&self) -> u64 {
+        u64::try_from(self.marks.len()).unwrap_or(u64::MAX).saturating_mul(AT_A_TIME) + self.after_marks
+    }
+
+    /// The place before which rejects may go, if some may.
+    ///
+    /// # Arguments
+    /// `published`: the last one that was published; `None` where nobody is told of them.
+    pub fn trim(&mut self, published: Option<JobPlace>) -> Option<JobPlace> {
+        let mut last = None;
+        while self.stored() >= REJECTS_KEPT + AT_A_TIME
+            && let Some(mark) = self.marks.front()
+        {
+            if published.is_some_and(|published| *mark > published) {
+                if self.stored() < UNPUBLISHED_KEPT {
+                    break;
+                }
+                tracing::error!(
+                    rejects = AT_A_TIME,
+                    "rejects go away that could not be published: there are too many"
+                );
+            }
+            last = self.marks.pop_front();
+        }
+        let (sequence, index) = last?;
+        Some((sequence, index.saturating_add(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(count: u64) -> RejectsKept {
+        let mut kept = RejectsKept::default();
+        // Ten to a message.
+        (0..count).for_each(|number| kept.note(place(number)));
+        kept
+    }
+
+    fn place(number: u64) -> JobPlace {
+        (Sequence(number / 10), u32::try_from(number % 10).expect("small"))
+    }
+
+    #[test]
+    fn the_newest_are_kept_by_count() {
+        let mut kept = noted(REJECTS_KEPT + AT_A_TIME - 1);
+        assert_eq!(kept.trim(None), None);
+        kept.note(place(REJECTS_KEPT + AT_A_TIME - 1));
+        // The first 1,024: the last of them has the number 1,023.
+        assert_eq!(kept.trim(None), Some((Sequence(102), 4)));
+        assert_eq!(kept.trim(None), None);
+        assert_eq!(noted(REJECTS_KEPT + 3 * AT_A_TIME).trim(None), Some((Sequence(307), 2)));
+    }
+
+    #[test]
+    fn none_goes_before_it_is_published_unless_there_are_far_too_many() {
+        let mut kept = noted(REJECTS_KEPT + 3 * AT_A_TIME);
+        assert_eq!(kept.trim(Some((Sequence(0), 0))), None);
+        assert_eq!(kept.trim(Some(place(2_046))), Some((Sequence(102), 4)));
+        assert_eq!(kept.trim(Some(place(2_047))), Some((Sequence(204), 8)));
+        let mut kept = noted(UNPUBLISHED_KEPT + AT_A_TIME);
+        assert!(kept.trim(Some((Sequence(0), 0))).is_some());
+        assert!(kept.stored() < UNPUBLISHED_KEPT && kept.stored() >= UNPUBLISHED_KEPT - AT_A_TIME);
+    }
+}

@@ -1,0 +1,126 @@
+//! What boards and members cost in memory, counted by the allocator: as many bytes on every machine.
+
+use std::sync::Arc;
+
+use crate::allocated::{self, Allocated};
+use crate::board::Definition;
+use crate::state::{BoardEvent, Change, Entry, Shard, Standing, Step, TreeId};
+use crate::types::{BoardName, MemberId, Score, ShardId, Timestamp, count, shard_of};
+use crate::writer::{Known, Registry};
+
+const BOARDS: u32 = 100_000;
+const MEMBERS_PER_BOARD: u32 = 10;
+
+/// What a node holds of boards and members.
+struct Node {
+    registry: Registry,
+    shards: Vec<Shard>,
+}
+
+impl Node {
+    fn new(shards: u16) -> Self {
+        Self {
+            registry: Registry::new(true),
+            shards: (0..shards).map(|id| Shard::new(ShardId(id))).collect(),
+        }
+    }
+
+    /// A board with so many members who are on no other one, created as a job for each of them would.
+    fn create(&mut self, board: u32, members: u32) {
+        let name = BoardName::new(&format!("match-{board:010}")).expect("a board's name");
+        let known = self.registry.create_default(&name).expect("there is room");
+        let shards = u16::try_from(self.shards.len()).expect("few shards");
+        for shard in &mut self.shards {
+            let ids = (0..members).map(|member| format!("{:012}", board * members + member));
+            let ids = ids.map(|id| MemberId::new(id).expect("a member's id"));
+            let ids: Vec<MemberId> = ids.filter(|id| shard_of(id, shards) == shard.id).collect();
+            shard.apply(&creation(shard, &name, &known, &ids));
+        }
+    }
+
+    /// As after a checkpoint that completed: nothing is due.
+    fn checkpoint(&mut self) {
+        for shard in &mut self.shards {
+            drop(shard.members.begin_checkpoint());
+            for (_, tree) in shard.trees_mut() {
+                let _ = tree.begin_checkpoint();
+                while tree.tree.capture_next(64, &mut |_| {}) {}
+            }
+            shard.members.complete_checkpoint();
+        }
+    }
+}
+
+/// The step in which a board comes with its first members. Every shard reads the definition from a message of its own.
+fn creation(shard: &Shard, board: &BoardName, known: &Known, ids: &[MemberId]) -> Step {
+    let definition = Arc::new(Definition::clone(&known.definition));
+    let changes = ids.iter().enumerate().map(|(nth, id)| {
+        let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::try_from(nth).expect("small"))
+            .expect("a time");
+        let score = Score::new(&[i64::try_from(nth * 7 % 5).expect("small")]).expect("a score");
+        let words = definition.entry_words(&score, at, id.as_bytes());
+        let after =
+            Entry { standing: Standing::Listed(words), updated_at: at, version: None, has_metadata: false };
+        Change { tree: shard.next_tree(), handle: shard.members.upcoming(nth), after: Some(after) }
+    });
+    let changes = changes.collect();
+    let incarnation = known.incarnation;
+    Step {
+        events: vec![BoardEvent::Define {
+            board: board.clone(),
+            incarnation,
+            definition: Arc::clone(&definition),
+        }],
+        added: ids.iter().map(|id| id.as_bytes().into()).collect(),
+        changes,
+        ..Step::default()
+    }
+}
+
+fn bytes_per(allocated: Allocated, things: u32) -> i64 {
+    allocated.held / i64::from(things)
+}
+
+#[test]
+fn an_empty_board_costs_a_shard_at_most_200_bytes() {
+    let mut node = Node::new(1);
+    node.create(BOARDS, 1);
+    let boards = 10_000;
+    let ((), all) = allocated::count(|| (0..boards).for_each(|board| node.create(board, 0)));
+    node.registry = Registry::new(true);
+    let ((), registry) = allocated::count(|| {
+        for board in 0..boards {
+            let name = BoardName::new(&format!("match-{board:010}")).expect("a board's name");
+            drop(node.registry.create_default(&name).expect("there is room"));
+        }
+    });
+    // The name, 32 bytes with its counts, is counted for both: after a start every shard has names of its own.
+    let shard = bytes_per(all, boards) - bytes_per(registry, boards) + 32;
+    println!("an empty board: {shard} bytes a shard, {} in the registry", bytes_per(registry, boards));
+    assert!(shard <= 200, "{shard} bytes");
+    assert_eq!(node.shards.iter().map(Shard::board_count).sum::<usize>(), 10_001);
+}
+
+#[test]
+fn a_hundred_thousand_boards_of_ten_are_within_250_mb_at_150_bytes_an_entry() {
+    for (shards, entry_bytes_max) in [(1, 150), (4, 250)] {
+        let mut node = Node::new(shards);
+        let ((), dirty) =
+            allocated::count(|| (0..BOARDS).for_each(|board| node.create(board, MEMBERS_PER_BOARD)));
+        let ((), saved) = allocated::count(|| node.checkpoint());
+        let entries: u64 = node.shards.iter().flat_map(Shard::trees).map(|(_, tree)| tree.total()).sum();
+        assert_eq!(entries, u64::from(BOARDS * MEMBERS_PER_BOARD));
+        let counted: usize = node.shards.iter().map(|shard| shard.tree_bytes() + shard.members.bytes()).sum();
+        println!(
+            "{shards} shards: {} bytes an entry before a checkpoint, {} fewer after it; {} as shards count",
+            bytes_per(dirty, BOARDS * MEMBERS_PER_BOARD),
+            -bytes_per(saved, BOARDS * MEMBERS_PER_BOARD),
+            count(counted) / entries,
+        );
+        assert!(dirty.held <= 250_000_000, "{} bytes", dirty.held);
+        let entry =
+            bytes_per(Allocated { held: dirty.held + saved.held, ..saved }, BOARDS * MEMBERS_PER_BOARD);
+        assert!(entry <= entry_bytes_max, "{entry} bytes an entry");
+        assert_eq!(node.shards.iter().filter_map(|shard| shard.tree(TreeId(0))).count(), usize::from(shards));
+    }
+}

@@ -1,0 +1,124 @@
+//! A queue that brings its messages again after a failed commit, as a stream does, and who waits for them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::job::Job;
+use crate::state::Applied;
+use crate::storage::{StorageError, Store};
+use crate::types::{Sequence, count};
+use crate::writer::tests::build::job;
+use crate::writer::tests::harness::{open, time};
+use crate::writer::tests::source::{Running, jobs};
+use crate::writer::{AnswerTo, BatchLimits, Fetched, JobSource, Message, Outcome};
+
+/// Message `n` sets m to `n`. Each is a batch of its own.
+struct Stream {
+    messages: u64,
+    next: u64,
+    waiting: Arc<Mutex<HashMap<u64, oneshot::Sender<Outcome>>>>,
+    before_fetch: Box<dyn FnMut(u64) + Send>,
+}
+
+impl JobSource for Stream {
+    fn resume(&mut self, applied: Applied, _: &str) -> Result<(), String> {
+        self.next = applied.sequence.0 + 1;
+        Ok(())
+    }
+
+    fn fetch(&mut self, _: BatchLimits, _: Duration) -> Fetched {
+        let number = self.next;
+        (self.before_fetch)(number);
+        if number > self.messages {
+            return Fetched::Ended;
+        }
+        self.next += 1;
+        let waiting = Arc::clone(&self.waiting);
+        let answer = AnswerTo::named(move |outcome| match waiting.lock().remove(&number) {
+            Some(to) => to.send(outcome),
+            None => Err(outcome),
+        });
+        let score = i64::try_from(number).expect("small");
+        Fetched::Batch(vec![Message {
+            sequence: Sequence(number),
+            timestamp: time(number),
+            hash: number,
+            payload: jobs(vec![job("m", &[("b", &[score])])]),
+            bytes: 100,
+            answer: Some(answer),
+        }])
+    }
+
+    fn describe(&self, job: &Job) -> Vec<u8> {
+        format!("{job:?}").into_bytes()
+    }
+
+    fn read(&self, _: &[u8]) -> Option<Job> {
+        None
+    }
+
+    fn limits(&self) -> BatchLimits {
+        BatchLimits { jobs: 1, bytes: 1 << 20 }
+    }
+
+    fn needs_sync(&self) -> bool {
+        false
+    }
+}
+
+/// Applies three messages, of which the second meets no store the first time; what was told of each.
+fn run(running: &Running, reopen: impl Fn() -> Result<Store, StorageError> + Send + 'static) -> Vec<Outcome> {
+    let (store, mut is_taken) = (Arc::clone(&running.store), false);
+    let waiting: Arc<Mutex<HashMap<_, _>>> = Arc::default();
+    let answers: Vec<_> = (1..=3)
+        .map(|number| {
+            let (answer, answered) = oneshot::channel();
+            waiting.lock().insert(number, answer);
+            answered
+        })
+        .collect();
+    let source = Stream {
+        messages: count(answers.len()),
+        next: 1,
+        waiting,
+        before_fetch: Box::new(move |number| {
+            if number == 2 && !is_taken {
+                is_taken = true;
+                drop(store.take());
+            }
+        }),
+    };
+    running.writer_reopening(source, reopen).run();
+    running.load();
+    assert_eq!(running.board("b"), [("m".to_owned(), 3)], "all were applied in the end");
+    answers.into_iter().map(|mut answered| answered.try_recv().expect("all are told")).collect()
+}
+
+#[test]
+fn who_waits_for_a_message_hears_of_it_when_it_comes_again_after_a_failed_commit() {
+    let running = Running::new(true);
+    let path = running.folder.path().to_owned();
+    let told = run(&running, move || open(&path));
+    let sequences: Vec<_> = told.into_iter().map(|told| told.map(|outcome| outcome.sequence)).collect();
+    assert_eq!(sequences, [1, 2, 3].map(|number| Ok(Sequence(number))));
+}
+
+#[test]
+fn who_waits_is_told_when_the_store_does_not_open_again_at_once() {
+    let running = Running::new(true);
+    let (path, attempts) = (running.folder.path().to_owned(), AtomicUsize::new(0));
+    let told = run(&running, move || {
+        if attempts.fetch_add(1, Ordering::SeqCst) == 0 {
+            return Err(StorageError::Io { path: path.clone(), error: std::io::Error::other("still full") });
+        }
+        open(&path)
+    });
+    let failed = told[1].as_ref().expect_err("nobody waits for a disk to be emptied");
+    assert!(failed.to_string().contains("still full"), "{failed}");
+    assert!(told[0].is_ok() && told[2].is_ok(), "{told:?}");
+}

@@ -1,0 +1,40 @@
+//! A node that cannot commit, fed by NATS: what is in the stream is applied later, and no answer says that it is not. The limit
+//! on file sizes of the running service plays the disk.
+
+use serde_json::json;
+
+use crate::support::binary::{Binary, limit_files};
+use crate::support::client::entry_path;
+use crate::support::nats::{Nats, applied, wait_applied, wait_state};
+
+#[test]
+fn a_write_whose_commit_fails_is_of_unknown_outcome_and_is_applied_once_the_disk_has_room() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let mut service =
+        Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--nats-stream-mib", "16"]);
+    let client = service.client();
+    let path = format!("{}?wait=applied", entry_path("arena", "alice"));
+    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
+    assert_eq!(status, 201, "{answer}");
+    let (status, answer) = client.put(&path, &json!({ "score": 1 }));
+    assert_eq!((status, &answer["changed"]), (200, &json!(true)), "{answer}");
+
+    limit_files(&service, "0");
+    let (status, answer) = client.put(&path, &json!({ "score": 2 }));
+    assert_eq!((status, &answer["code"]), (503, &json!("commit_unknown")), "{answer}");
+    let detail = answer["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("is applied once this node can commit again"), "{detail}");
+    let (status, answer) = client.get(&entry_path("arena", "alice"));
+    assert_eq!((status, &answer["score"], &answer["stale"]), (200, &json!(1), &json!(true)), "{answer}");
+
+    limit_files(&service, "unlimited");
+    wait_state(&client, 0, "live");
+    let last = nats.info("RANKTREE_JOBS_0").state.last_sequence;
+    wait_applied(&client, &[last]);
+    assert_eq!(applied(&client, 0), last);
+    let (status, answer) = client.get(&entry_path("arena", "alice"));
+    assert_eq!((status, &answer["score"]), (200, &json!(2)), "{answer}");
+    assert!(service.terminate().success());
+    service.verify();
+}

@@ -1,0 +1,184 @@
+//! What of a stream is kept and what goes: bounded by messages and by bytes, and never beyond the stream's end.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Config;
+use serde_json::{Value, json};
+
+use crate::support::binary::Binary;
+use crate::support::client::{Client, entry_path};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
+
+const STREAM: &str = "RANKTREE_JOBS_0";
+const SUBJECT: &str = "ranktree.jobs.0";
+const STREAM_MIB: u64 = 8;
+const STREAM_BYTES: u64 = STREAM_MIB << 20;
+
+fn start(nats: &Nats, data: &Path, extra: &[&str]) -> Binary {
+    let (url, mib) = (nats.url(), STREAM_MIB.to_string());
+    let mut arguments = vec!["--nats", &url, "--nats-stream-mib", &mib];
+    arguments.extend(extra);
+    let service = Binary::start(data, 1, &arguments);
+    let (status, answer) = service.client().put("/v1/boards/arena", &json!({ "policy": "incr" }));
+    assert!(status == 200 || status == 201, "{answer}");
+    service
+}
+
+/// Counts 20 members up by one, with so much metadata that it takes 21 KB.
+fn large_message() -> String {
+    let filler = "x".repeat(950);
+    let job = |member: u32| {
+        let member = format!("m{member}");
+        json!({ "board": "arena", "member": member, "score": 1, "meta": { "m": filler } })
+    };
+    let body = Value::from((0..20).map(job).collect::<Vec<_>>()).to_string();
+    assert!((20_000..22_000).contains(&body.len()), "{}", body.len());
+    body
+}
+
+fn counted(client: &Client) -> u64 {
+    let (status, answer) = client.get(&entry_path("arena", "m7"));
+    assert_eq!(status, 200, "{answer}");
+    answer["score"].as_u64().expect("a count")
+}
+
+fn metric(service: &Binary, name: &str) -> u64 {
+    let mut answer = ureq::get(format!("{}/metrics", service.base())).call().expect("metrics are served");
+    let text = answer.body_mut().read_to_string().expect("it is text");
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}{{shard=\"0\"}} ")));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("there is no {name}"))
+}
+
+/// At default settings neither a checkpoint nor the duplicate window would let anything go in time.
+#[test]
+fn large_messages_find_room_before_the_stream_is_full() {
+    const MESSAGES: u64 = 1_600;
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), &[]);
+    let (body, mut last) = (large_message(), 0);
+    for _ in 0..MESSAGES {
+        // As quick as a checkpoint takes, and no quicker: then nobody is refused.
+        wait_until("there is room", || nats.info(STREAM).state.bytes < STREAM_BYTES / 16 * 15);
+        last = nats.publish(SUBJECT, &body);
+    }
+    let client = service.client();
+    wait_applied(&client, &[last]);
+    assert_eq!(counted(&client), MESSAGES);
+    let info = nats.info(STREAM);
+    // The oldest went, and so much stays as there has to be room for.
+    assert!(info.state.bytes > STREAM_BYTES / 4, "{} bytes are left", info.state.bytes);
+    assert_eq!(info.state.last_sequence - info.state.first_sequence + 1, info.state.messages);
+    let early = metric(&service, "ranktree_stream_purged_early_messages_total");
+    assert!(early > 0 && early <= metric(&service, "ranktree_stream_purged_messages_total"), "{early}");
+    assert!(service.log().contains("the stream fills up"), "{}", service.log());
+    service.kill9();
+    service.restart();
+    wait_state(&service.client(), 0, "live");
+    assert_eq!(counted(&service.client()), MESSAGES);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// A publisher who is far quicker than checkpoints of a small stream is refused for moments, and loses nothing.
+#[test]
+fn a_stream_that_is_filled_at_full_speed_goes_on() {
+    const MESSAGES: usize = 60_000;
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), &[]);
+    let client = service.client();
+    let filler = "x".repeat(200);
+    let job = json!({ "board": "arena", "member": "m7", "score": 1, "meta": { "m": filler } }).to_string();
+    let refused = nats.publish_until_stored(SUBJECT, &job, MESSAGES);
+    println!("{refused} of {MESSAGES} messages were refused at first");
+    let state = nats.info(STREAM).state;
+    wait_applied(&client, &[state.last_sequence]);
+    assert_eq!(counted(&client), u64::try_from(MESSAGES).expect("small"));
+    let bytes = u64::try_from(job.len() * MESSAGES).expect("small");
+    assert!(bytes > STREAM_BYTES, "{bytes} would fit");
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn what_is_kept_for_other_nodes_takes_half_of_a_stream_at_most() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder.path().join("data"), &["--checkpoint-seconds", "1"]);
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
+    let body = large_message();
+    // Under three quarters of it: nothing has to give way.
+    let messages = STREAM_BYTES * 5 / 8 / u64::try_from(body.len()).expect("small");
+    let mut last = 0;
+    for _ in 0..messages {
+        last = nats.publish(SUBJECT, &body);
+    }
+    wait_applied(&service.client(), &[last]);
+    wait_until("what is too much is purged", || nats.info(STREAM).state.bytes <= STREAM_BYTES / 2);
+    let left = nats.info(STREAM).state.bytes;
+    assert!(left > STREAM_BYTES / 2 - (64 << 10), "{left} bytes are left");
+    assert_eq!(metric(&service, "ranktree_stream_purged_early_messages_total"), 0);
+    assert!(service.terminate().success());
+}
+
+#[test]
+fn streams_are_created_as_large_as_the_server_has_room_for() {
+    let settings = "jetstream { max_file_store: 3GB }\n";
+    let (nats, folder) = (Nats::start_with(settings), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = Binary::start(&folder.path().join("data"), 2, &["--nats", &nats.url()]);
+    let limit = |stream: &str| nats.info(stream).config.max_bytes;
+    // Two of 1 GiB, beside those of boards and rejects; two of 2 GiB do not fit.
+    assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (1 << 30, 1 << 30));
+    assert!(service.log().contains("most_mib=1024"), "{}", service.log());
+    assert!(service.terminate().success());
+    // What is there is taken as it is.
+    nats.update(&Config { max_bytes: 100 << 20, ..nats.info("RANKTREE_JOBS_1").config });
+    service.restart();
+    assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (1 << 30, 100 << 20));
+    assert!(service.log().contains("least_mib=100"), "{}", service.log());
+    assert!(service.terminate().success());
+}
+
+/// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the stream.
+#[test]
+fn a_stream_that_lost_its_end_is_not_purged() {
+    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
+    let mut service = start(&nats, &folder.path().join("data"), &arguments);
+    let client = service.client();
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
+    let job = json!({ "board": "arena", "member": "m7", "score": 1 }).to_string();
+    let publish = |nats: &Nats, count: u32| (0..count).map(|_| nats.publish(SUBJECT, &job)).last();
+    let last = publish(&nats, 50).expect("there are some");
+    wait_until("the stream is purged", || nats.info(STREAM).state.first_sequence == last);
+    let last = publish(&nats, 50).expect("there are some");
+    wait_applied(&client, &[last]);
+    nats.kill9();
+    wait_until("there is a checkpoint", || {
+        shard_status(&client, 0)["checkpoint_sequence"].as_u64() == Some(last)
+    });
+    cut_last_block(&nats.blocks_of(STREAM));
+    nats.restart();
+    let reason = wait_state(&client, 0, "halted");
+    let state = nats.info(STREAM).state;
+    // Either it had been purged before it lost its end, and is empty; or what it kept is there.
+    assert!(reason.contains("lost the end"), "{reason}");
+    assert!(state.messages > 0 && state.last_sequence < last, "{state:?}");
+    assert_eq!(state.last_sequence - state.first_sequence + 1, state.messages);
+    assert!(service.terminate().success());
+}
+
+/// Takes the end of the last block file away, and the server's own notes of where the stream ends.
+fn cut_last_block(folder: &Path) {
+    let files =
+        fs::read_dir(folder).expect("the stream has files").map(|entry| entry.expect("readable").path());
+    let (mut blocks, others): (Vec<_>, Vec<_>) =
+        files.partition(|path| path.extension().is_some_and(|extension| extension == "blk"));
+    blocks.sort();
+    let last = OpenOptions::new().write(true).open(blocks.last().expect("one block")).expect("it opens");
+    let length = last.metadata().expect("it is there").len();
+    last.set_len(length - length / 6).expect("it can be cut");
+    for other in others {
+        let _ = fs::remove_file(other);
+    }
+}
