@@ -168,7 +168,11 @@ pub fn describe_writers() {
     describe_gauge!(APPLIED_SEQUENCE, Unit::Count, "Highest sequence that readers see");
     describe_gauge!(STREAM_LAG_MESSAGES, Unit::Count, "Messages in the queue that are not applied yet");
     describe_gauge!(MEMBERS, Unit::Count, "Members that hold a score on any board");
-    describe_gauge!(TREE_BYTES, Unit::Bytes, "Memory held by trees and the member index");
+    describe_gauge!(
+        TREE_BYTES,
+        Unit::Bytes,
+        "Memory held by trees, the member index and a checkpoint under way"
+    );
     describe_gauge!(SHARD_STATE, Unit::Count, "0 halted, 1 catching up, 2 live");
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
     describe_gauge!(BOARDS, Unit::Count, "Boards");

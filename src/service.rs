@@ -3,6 +3,9 @@
 //! It alone sees everything. It takes its listener and its shutdown as arguments, so that a test runs the real thing on
 //! port 0.
 
+mod boards;
+mod opening;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -10,7 +13,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,15 +26,12 @@ use crate::queue::jetstream::{
 };
 use crate::queue::local;
 use crate::queue::publisher::Publisher;
-use crate::state::Shard;
-use crate::storage::{
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, mark_rebuilt, missing_shard, recover,
-    shard_directory,
-};
+use crate::service::opening::{OpenedShard, load_shards};
+use crate::storage::StorageError;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, Health, JobSource, Parking, Payload, Registry,
-    RejectsKept, ShardState, WantedBoards, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectsKept,
+    ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.
@@ -45,10 +44,13 @@ pub enum ServiceError {
     #[error("NATS cannot be used: {0}")]
     Nats(#[from] SetupError),
     #[error(
-        "{} is missing, and the shards beside it hold data: bring it back, or move the others away to start anew",
+        "{} is missing or empty, and the shards beside it hold data: bring it back, or move the others away to start anew",
         .0.display()
     )]
     MissingShard(PathBuf),
+    /// Told to end while it loaded.
+    #[error("loading did not end when it was told to: {0}")]
+    StillLoading(String),
     #[error("the service cannot be run: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -66,7 +68,7 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 /// were given, and each shard is checkpointed. `ready` is called once it takes requests.
 ///
 /// # Errors
-/// When a shard cannot be opened. Nothing is served then.
+/// When a shard cannot be opened. Nothing is served then. A shutdown while shards are loaded is no error.
 pub async fn run(
     config: &ServeConfig,
     listener: TcpListener,
@@ -75,17 +77,14 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
     let mut credentials = Credentials::load(&config.http)?;
-    let opened = {
-        let config = config.clone();
-        let opened = tokio::task::spawn_blocking(move || open_shards(&config)).await;
-        opened.map_err(std::io::Error::other)??
-    };
+    let mut shutdown = Box::pin(shutdown);
+    let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
         registry.learn(&shard.state.read());
     }
     for shard in &opened {
-        for (name, incarnation) in shard.state.read().dropped() {
+        for (name, incarnation) in shard.state.read().dropped().iter() {
             registry.forget(name, incarnation);
         }
     }
@@ -123,7 +122,8 @@ pub async fn run(
     let boards = if let Some(streams) = streams {
         Some(streams.run(&node, &registry))
     } else {
-        complete_board_changes(&node, &registry).await;
+        boards::complete_changes(&node, &registry).await;
+        tokio::spawn(boards::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());
@@ -288,104 +288,6 @@ impl Streams {
     }
 }
 
-/// A shard that was loaded and is not running yet.
-struct OpenedShard {
-    id: ShardId,
-    store: Arc<StoreSlot>,
-    state: Arc<RwLock<Shard>>,
-    health: Arc<Health>,
-    /// Changes that were replayed after the last checkpoint.
-    replayed: u64,
-    reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
-}
-
-fn open_shards(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
-    let resources = StorageResources::new(config.cache_bytes, config.shards);
-    check_layout(config, &resources)?;
-    let turn = Mutex::new(0..config.shards);
-    let opened = Mutex::new(Vec::new());
-    // Loading one shard keeps two threads busy; more at once would only take turns.
-    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let Some(shard) = turn.lock().next() else { break };
-                    let shard = ShardId(shard);
-                    let result = open_shard(shard, config, &resources);
-                    opened.lock().push(result.map_err(|error| ServiceError::Shard { shard, error }));
-                }
-            });
-        }
-    });
-    let mut opened = opened.into_inner().into_iter().collect::<Result<Vec<_>, _>>()?;
-    opened.sort_by_key(|shard| shard.id);
-    Ok(opened)
-}
-
-/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
-/// empty shard beside full ones would look like one that nobody ever wrote to.
-fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<(), ServiceError> {
-    let Some(missing) = missing_shard(&config.data_dir, config.shards) else { return Ok(()) };
-    for shard in (0..config.shards).map(ShardId) {
-        let path = shard_directory(&config.data_dir, shard);
-        if !path.exists() {
-            continue;
-        }
-        let applied = || {
-            let store = Store::open(&path, shard, config.shards, resources)?;
-            Ok(store.meta()?.map_or(Sequence::default(), |meta| Sequence(meta.applied_sequence)))
-        };
-        let applied = applied().map_err(|error| ServiceError::Shard { shard, error })?;
-        // A first start may have been cut short between two directories; nothing is written before all are there.
-        if applied > Sequence::default() {
-            return Err(ServiceError::MissingShard(shard_directory(&config.data_dir, missing)));
-        }
-    }
-    Ok(())
-}
-
-fn open_shard(
-    id: ShardId,
-    config: &ServeConfig,
-    resources: &StorageResources,
-) -> Result<OpenedShard, StorageError> {
-    let started = std::time::Instant::now();
-    let path = shard_directory(&config.data_dir, id);
-    let store = Store::open(&path, id, config.shards, resources)?;
-    let mut recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {})?;
-    let mut rebuilt = Vec::new();
-    for (board, reason) in recovered.rebuilt {
-        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
-        rebuilt.push(board);
-    }
-    mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
-    let health = Arc::new(Health::default());
-    health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
-    health.set_last_sequence(recovered.shard.applied.sequence.0);
-    health.set_checkpoint_sequence(recovered.checkpoint.0);
-    tracing::info!(
-        shard = %id,
-        applied = %recovered.shard.applied.sequence,
-        checkpoint = %recovered.checkpoint,
-        deltas = recovered.deltas,
-        members = recovered.shard.members.len(),
-        took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "shard loaded"
-    );
-    let slot = StoreSlot::default();
-    slot.put(Arc::new(store));
-    let (shards, resources) = (config.shards, resources.clone());
-    Ok(OpenedShard {
-        id,
-        store: Arc::new(slot),
-        state: Arc::new(RwLock::new(recovered.shard)),
-        health,
-        replayed: recovered.changes,
-        reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
-    })
-}
-
 impl OpenedShard {
     fn into_parts<S: JobSource>(
         self,
@@ -421,7 +323,7 @@ impl OpenedShard {
             health: self.health,
             applied,
             started: starting,
-            checkpointer: Checkpointer::new(policy, Arc::clone(gate), self.replayed),
+            checkpointer: Checkpointer::new(policy, gate.clone(), self.replayed),
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
             rejects_kept: RejectsKept::default(),
@@ -444,60 +346,3 @@ fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandl
     })
 }
 
-/// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
-async fn complete_board_changes(node: &Node, registry: &Registry) {
-    for (name, known) in registry.all() {
-        for shard in &node.shards {
-            let has_it = shard.state.read().board(name.as_str()).is_some_and(|board| {
-                board.incarnation == known.incarnation && board.definition == known.definition
-            });
-            if !has_it {
-                let (board, incarnation) = (name.clone(), known.incarnation);
-                let definition = Arc::clone(&known.definition);
-                publish(shard, Payload::Define { board, incarnation, definition }).await;
-            }
-        }
-    }
-    let mut dropped = Vec::new();
-    for shard in &node.shards {
-        dropped.extend(shard.state.read().dropped().map(|(name, incarnation)| (name.clone(), incarnation)));
-    }
-    for (name, incarnation) in dropped {
-        for shard in &node.shards {
-            let has_it =
-                shard.state.read().board(name.as_str()).is_some_and(|board| board.incarnation <= incarnation);
-            if has_it {
-                publish(shard, Payload::Drop { board: name.clone(), incarnation }).await;
-            }
-        }
-    }
-}
-
-async fn publish(shard: &ShardHandle, payload: Payload) {
-    if let Err(error) = shard.publisher.store_command(payload, 0).await {
-        tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let data_dir = folder.path().to_str().expect("it is UTF-8");
-        let config = |shards: u16| {
-            ServeConfig::of(&["--data-dir", data_dir, "--shards", &shards.to_string()])
-                .expect("good settings")
-        };
-        assert_eq!(open_shards(&config(3)).expect("a new directory").len(), 3);
-        for shards in [1, 2, 4, 9] {
-            let refused = open_shards(&config(shards)).map(|_| ()).expect_err("another layout").to_string();
-            assert!(refused.contains("start with --shards 3"), "{refused}");
-            let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
-            assert_eq!(entries.count(), 3, "with {shards} shards");
-        }
-        assert_eq!(open_shards(&config(3)).expect("as it was").len(), 3);
-    }
-}

@@ -96,6 +96,19 @@ impl Engine {
 
     /// Plan, commit and apply one batch, and start a checkpoint when one is due.
     pub fn turn(&mut self, messages: Vec<Message>) -> Verbs {
+        let verbs = self.turn_without_checkpoint(messages);
+        if self.checkpointer.poll(&self.shard).is_some() {
+            self.checkpoints += 1;
+        }
+        let members = self.shard.read().members.len() as u64;
+        if self.checkpointer.is_due(members) {
+            self.checkpointer.start_in_turn(Arc::clone(&self.store), &self.shard);
+        }
+        verbs
+    }
+
+    /// Plan, commit and apply one batch.
+    pub fn turn_without_checkpoint(&mut self, messages: Vec<Message>) -> Verbs {
         let started = Instant::now();
         let plan = {
             let shard = self.shard.read();
@@ -119,13 +132,6 @@ impl Engine {
         }
         let applied = Instant::now();
         self.checkpointer.count(plan.changes as u64);
-        if self.checkpointer.poll(&self.shard).is_some() {
-            self.checkpoints += 1;
-        }
-        let members = self.shard.read().members.len() as u64;
-        if self.checkpointer.is_due(members) {
-            self.checkpointer.start(Arc::clone(&self.store), &self.shard);
-        }
         Verbs { plan: planned - started, commit: committed - planned, apply: applied - committed }
     }
 
@@ -135,11 +141,13 @@ impl Engine {
             self.checkpoints += 1;
         }
         if self.checkpointer.has_changes() {
-            self.checkpointer.start(Arc::clone(&self.store), &self.shard);
+            let beginning = Instant::now();
+            self.checkpointer.start_after_others(Arc::clone(&self.store), &self.shard);
+            let began = beginning.elapsed().as_secs_f64() * 1e3;
             let (_, figures) = self.checkpointer.wait(&self.shard).expect("the checkpoint succeeds");
             self.checkpoints += 1;
             eprintln!(
-                "  checkpoint: {} records, {} MB, {:.2} s",
+                "  checkpoint: begun in {began:.1} ms, {} records, {} MB, {:.2} s",
                 figures.pages,
                 figures.bytes >> 20,
                 figures.took.as_secs_f64()

@@ -1,9 +1,16 @@
 //! What commands share that work on the data of a stopped service.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
-use crate::storage::{StorageResources, Store, missing_shard, shard_directory, shards_in};
+use crate::storage::{
+    StorageError, StorageResources, Store, holds_a_database, missing_shard, shard_directory, shards_in,
+};
 use crate::types::ShardId;
 
 /// Enough to read ahead with; nothing is read twice.
@@ -18,38 +25,65 @@ pub struct Offline {
     data: DataArgs,
 }
 
+/// What is done to a stopped service's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// Nothing is written: the data may be on a file system that takes no writes.
+    Reading,
+    /// They are read first, and written to once [`Store::into_writable`] says so.
+    Writing,
+}
+
 impl Offline {
-    /// Opens one shard after the other, and has each worked on.
+    /// Opens one shard after the other, and has each worked on, or its refusal.
     ///
     /// # Errors
-    /// When there are none, one cannot be opened, or the work fails.
+    /// When there are none, or the work fails.
     pub fn each_shard(
         &self,
-        mut work: impl FnMut(ShardId, &Store, &Progress) -> Result<(), Failure>,
+        purpose: For,
+        mut work: impl FnMut(ShardId, Result<Store, StorageError>, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let shards = self.shards()?;
         let resources = StorageResources::new(CACHE_BYTES, 1);
+        let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
+        end_when_told(Arc::clone(&place))?;
         for id in (0..shards).map(ShardId) {
-            let store = self.open(id, shards, &resources)?;
-            let progress = Progress::new(format!("shard {id}"));
-            work(id, &store, &progress)?;
+            let progress = Arc::new(Progress::new(format!("shard {id}")));
+            *place.lock() = Arc::clone(&progress);
+            progress.note("reading the log", 0, 0);
+            let store = self.open(purpose, id, shards, &resources);
+            work(id, store, &progress)?;
             progress.finish();
         }
         Ok(())
     }
 
-    /// Opens all shards, by number.
+    /// Opens all shards for reading, by number.
     ///
     /// # Errors
     /// When there are none, or one cannot be opened.
     pub fn open_all(&self) -> Result<Vec<Store>, Failure> {
         let shards = self.shards()?;
         let resources = StorageResources::new(CACHE_BYTES, shards);
-        (0..shards).map(|id| self.open(ShardId(id), shards, &resources)).collect()
+        let open = |id| Ok(self.open(For::Reading, ShardId(id), shards, &resources)?);
+        (0..shards).map(open).collect()
     }
 
-    fn open(&self, id: ShardId, shards: u16, resources: &StorageResources) -> Result<Store, Failure> {
-        Ok(Store::open(&shard_directory(&self.data.data_dir, id), id, shards, resources)?)
+    fn open(
+        &self,
+        purpose: For,
+        id: ShardId,
+        shards: u16,
+        resources: &StorageResources,
+    ) -> Result<Store, StorageError> {
+        let path = shard_directory(&self.data.data_dir, id);
+        match purpose {
+            For::Reading => Store::open_for_reading(&path, id, shards, resources),
+            // Only `serve` makes new shards.
+            For::Writing if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
+            For::Writing => Store::open_to_load(&path, id, shards, resources),
+        }
     }
 
     /// How many there are, at least one, and none missing.
@@ -67,4 +101,26 @@ impl Offline {
         }
         Ok(shards)
     }
+}
+
+/// Ends the process on SIGTERM and SIGINT, and says where it was. Without this the first process of a container would
+/// ignore them.
+fn end_when_told(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _runtime = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    let wait = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        eprintln!("ranktree: told to end: {}", place.lock().place());
+        std::process::exit(2);
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+    Ok(())
 }

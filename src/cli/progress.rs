@@ -48,6 +48,12 @@ impl Progress {
         self.bar.set_position(done);
     }
 
+    /// What is being done to what.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}: {}", self.title, self.shown.lock().0)
+    }
+
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -18,6 +18,7 @@ use crate::http::reply::Reply;
 use crate::http::views;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
 use crate::query::{BoardView, read};
+use crate::state::Incarnation;
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
 
@@ -81,9 +82,7 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     let answer = answer.ok_or_else(Problem::unknown_board)?;
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &answer.definition, answer.total);
-        if !token.0.is_empty() {
-            object.plain("token", &token);
-        }
+        object.plain("token", &token);
         views::tail(object, &answer.as_of, call.api.is_stale());
     });
     Ok(reply.with_status(if created { StatusCode::CREATED } else { StatusCode::OK }))
@@ -118,22 +117,24 @@ pub async fn define_in_order(
         Defined::Created(known) => (true, known),
         Defined::Changed(known) | Defined::Same(known) => (false, known),
     };
-    let lacking: Vec<ShardId> = api
-        .node
-        .shards
-        .iter()
-        .filter_map(|shard| {
-            let state = shard.state.read();
-            let there = state.board(name.as_str()).is_some_and(|board| {
-                board.incarnation == known.incarnation && board.definition == known.definition
-            });
-            (!there).then_some(shard.id)
-        })
-        .collect();
+    let (mut lacking, mut token) = (Vec::new(), Vec::new());
+    for shard in &api.node.shards {
+        let state = shard.state.read();
+        let there = state.board(name.as_str()).is_some_and(|board| {
+            board.incarnation == known.incarnation && board.definition == known.definition
+        });
+        if there {
+            token.push((shard.id, state.applied.sequence));
+        } else {
+            lacking.push(shard.id);
+        }
+    }
     let Known { incarnation, definition } = known;
     let payload =
         || Payload::Define { board: name.clone(), incarnation, definition: Arc::clone(&definition) };
-    Ok((created, publish_to(api, &lacking, payload).await?))
+    token.extend(publish_to(api, &lacking, payload).await?.0);
+    token.sort_by_key(|(shard, _)| *shard);
+    Ok((created, AsOf(token)))
 }
 
 /// Publishes to each of the shards, and waits for all of them.
@@ -175,7 +176,10 @@ async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
         return Ok(AsOf(boards.drop_board(&name).await?));
     }
     let incarnation = api.registry.begin_drop(name.as_str()).ok_or_else(Problem::unknown_board)?;
-    let token = publish_to(&api, &shards, || Payload::Drop { board: name.clone(), incarnation }).await?;
+    // What is over on every shard is forgotten by `service`, which sees them all.
+    let settled = Incarnation::default();
+    let payload = || Payload::Drop { board: name.clone(), incarnation, settled };
+    let token = publish_to(&api, &shards, payload).await?;
     api.registry.finish_drop(name.as_str(), incarnation);
     Ok(token)
 }

@@ -5,6 +5,7 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -48,7 +49,14 @@ impl Boards {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&BoardName, &Board)> {
-        self.by_name.iter().map(|named| (&named.0.0, &named.0.1))
+        self.behind(None)
+    }
+
+    /// Those whose names come after this one, or all.
+    pub(super) fn behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
+        let named = self.by_name.range::<str, _>((from, Bound::Unbounded));
+        named.map(|named| (&named.0.0, &named.0.1))
     }
 
     pub(super) fn len(&self) -> usize {

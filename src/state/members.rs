@@ -24,6 +24,9 @@ pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 /// last one is nobody's.
 pub const HANDLES_MAX: u32 = u32::MAX;
 
+/// Handles freed per hold of the lock: some 50 µs.
+const FREED_AT_ONCE: usize = if cfg!(test) { 3 } else { 512 };
+
 /// A member's hash, computed once per look-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe(u64);
@@ -43,6 +46,8 @@ pub struct Members {
     quarantined: HashSet<Handle>,
     /// Given up before the checkpoint under way began; free once it completes.
     leaving: Vec<Handle>,
+    /// No checkpoint names these any more: they become free a slice at a time.
+    freeing: Vec<Handle>,
     /// Dictionary pages to write at the next checkpoint.
     dirty_pages: PageSet,
     /// The most handles to give out: [`HANDLES_MAX`], or what a test can reach.
@@ -72,6 +77,7 @@ impl Members {
             checkpointed: u32::MAX,
             quarantined: HashSet::new(),
             leaving: Vec::new(),
+            freeing: Vec::new(),
             dirty_pages: PageSet::default(),
             handles_max: HANDLES_MAX,
         }
@@ -220,10 +226,27 @@ impl Members {
 
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
-        for handle in self.leaving.drain(..) {
+        self.freeing.append(&mut self.leaving);
+        self.free_some();
+    }
+
+    /// Whether there are handles for [`Members::free_some`].
+    #[must_use]
+    pub fn has_freeing(&self) -> bool {
+        !self.freeing.is_empty()
+    }
+
+    /// Frees some of the handles that completed checkpoints have left behind; says whether there are more. A dropped
+    /// board of millions leaves as many.
+    pub fn free_some(&mut self) -> bool {
+        let kept = self.freeing.len().saturating_sub(FREED_AT_ONCE);
+        // While a checkpoint is under way, only handles never used before are given out.
+        let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
+        for handle in self.freeing.drain(kept..) {
             self.ids.set(handle, b"");
-            self.free.push(handle);
+            to.push(handle);
         }
+        !self.freeing.is_empty()
     }
 
     /// The checkpoint failed: its pages are due again.
@@ -364,6 +387,28 @@ mod tests {
         assert_eq!(members.upcoming(1), Handle(2));
         assert_eq!(members.add(b"c"), a);
         assert_eq!(members.id(a), b"c");
+    }
+
+    /// Freeing goes on beside the next checkpoint, which must not see handles change hands.
+    #[test]
+    fn handles_are_freed_a_slice_at_a_time_and_not_given_out_during_a_checkpoint() {
+        let mut members = Members::new();
+        let gone: Vec<Handle> = (0..10_u8).map(|id| members.add(&[b'a' + id])).collect();
+        for handle in &gone {
+            members.refer(*handle);
+            members.release(*handle);
+        }
+        members.begin_checkpoint();
+        members.complete_checkpoint();
+        assert!(members.upcoming(2).0 < 10, "three are free");
+        assert_eq!(members.upcoming(3), Handle(10), "and no more than three");
+        members.begin_checkpoint();
+        while members.free_some() {}
+        assert_eq!(members.upcoming(0), Handle(10));
+        members.complete_checkpoint();
+        let mut given: Vec<Handle> = (0..10).map(|nth| members.upcoming(nth)).collect();
+        given.sort_unstable();
+        assert_eq!(given, gone);
     }
 
     #[test]

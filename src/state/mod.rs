@@ -2,17 +2,21 @@
 
 mod boards;
 mod definitions;
+mod dropped;
 mod entry;
 mod ids;
 mod index;
 mod members;
 mod page_set;
+mod retired;
 mod shard;
 mod window_tree;
 
 pub use boards::Board;
 pub use definitions::Definitions;
+pub use dropped::Dropped;
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Members, Probe};
+pub use retired::Retired;
 pub use shard::{Applied, BoardEvent, Incarnation, Shard, Step};
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, WindowTree};

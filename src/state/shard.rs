@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::state::boards::{Board, Boards};
+use crate::state::dropped::Dropped;
 use crate::state::entry::{Entry, TreeId};
 use crate::state::members::Members;
+use crate::state::retired::Retired;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 
 /// Tells one life of a board from the next one of the same name. Greater is later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Incarnation(pub u64);
 
 /// A change to the set of boards.
@@ -23,8 +25,8 @@ pub struct Incarnation(pub u64);
 pub enum BoardEvent {
     /// Creates the board, or changes what may change of it.
     Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
-    /// Drops the board with all its entries.
-    Drop { board: BoardName, incarnation: Incarnation },
+    /// Drops the board with all its entries. Every life up to `settled` is on this shard, or is over; 0 says nothing.
+    Drop { board: BoardName, incarnation: Incarnation, settled: Incarnation },
 }
 
 /// Which message the state is exact at, and how to recognise it in the queue.
@@ -54,18 +56,17 @@ pub struct Shard {
     boards: Boards,
     /// Boxed for the sake of the map's nodes: see [`Boards`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
-    /// The latest dropped incarnation of each name, so that a drop that a crash cut short can be completed.
-    dropped: BTreeMap<BoardName, Incarnation>,
+    /// What is over, so that a drop that a crash cut short can be completed, and a late definition is known as such.
+    dropped: Dropped,
     next_tree: u32,
     /// Trees of dropped boards, whose members are still to be let go of.
     retired: VecDeque<Retired>,
+    /// Those without members left, whose memory is to be freed.
+    released: Vec<Retired>,
     /// Trees dropped since the last checkpoint began, which may still be on disk.
     gone: Vec<TreeId>,
-}
-
-struct Retired {
-    tree: Box<WindowTree>,
-    released: u64,
+    /// Trees from this number on came after the last checkpoint began: none of them is on disk.
+    trees_on_disk: u32,
 }
 
 impl Shard {
@@ -77,10 +78,12 @@ impl Shard {
             members: Members::new(),
             boards: Boards::default(),
             trees: BTreeMap::new(),
-            dropped: BTreeMap::new(),
+            dropped: Dropped::default(),
             next_tree: 0,
             retired: VecDeque::new(),
+            released: Vec::new(),
             gone: Vec::new(),
+            trees_on_disk: 0,
         }
     }
 
@@ -92,7 +95,7 @@ impl Shard {
         members: Members,
         boards: BTreeMap<BoardName, Board>,
         trees: BTreeMap<TreeId, WindowTree>,
-        dropped: BTreeMap<BoardName, Incarnation>,
+        dropped: Dropped,
         next_tree: u32,
     ) -> Self {
         Self {
@@ -104,7 +107,9 @@ impl Shard {
             dropped,
             next_tree,
             retired: VecDeque::new(),
+            released: Vec::new(),
             gone: Vec::new(),
+            trees_on_disk: next_tree,
         }
     }
 
@@ -122,14 +127,33 @@ impl Shard {
         self.boards.len()
     }
 
-    pub fn dropped(&self) -> impl Iterator<Item = (&BoardName, Incarnation)> {
-        self.dropped.iter().map(|(name, incarnation)| (name, *incarnation))
+    /// Boards whose names come after this one, or all.
+    pub fn boards_behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
+        self.boards.behind(name)
     }
 
-    /// The latest dropped incarnation of a name.
     #[must_use]
-    pub fn dropped_incarnation(&self, name: &str) -> Option<Incarnation> {
-        self.dropped.get(name).copied()
+    pub fn dropped(&self) -> &Dropped {
+        &self.dropped
+    }
+
+    /// Whether this life of a board came to its end here, or was replaced by the next one.
+    #[must_use]
+    pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
+        match self.boards.get(name) {
+            Some(board) => board.incarnation > life,
+            None => self.dropped.is_over(name, life),
+        }
+    }
+
+    /// Forgets drops that are complete on every shard. The latest one stays, for its number: the next life's is greater.
+    pub fn forget_dropped<'a>(&mut self, lives: impl IntoIterator<Item = &'a (BoardName, Incarnation)>) {
+        let latest = self.dropped.latest();
+        for (name, life) in lives {
+            if *life < latest && self.dropped.get(name.as_str()) == Some(*life) {
+                self.dropped.forget(name);
+            }
+        }
     }
 
     #[must_use]
@@ -230,27 +254,31 @@ impl Shard {
                 self.trees.insert(all, Box::new(WindowTree::new(Arc::clone(&definition))));
                 self.boards.insert(board.clone(), Board { definition, incarnation, all });
             }
-            BoardEvent::Drop { board, incarnation } => {
+            BoardEvent::Drop { board, incarnation, settled } => {
                 if self.boards.get(board.as_str()).is_some_and(|known| known.incarnation <= *incarnation) {
                     self.drop_board(board);
                 }
-                let latest = self.dropped.entry(board.clone()).or_insert(*incarnation);
-                *latest = (*latest).max(*incarnation);
+                self.dropped.note(board.clone(), *incarnation);
+                self.dropped.settle(*settled);
             }
         }
     }
 
     fn drop_board(&mut self, name: &BoardName) {
         let Some(board) = self.boards.remove(name.as_str()) else { return };
-        self.gone.push(board.all);
+        // Boards that come and go between two checkpoints leave nothing to remove.
+        if board.all.0 < self.trees_on_disk {
+            self.gone.push(board.all);
+        }
         if let Some(tree) = self.trees.remove(&board.all) {
-            self.retired.push_back(Retired { tree, released: 0 });
+            self.retired.push_back(tree.retire());
         }
     }
 
-    /// The trees dropped since the last call: what a checkpoint removes from the disk.
+    /// The trees dropped since the last call: what the checkpoint that begins now removes from the disk.
     #[must_use]
     pub fn take_gone(&mut self) -> Vec<TreeId> {
+        self.trees_on_disk = self.next_tree;
         std::mem::take(&mut self.gone)
     }
 
@@ -269,17 +297,22 @@ impl Shard {
     /// dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits for it.
     pub fn release_retired(&mut self, limit: usize) -> bool {
         if let Some(retired) = self.retired.front_mut() {
-            let handles = retired.tree.known_from(retired.released, limit);
-            retired.released += count(handles.len());
-            let done = handles.len() < limit;
+            let (handles, more) = retired.next_slice(limit);
             for handle in handles {
                 self.members.release(handle);
             }
-            if done {
-                self.retired.pop_front();
+            if !more {
+                self.released.extend(self.retired.pop_front());
             }
         }
         !self.retired.is_empty()
+    }
+
+    /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a second for ten
+    /// million entries.
+    #[must_use]
+    pub fn take_released(&mut self) -> Vec<Retired> {
+        std::mem::take(&mut self.released)
     }
 
     /// Memory held by trees, in bytes.

@@ -3,7 +3,6 @@
 //! Knows: how an [`Entry`] is split into tree words and an [`Extra`], and which of it a checkpoint owes the disk.
 //! Must not know: disks, or which jobs made the entry so.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -12,10 +11,14 @@ use crate::board::Definition;
 use crate::state::entry::{Entry, Extra, Standing, TreeId, Unlisted};
 use crate::state::members::Members;
 use crate::state::page_set::PageSet;
+use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, Tree};
 
-/// Handles per member page on disk.
+/// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
+
+/// How many changes ahead memory is asked for.
+const LOOK_AHEAD: usize = 16;
 
 /// A new value for one member's entry. Absolute, so that replaying it changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub struct Change {
     pub handle: Handle,
     pub after: Option<Entry>,
 }
+
+/// What the tree cannot hold of its entries, by handle.
+pub(super) type Extras = HashMap<Handle, Extra, foldhash::fast::FixedState>;
 
 pub struct WindowTree {
     pub definition: Arc<Definition>,
@@ -34,13 +40,14 @@ pub struct WindowTree {
     dirty: Option<Box<Dirty>>,
 }
 
-type Extras = HashMap<Handle, Extra, foldhash::fast::FixedState>;
-
 #[derive(Default)]
 struct Dirty {
     /// Member pages.
     pages: PageSet,
-    extras: HashSet<Handle, foldhash::fast::FixedState>,
+    /// Pages of extras.
+    extras: PageSet,
+    /// On disk, extras are single records, which the next checkpoint replaces by pages.
+    single_extras: bool,
 }
 
 /// What a checkpoint owes the disk for one tree, beside the tree's own pages.
@@ -48,8 +55,10 @@ struct Dirty {
 pub struct DirtyEntries {
     /// Member pages, ascending.
     pub pages: Vec<u32>,
-    /// Handles whose extra changed, ascending.
-    pub extras: Vec<Handle>,
+    /// Pages of extras, ascending.
+    pub extras: Vec<u32>,
+    /// Extras are on disk as single records, which go away.
+    pub single_extras: bool,
 }
 
 impl WindowTree {
@@ -69,6 +78,14 @@ impl WindowTree {
         self.extras.get_or_insert_default().insert(handle, extra);
     }
 
+    /// As [`WindowTree::load_extra`], of one that is a record by itself: its page is due.
+    pub fn load_single_extra(&mut self, handle: Handle, extra: Extra) {
+        let due = self.dirty.get_or_insert_default();
+        due.single_extras = true;
+        due.extras.insert(handle.0 / ENTRIES_PER_PAGE);
+        self.load_extra(handle, extra);
+    }
+
     #[must_use]
     pub fn extra(&self, handle: Handle) -> Option<&Extra> {
         self.extras.as_ref()?.get(&handle)
@@ -84,14 +101,17 @@ impl WindowTree {
         self.tree.contains(handle) || self.extra(handle).is_some()
     }
 
-    /// Up to `limit` members known here, from the `skip`th on, in an order that holds while nothing changes.
-    #[must_use]
-    pub fn known_from(&self, skip: u64, limit: usize) -> Vec<Handle> {
-        let listed = self.tree.cursor_at(skip).map(|(handle, _)| handle);
-        let beyond = usize::try_from(skip.saturating_sub(self.tree.len())).unwrap_or(usize::MAX);
+    /// Every member known here, the listed ones first.
+    pub fn known(&self) -> impl Iterator<Item = Handle> {
+        let listed = self.tree.cursor_at(0).map(|(handle, _)| handle);
         let extras = self.extras().map(|(handle, _)| handle);
-        let unlisted = extras.filter(|handle| !self.tree.contains(*handle)).skip(beyond);
-        listed.chain(unlisted).take(limit).collect()
+        listed.chain(extras.filter(|handle| !self.tree.contains(*handle)))
+    }
+
+    /// The board was dropped: what is left of it are members to let go of.
+    #[must_use]
+    pub fn retire(self) -> Retired {
+        Retired::new(self.tree, self.extras.map(|extras| *extras).unwrap_or_default())
     }
 
     /// Everything known of a member here.
@@ -141,7 +161,10 @@ impl WindowTree {
     pub fn apply(&mut self, changes: &[Change], members: &mut Members) {
         let mut edits = Vec::with_capacity(changes.len());
         let mut leaving = Vec::new();
-        for change in changes {
+        for (at, change) in changes.iter().enumerate() {
+            if let Some(ahead) = changes.get(at + LOOK_AHEAD) {
+                self.tree.prefetch_locator(ahead.handle);
+            }
             let handle = change.handle;
             let known = self.knows(handle);
             let listed = change.after.as_ref().and_then(Entry::listed);
@@ -155,7 +178,7 @@ impl WindowTree {
             let dirty = self.dirty.get_or_insert_default();
             dirty.pages.insert(handle.0 / ENTRIES_PER_PAGE);
             if changed {
-                dirty.extras.insert(handle);
+                dirty.extras.insert(handle.0 / ENTRIES_PER_PAGE);
             }
             edits.push(Edit { handle, new: listed });
         }
@@ -206,12 +229,17 @@ impl WindowTree {
     }
 
     /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures from now.
-    pub fn begin_checkpoint(&mut self) -> DirtyEntries {
+    /// `None`: nothing at all.
+    pub fn begin_checkpoint(&mut self) -> Option<DirtyEntries> {
         self.tree.begin_capture();
-        let Some(mut dirty) = self.dirty.take() else { return DirtyEntries::default() };
-        let mut extras: Vec<Handle> = dirty.extras.drain().collect();
-        extras.sort_unstable();
-        DirtyEntries { pages: dirty.pages.take(), extras }
+        let mut dirty = self.dirty.take().unwrap_or_default();
+        let dirty = DirtyEntries {
+            pages: dirty.pages.take(),
+            extras: dirty.extras.take(),
+            single_extras: dirty.single_extras,
+        };
+        let nothing = dirty.pages.is_empty() && dirty.extras.is_empty() && self.tree.pending_pages() == 0;
+        (!nothing).then_some(dirty)
     }
 
     /// The checkpoint failed: all of it is due again.
@@ -223,15 +251,17 @@ impl WindowTree {
         let due = self.dirty.get_or_insert_default();
         due.pages.extend(dirty.pages.iter().copied());
         due.extras.extend(dirty.extras.iter().copied());
+        due.single_extras |= dirty.single_extras;
     }
 
     /// Makes everything due: what a rebuild writes.
     pub fn mark_all_dirty(&mut self, handle_space: u32) {
         self.tree.mark_all_dirty();
-        let extras: Vec<Handle> = self.extras().map(|(handle, _)| handle).collect();
         let due = self.dirty.get_or_insert_default();
         due.pages.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
-        due.extras.extend(extras);
+        if self.extras.is_some() {
+            due.extras.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
+        }
     }
 
     /// Members counted and listed.
@@ -243,6 +273,9 @@ impl WindowTree {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let extras = self.extras.as_ref();
-        self.tree.bytes() + extras.map_or(0, |extras| size_of::<Extras>() + extras.allocation_size())
+        let dirty = |dirty: &Dirty| size_of::<Dirty>() + dirty.pages.bytes() + dirty.extras.bytes();
+        self.tree.bytes()
+            + extras.map_or(0, |extras| size_of::<Extras>() + extras.allocation_size())
+            + self.dirty.as_deref().map_or(0, dirty)
     }
 }

@@ -5,39 +5,43 @@
 //! start removes. The deltas up to S are dropped only afterwards.
 //!
 //! - **tree pages** are exactly as of S: the tree sets a leaf aside when the writer changes it before it was captured.
-//! - **dictionary pages, member pages and extras** are as of S or later, whenever they were looked at. Start-up replays
+//! - **dictionary pages, member pages and pages of extras** are as of S or later, whenever they were looked at. Start-up replays
 //!   every delta after S, whose values are absolute, and that makes them right. It relies on handles not changing
 //!   hands meanwhile, which `state::Members` sees to; on deltas that name every entry that was touched, even if it came
 //!   back to what it was; and on the log going as far as anything was looked at, which the manifest records.
+//! - **a tree that vanishes** while the checkpoint is written belongs to a board that was dropped after S. The manifest
+//!   still lists the board, because deltas between S and the drop may name it and because trees are numbered in the order
+//!   of definitions; but it lists the board without entries, and all of the tree's records are deleted. The replay meets the
+//!   drop before anybody reads the board: a log that does not go as far is refused.
 //!
 //! The writer is held for one slice at a time: [`PAGES_PER_SLICE`] leaves are copied under the lock in some 20 µs.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
-use rocksdb::{IngestExternalFileOptions, SstFileWriter, WriteBatch};
+use rocksdb::WriteBatch;
 
-use crate::state::{Applied, DirtyEntries, ENTRIES_PER_PAGE, Shard, TreeId};
+use crate::state::{Applied, DirtyEntries, ENTRIES_PER_PAGE, Extra, Shard, TreeId};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::staging_options;
+use crate::storage::staged::Staged;
 use crate::storage::store::Store;
 use crate::tree::Handle;
-use crate::types::{Sequence, count};
+use crate::types::Sequence;
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
 const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
 /// Member pages looked up per hold of the read lock: 256 look-ups of some 50 ns each.
 const MEMBER_PAGES_PER_SLICE: usize = 1;
-/// Where one staged file ends and the next begins.
-const STAGED_FILE_BYTES: u64 = 128 << 20;
 
 /// A checkpoint begun: what it owes the disk.
 pub struct Checkpoint {
     manifest: Manifest,
     dictionary_pages: Vec<u32>,
+    /// Trees with something to write.
     trees: Vec<(TreeId, DirtyEntries)>,
     /// Trees whose records go away.
     gone: Vec<TreeId>,
@@ -80,10 +84,11 @@ impl Checkpoint {
             seen: shard.applied.sequence,
             next_tree: shard.next_tree().0,
             boards: boards.collect(),
-            dropped: shard.dropped().map(|(name, incarnation)| (name.clone(), incarnation)).collect(),
+            dropped: shard.dropped().iter().map(|(name, life)| (name.clone(), life)).collect(),
+            settled: shard.dropped().settled(),
         };
         let dictionary_pages = shard.members.begin_checkpoint();
-        let trees = shard.trees_mut().map(|(id, tree)| (id, tree.begin_checkpoint())).collect();
+        let trees = shard.trees_mut().filter_map(|(id, tree)| Some((id, tree.begin_checkpoint()?))).collect();
         let (gone, handles) = (shard.take_gone(), shard.members.checkpointed());
         Self { manifest, dictionary_pages, trees, gone, handles }
     }
@@ -93,11 +98,20 @@ impl Checkpoint {
         self.manifest.applied
     }
 
+    /// Memory held, in bytes, beside what trees set aside: which pages are to be written.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let pages = |dirty: &DirtyEntries| dirty.pages.capacity() + dirty.extras.capacity();
+        let pages = self.dictionary_pages.capacity()
+            + self.trees.iter().map(|(_, dirty)| pages(dirty)).sum::<usize>();
+        let (trees, boards) = (size_of::<(TreeId, DirtyEntries)>(), size_of::<ManifestBoard>());
+        pages * size_of::<u32>() + self.trees.capacity() * trees + self.manifest.boards.capacity() * boards
+    }
+
     /// Writes the checkpoint. Runs beside the writer, on another thread.
     ///
     /// # Errors
-    /// When the disk refuses, or a board was dropped meanwhile; then nothing has changed, and
-    /// [`Checkpoint::abandon`] makes all of it due again.
+    /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
     pub fn write(&self, store: &Store, shard: &RwLock<Shard>) -> Result<CheckpointFigures, StorageError> {
         self.write_in_slices(store, shard, &mut |_| Ok(()))
     }
@@ -125,35 +139,39 @@ impl Checkpoint {
             staged.put(&keys::dictionary_page(*page), &value)?;
             between(Moment::Slice)?;
         }
+        let mut vanished = BTreeSet::new();
         for (tree, dirty) in &self.trees {
             for pages in dirty.pages.chunks(MEMBER_PAGES_PER_SLICE) {
-                let captured = self.capture_members(shard, *tree, pages)?;
+                let Some(captured) = self.capture_members(shard, *tree, pages) else {
+                    vanished.insert(*tree);
+                    break;
+                };
                 for (page, value) in captured {
                     staged.put_or_delete(&keys::member_page(*tree, page), value.as_deref())?;
                 }
                 between(Moment::Slice)?;
             }
         }
+        for (tree, _) in &self.trees {
+            if !write_tree_pages(&mut staged, shard, *tree, between)? {
+                vanished.insert(*tree);
+            }
+        }
         for (tree, dirty) in &self.trees {
-            for handle in &dirty.extras {
-                let value = {
-                    let shard = shard.read();
-                    let tree = shard.tree(*tree).ok_or_else(dropped_meanwhile)?;
-                    tree.extra(*handle).map(codec::encode_extra)
+            for page in &dirty.extras {
+                let Some(value) = self.capture_extras(shard, *tree, *page) else {
+                    vanished.insert(*tree);
+                    break;
                 };
-                staged.put_or_delete(&keys::extra(*tree, *handle), value.as_deref())?;
+                let value = (!value.is_empty()).then_some(value.as_slice());
+                staged.put_or_delete(&keys::extras_page(*tree, *page), value)?;
                 between(Moment::Slice)?;
             }
         }
-        for (tree, _) in &self.trees {
-            write_tree_pages(&mut staged, shard, *tree, between)?;
-        }
-        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE] {
-            for tree in &self.gone {
-                staged.delete_tree(kind, *tree)?;
-            }
-        }
-        let manifest = Manifest { seen: shard.read().applied.sequence, ..self.manifest.clone() };
+        // A tree that vanishes from here on is whole, as it was at S.
+        self.delete_trees(&mut staged, &vanished)?;
+        let seen = shard.read().applied.sequence;
+        let manifest = self.manifest_without(&vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
         // rejects up to here are in the log, which is synced before the files take effect.
@@ -162,6 +180,7 @@ impl Checkpoint {
         let figures = staged.ingest()?;
         between(Moment::Ingested)?;
         drop_deltas(store, self.manifest.applied.sequence)?;
+        store.sync_marker();
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
 
@@ -181,27 +200,65 @@ impl Checkpoint {
         }
     }
 
-    /// Members that came after the checkpoint began are left out: see `state::Members`.
+    /// Stages the deletion of what dropped boards have on disk, and of what was staged of those that vanished meanwhile.
+    fn delete_trees(&self, staged: &mut Staged<'_>, vanished: &BTreeSet<TreeId>) -> Result<(), StorageError> {
+        if !vanished.is_empty() {
+            // Records that are in the same file as a deletion outlive it.
+            staged.finish_file()?;
+        }
+        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
+            for tree in self.gone.iter().chain(vanished) {
+                staged.delete_tree(kind, *tree)?;
+            }
+        }
+        for (tree, _) in self.trees.iter().filter(|(_, dirty)| dirty.single_extras) {
+            staged.delete_tree(keys::EXTRA, *tree)?;
+        }
+        Ok(())
+    }
+
+    fn manifest_without(&self, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
+        let mut manifest = Manifest { seen, ..self.manifest.clone() };
+        for board in manifest.boards.iter_mut().filter(|board| vanished.contains(&board.all)) {
+            board.entries = 0;
+        }
+        manifest
+    }
+
+    /// The handles of a page. Members that came after the checkpoint began are left out: see `state::Members`.
+    fn handles_of(&self, page: u32) -> impl Iterator<Item = Handle> + use<> {
+        let first = page * ENTRIES_PER_PAGE;
+        (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
+    }
+
+    /// A page of extras; empty without any. `None`: the tree has vanished.
+    fn capture_extras(&self, shard: &RwLock<Shard>, tree: TreeId, page: u32) -> Option<Vec<u8>> {
+        let shard = shard.read();
+        let tree = shard.tree(tree)?;
+        let extras = self.handles_of(page).filter_map(|handle| Some((handle, tree.extra(handle)?)));
+        let extras: Vec<(Handle, &Extra)> = extras.collect();
+        Some(if extras.is_empty() { Vec::new() } else { codec::encode_extras(&extras) })
+    }
+
+    /// `None`: the tree has vanished.
     fn capture_members(
         &self,
         shard: &RwLock<Shard>,
         tree: TreeId,
         pages: &[u32],
-    ) -> Result<Vec<CapturedMemberPage>, StorageError> {
+    ) -> Option<Vec<CapturedMemberPage>> {
         let mut captured = Vec::with_capacity(pages.len());
         for page in pages {
             let mut handles = Vec::with_capacity(256);
             let mut columns: Vec<Vec<u64>> = Vec::new();
             {
                 let shard = shard.read();
-                let tree = &shard.tree(tree).ok_or_else(dropped_meanwhile)?.tree;
+                let tree = &shard.tree(tree)?.tree;
                 columns.resize(tree.columns(), Vec::with_capacity(256));
-                let first = page * ENTRIES_PER_PAGE;
-                let all = || (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle);
                 // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
-                all().for_each(|handle| tree.prefetch_locator(handle));
-                all().for_each(|handle| tree.prefetch_entry(handle));
-                for handle in all() {
+                self.handles_of(*page).for_each(|handle| tree.prefetch_locator(handle));
+                self.handles_of(*page).for_each(|handle| tree.prefetch_entry(handle));
+                for handle in self.handles_of(*page) {
                     let Some(words) = tree.get(handle) else { continue };
                     handles.push(handle.0);
                     for (column, word) in columns.iter_mut().zip(words.as_slice()) {
@@ -213,7 +270,7 @@ impl Checkpoint {
             let value = (!handles.is_empty()).then(|| codec::encode_entries(&handles, &columns));
             captured.push((*page, value));
         }
-        Ok(captured)
+        Some(captured)
     }
 }
 
@@ -230,21 +287,27 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
 
 type CapturedMemberPage = (u32, Option<Vec<u8>>);
 
+/// Stages a tree's pages. `false`: the tree has vanished, and what is staged of it may be a part.
 fn write_tree_pages(
     staged: &mut Staged<'_>,
     shard: &RwLock<Shard>,
     id: TreeId,
     between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
     // Files want their keys in order; sorting is done without keeping anyone waiting.
-    let mut order = shard.read().tree(id).ok_or_else(dropped_meanwhile)?.tree.pending_order();
+    let order = shard.read().tree(id).map(|tree| tree.tree.pending_order());
+    let Some(mut order) = order else { return Ok(false) };
     order.sort_unstable();
-    shard.write().tree_mut(id).ok_or_else(dropped_meanwhile)?.tree.set_pending_order(order);
+    match shard.write().tree_mut(id) {
+        Some(tree) => tree.tree.set_pending_order(order),
+        None => return Ok(false),
+    }
     loop {
         let mut copied: Vec<(u32, Vec<u32>, Vec<Vec<u64>>)> = Vec::with_capacity(PAGES_PER_SLICE);
         let more = {
             let mut shard = shard.write();
-            let tree = &mut shard.tree_mut(id).ok_or_else(dropped_meanwhile)?.tree;
+            let Some(tree) = shard.tree_mut(id) else { return Ok(false) };
+            let tree = &mut tree.tree;
             let width = tree.columns();
             tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
                 let (handles, columns) = captured.entries.map_or_else(Default::default, |entries| {
@@ -261,7 +324,7 @@ fn write_tree_pages(
         }
         between(Moment::Slice)?;
         if !more {
-            return Ok(());
+            return Ok(true);
         }
     }
 }
@@ -269,86 +332,6 @@ fn write_tree_pages(
 fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
     let mut batch = WriteBatch::default();
     batch.delete_range_cf(store.log(), keys::delta(Sequence(0)), keys::delta(through.next()));
-    store.write(batch, false)
-}
-
-fn dropped_meanwhile() -> StorageError {
-    let error = std::io::Error::other("a board was dropped while its checkpoint was written");
-    StorageError::Io { path: PathBuf::from("checkpoint"), error }
-}
-
-/// Sorted files on their way into RocksDB.
-struct Staged<'a> {
-    store: &'a Store,
-    options: &'a rocksdb::Options,
-    folder: PathBuf,
-    writer: Option<SstFileWriter<'a>>,
-    writer_bytes: u64,
-    files: Vec<PathBuf>,
-    figures: CheckpointFigures,
-}
-
-impl<'a> Staged<'a> {
-    fn new(store: &'a Store, options: &'a rocksdb::Options) -> Result<Self, StorageError> {
-        let folder = store.staging();
-        // An attempt that failed may have left files behind; a folder that was never there is as good as empty.
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).map_err(|error| StorageError::Io { path: folder.clone(), error })?;
-        let (writer, files, figures) = (None, Vec::new(), CheckpointFigures::default());
-        Ok(Self { store, options, folder, writer, writer_bytes: 0, files, figures })
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
-        self.put_or_delete(key, Some(value))
-    }
-
-    /// Records come in ascending order of their keys.
-    fn put_or_delete(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
-        let bytes = count(key.len() + value.map_or(0, <[u8]>::len));
-        self.figures.pages += 1;
-        self.figures.bytes += bytes;
-        self.writer_bytes += bytes;
-        let writer = self.writer()?;
-        match value {
-            Some(value) => writer.put(key, value)?,
-            None => writer.delete(key)?,
-        }
-        if self.writer_bytes >= STAGED_FILE_BYTES { self.finish_file() } else { Ok(()) }
-    }
-
-    /// Removes all of a tree's records of a kind. No record of it may be staged.
-    fn delete_tree(&mut self, kind: u8, tree: TreeId) -> Result<(), StorageError> {
-        let prefix = keys::of_tree(kind, tree);
-        Ok(self.writer()?.delete_range(prefix.to_vec(), keys::after(&prefix))?)
-    }
-
-    fn writer(&mut self) -> Result<&mut SstFileWriter<'a>, StorageError> {
-        if self.writer.is_none() {
-            let path = self.folder.join(format!("{:06}.sst", self.files.len()));
-            let writer = SstFileWriter::create(self.options);
-            writer.open(&path)?;
-            self.files.push(path);
-            self.writer = Some(writer);
-        }
-        Ok(self.writer.as_mut().expect("it was just opened"))
-    }
-
-    fn finish_file(&mut self) -> Result<(), StorageError> {
-        self.writer_bytes = 0;
-        match self.writer.take() {
-            Some(mut writer) => Ok(writer.finish()?),
-            None => Ok(()),
-        }
-    }
-
-    fn ingest(mut self) -> Result<CheckpointFigures, StorageError> {
-        self.finish_file()?;
-        let mut options = IngestExternalFileOptions::default();
-        options.set_move_files(true);
-        let files = std::mem::take(&mut self.files);
-        self.store.db().ingest_external_file_cf_opts(self.store.checkpoint(), &options, files)?;
-        // Only the emptied folder is left, and the next checkpoint or start removes it if this does not.
-        let _ = std::fs::remove_dir_all(&self.folder);
-        Ok(self.figures)
-    }
+    // Synced: where every write is, a log that breaks and goes on is known to be damaged.
+    store.write(batch, true)
 }

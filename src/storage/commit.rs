@@ -85,7 +85,22 @@ impl Store {
         };
         // In the same write batch as its effects: a crash keeps both or neither.
         batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));
-        self.write(batch, sync)
+        self.write_up_to(batch, sync, commit.applied.sequence)
+    }
+
+    /// Puts down that the directory is of this ranktree's format, before anything is written that an older one would
+    /// pass over: from here on an older one refuses it.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn adopt_format(&self) -> Result<(), StorageError> {
+        let Some(meta) = self.meta()?.filter(|meta| meta.format_version < FORMAT_VERSION) else {
+            return Ok(());
+        };
+        let mut batch = WriteBatch::default();
+        let meta = Meta { format_version: FORMAT_VERSION, ..meta };
+        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
+        self.write(batch, true)
     }
 
     /// Puts down that what comes after the applied sequence is from another queue. Once this returns, that and everything

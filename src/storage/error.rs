@@ -1,6 +1,6 @@
 //! What can go wrong with a shard's directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -21,9 +21,18 @@ pub enum StorageError {
     /// Nothing was changed.
     #[error("{} holds shard {found_shard} of {found_shards}, and was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export and import into a new directory", path.display())]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
-    /// The directory cannot be trusted: restore a snapshot, or replay the queue into a new one.
-    #[error("{} is damaged: {what}", path.display())]
+    /// The directory cannot be trusted. Nothing was changed.
+    #[error(
+        "{} is damaged: {what}; restore the whole directory from a copy, or, with --nats, move the data directory away and let a new one be filled from the streams, as far as they reach back",
+        path.display()
+    )]
     Damaged { path: PathBuf, what: String },
+    /// There is no shard, or one that was never completed.
+    #[error("{} holds no shard; bring its files back, or give the service's --data-dir", .0.display())]
+    Empty(PathBuf),
+    /// The service was told to end.
+    #[error("loading was ended before it was done")]
+    Stopped,
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
     #[error("RocksDB: {0}")]
     RocksDb(#[from] rocksdb::Error),
@@ -34,4 +43,14 @@ pub enum StorageError {
     /// Between a failed commit and the reopening.
     #[error("the shard's storage is closed after a failure and will be reopened")]
     Closed,
+}
+
+impl StorageError {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "errors are handed over; that this copies their text is its business"
+    )]
+    pub(super) fn damaged(path: &Path, what: impl ToString) -> Self {
+        Self::Damaged { path: path.to_owned(), what: what.to_string() }
+    }
 }

@@ -7,6 +7,7 @@ mod keys;
 
 mod disk;
 mod error;
+mod files;
 mod layout;
 mod options;
 mod slot;
@@ -15,8 +16,11 @@ mod store;
 mod commit;
 
 mod checkpoint;
+mod staged;
 
 mod recovery;
+mod replay;
+mod walk;
 
 mod verify;
 
@@ -24,9 +28,11 @@ pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
+pub use files::holds_a_database;
 pub use layout::{missing_shard, shard_directory, shards_in};
-pub use options::StorageResources;
-pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover, replay};
+pub use options::{StopLoading, StorageResources};
+pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
+pub use replay::replay;
 pub use slot::StoreSlot;
 pub use store::{Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

@@ -2,13 +2,31 @@
 //!
 //! Knows: RocksDB's options. Must not know: whose directory it is, or what is in it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, Options, ReadOptions};
 
 use crate::storage::keys;
 
-/// How much memory the stores of one process share.
+/// Ends the loading of shards early. Every scan of a store looks at it.
+#[derive(Debug, Clone, Default)]
+pub struct StopLoading(Arc<AtomicBool>);
+
+impl StopLoading {
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What the stores of one process share.
 #[derive(Clone)]
 pub struct StorageResources {
+    pub stop: StopLoading,
     block_cache: Cache,
     write_buffer_bytes: usize,
 }
@@ -21,6 +39,7 @@ impl StorageResources {
         // 256 MiB of memtables over all shards, 4 MiB at least: below that, flushes become too small to be worth one.
         let each = (256 << 20) / usize::from(shards.max(1));
         Self {
+            stop: StopLoading::default(),
             block_cache: Cache::new_lru_cache(cache_bytes),
             write_buffer_bytes: each.clamp(4 << 20, 64 << 20),
         }
@@ -29,9 +48,8 @@ impl StorageResources {
 
 pub(super) fn database_options() -> Options {
     let mut options = Options::default();
-    options.create_if_missing(true);
-    options.create_missing_column_families(true);
-    // A torn end of the log is what a power failure leaves of writes that nobody was told of.
+    // RocksDB drops what is behind the first break of a log, whatever that is. It may: `files` has seen before that the
+    // break is a torn end, as a power failure leaves it of writes that nobody was told of.
     options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     // A log that was synced and is shorter now, or gone, is refused at open.
     options.set_track_and_verify_wals_in_manifest(true);
@@ -46,6 +64,14 @@ pub(super) fn database_options() -> Options {
     options.set_wal_bytes_per_sync(1 << 20);
     options.set_keep_log_file_num(2);
     options.set_max_log_file_size(4 << 20);
+    options
+}
+
+/// For a directory that holds nothing yet.
+pub(super) fn creation_options() -> Options {
+    let mut options = database_options();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
     options
 }
 

@@ -3,17 +3,19 @@
 //! Knows: which parts may be damaged and still be repaired (tree pages, from members), and which may not. Must not know:
 //! queues; the caller compares what came back with them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::state::{
-    Applied, Board, Change, Definitions, Dictionary, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members, Shard, Step,
-    TreeId, Unlisted, WindowTree,
+    Applied, Board, Definitions, Dictionary, Dropped, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members,
+    Shard, TreeId, Unlisted, WindowTree,
 };
-use crate::storage::codec::{self, Delta, EntriesPage, Manifest, ManifestBoard, Undecodable};
+use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
+use crate::storage::replay::replay;
 use crate::storage::store::Store;
+use crate::storage::walk::TreeWalk;
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
 use crate::types::{BoardName, Sequence, ShardId, count};
 
@@ -43,7 +45,7 @@ pub struct Recovered {
 }
 
 /// Called as work proceeds, with what is being done, and how far: (done, total), 0 for a total not known.
-pub type Progress<'a> = &'a (dyn Fn(&str, u64, u64) + Sync);
+pub type Progress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);
 
 /// Loads a shard.
 ///
@@ -69,80 +71,6 @@ pub fn recover(
         shard.members.forget_unless_referred(Handle(handle));
     }
     Ok(recovered)
-}
-
-/// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
-///
-/// # Errors
-/// When one is damaged or missing, or the log does not end where its meta record says.
-pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
-    let start = shard.applied.sequence;
-    let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
-    if end < start.0 {
-        return Err(
-            store.damaged(format!("its log ends at {end}, before {start}, which was on disk already"))
-        );
-    }
-    let (mut deltas, mut changes) = (0, 0);
-    store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
-        let delta = codec::decode_delta(value)?;
-        let expected = shard.applied.sequence.next();
-        if delta.first > expected {
-            return Err(Undecodable {
-                kind: "delta",
-                reason: format!("messages {expected} to {} are missing before it", delta.first.0 - 1),
-            });
-        }
-        apply_delta(shard, &delta)?;
-        deltas += 1;
-        changes += count(delta.changes.len());
-        progress("replaying deltas", delta.applied.sequence.0 - start.0, end.saturating_sub(start.0));
-        Ok(())
-    })?;
-    let applied = shard.applied.sequence;
-    if applied.0 != end {
-        return Err(
-            store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}"))
-        );
-    }
-    Ok((deltas, changes))
-}
-
-fn apply_delta(shard: &mut Shard, delta: &Delta) -> Result<(), Undecodable> {
-    let mut step = Step { events: delta.events.clone(), applied: delta.applied, ..Step::default() };
-    let mut added: HashMap<&[u8], Handle> = HashMap::new();
-    for change in &delta.changes {
-        let known =
-            shard.members.get(&change.member).or_else(|| added.get(change.member.as_slice()).copied());
-        let handle = match (known, change.after) {
-            (Some(handle), _) => handle,
-            // It left, and was not here: what it left is gone already.
-            (None, None) => continue,
-            (None, Some(_)) if step.added.len() >= shard.members.room() => {
-                let reason = "it brings more members than a shard can hold".to_owned();
-                return Err(Undecodable { kind: "delta", reason });
-            }
-            (None, Some(_)) => {
-                let handle = shard.members.upcoming(step.added.len());
-                step.added.push(change.member.clone().into());
-                added.insert(&change.member, handle);
-                handle
-            }
-        };
-        step.changes.push(Change { tree: change.tree, handle, after: change.after });
-    }
-    let fits = |change: &Change| {
-        let words = change.after.and_then(|entry| entry.words());
-        // A tree that is not there was dropped, or is only about to be defined by this very delta.
-        let columns = shard.tree(change.tree).map(|tree| tree.tree.columns());
-        words.zip(columns).is_none_or(|(words, columns)| words.as_slice().len() == columns)
-    };
-    if let Some(change) = step.changes.iter().find(|change| !fits(change)) {
-        let reason = format!("an entry of tree {} has another number of words than its board", change.tree.0);
-        return Err(Undecodable { kind: "delta", reason });
-    }
-    shard.apply(&step);
-    Ok(())
 }
 
 fn load_checkpoint(
@@ -182,7 +110,11 @@ fn load_checkpoint(
     let mut boards = BTreeMap::new();
     let mut trees = BTreeMap::new();
     let mut rebuilt = Vec::new();
-    for (board, LoadedTree { tree, reason }) in manifest.boards.iter().zip(loaded?) {
+    let mut loaded = loaded?;
+    for board in &manifest.boards {
+        let Some(LoadedTree { tree, reason }) = loaded.remove(&board.all) else {
+            return Err(store.damaged(format!("two boards of its manifest share tree {}", board.all.0)));
+        };
         rebuilt.extend(reason.map(|reason| (board.name.clone(), reason)));
         refer_to_known(&tree, &mut members);
         let definition = Arc::clone(&board.definition);
@@ -202,28 +134,34 @@ struct LoadedTree {
     reason: Option<String>,
 }
 
-/// The manifest's trees, in its order; none if there is no dictionary to order them by.
+/// The manifest's trees; none if there is no dictionary to order them by.
 fn load_trees(
     store: &Store,
     manifest: &Manifest,
     trees_from: TreesFrom,
     dictionary: &OnceLock<Option<Dictionary>>,
     progress: Progress<'_>,
-) -> Result<Vec<LoadedTree>, StorageError> {
-    let mut trees = Vec::with_capacity(manifest.boards.len());
-    for board in &manifest.boards {
+) -> Result<BTreeMap<TreeId, LoadedTree>, StorageError> {
+    let mut trees = BTreeMap::new();
+    // In the order of their records on disk, which are read in one go.
+    let mut boards: Vec<&ManifestBoard> = manifest.boards.iter().collect();
+    boards.sort_by_key(|board| board.all);
+    let [mut pages_walk, mut extras_walk, mut single_extras_walk] =
+        [keys::TREE_PAGE, keys::EXTRAS_PAGE, keys::EXTRA].map(|kind| TreeWalk::new(store, kind));
+    for board in boards {
         let pages = match trees_from {
-            TreesFrom::Pages => read_pages(store, board, progress),
+            TreesFrom::Pages => read_pages(&mut pages_walk, board, progress),
             TreesFrom::Members => Err("its members were asked for".to_owned()),
         };
-        let Some(dictionary) = dictionary.wait() else { return Ok(Vec::new()) };
+        let Some(dictionary) = dictionary.wait() else { return Ok(BTreeMap::new()) };
         let (tree, reason) = match pages.and_then(|loader| finish_pages(loader, board, dictionary)) {
             Ok(tree) => (tree, None),
             Err(reason) => (rebuild_tree(store, board, dictionary, progress)?, Some(reason)),
         };
         let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
-        load_extras(store, board.all, &mut tree, dictionary)?;
-        trees.push(LoadedTree { tree, reason });
+        load_extras(&mut extras_walk, board.all, &mut tree, dictionary)?;
+        load_single_extras(&mut single_extras_walk, board.all, &mut tree, dictionary)?;
+        trees.insert(board.all, LoadedTree { tree, reason });
     }
     Ok(trees)
 }
@@ -242,7 +180,7 @@ fn restore(
     trees: BTreeMap<TreeId, WindowTree>,
 ) -> Shard {
     let applied: Applied = manifest.applied;
-    let dropped = manifest.dropped.iter().cloned().collect();
+    let dropped = Dropped::new(manifest.dropped.iter().cloned(), manifest.settled);
     Shard::restore(id, applied, members, boards, trees, dropped, manifest.next_tree)
 }
 
@@ -267,11 +205,15 @@ fn load_dictionary(store: &Store, progress: Progress<'_>) -> Result<Dictionary, 
 }
 
 /// A tree's pages, read but not yet in order. The reason, if they cannot be a tree.
-fn read_pages(store: &Store, board: &ManifestBoard, progress: Progress<'_>) -> Result<PageLoader, String> {
+fn read_pages(
+    walk: &mut TreeWalk<'_>,
+    board: &ManifestBoard,
+    progress: Progress<'_>,
+) -> Result<PageLoader, String> {
     let columns = board.definition.columns();
     let mut loader = PageLoader::new(columns);
     let mut entries = 0;
-    let scanned = store.scan_checkpoint(&keys::of_tree(keys::TREE_PAGE, board.all), |key, value| {
+    let read = walk.records_of(board.all, |key, value| {
         let page = codec::decode_entries(value)?;
         let fail = |reason: String| Undecodable { kind: "tree page", reason };
         let number = keys::last_u32(key).ok_or_else(|| fail("its key is too short".to_owned()))?;
@@ -290,8 +232,11 @@ fn read_pages(store: &Store, board: &ManifestBoard, progress: Progress<'_>) -> R
         progress("reading tree pages", entries, board.entries);
         Ok(())
     });
-    scanned.map_err(|error| error.to_string())?;
-    Ok(loader)
+    match read {
+        // What cannot be read lies behind the tree's last page, and is another tree's.
+        Err(_) if entries == board.entries && walk.is_cut_off() => Ok(loader),
+        read => read.map(|()| loader).map_err(|error| error.to_string()),
+    }
 }
 
 fn finish_pages(loader: PageLoader, board: &ManifestBoard, dictionary: &Dictionary) -> Result<Tree, String> {
@@ -393,26 +338,55 @@ fn edits_of(page: &EntriesPage) -> impl Iterator<Item = Edit> {
 }
 
 fn load_extras(
-    store: &Store,
+    walk: &mut TreeWalk<'_>,
     id: TreeId,
     tree: &mut WindowTree,
     dictionary: &Dictionary,
 ) -> Result<(), StorageError> {
-    store.scan_checkpoint(&keys::of_tree(keys::EXTRA, id), |key, value| {
-        let extra: Extra = codec::decode_extra(value)?;
-        let fail = |reason: String| Err(Undecodable { kind: "extra", reason });
+    walk.records_of(id, |key, value| {
+        let mut order = PageOrder::new("extras page", key, ENTRIES_PER_PAGE);
+        codec::decode_extras(value, |handle, extra| {
+            order.next(handle)?;
+            check_extra("extras page", handle, &extra, tree, dictionary)?;
+            tree.load_extra(handle, extra);
+            Ok(())
+        })
+    })
+}
+
+/// Extras as format 1 wrote them, each a record.
+fn load_single_extras(
+    walk: &mut TreeWalk<'_>,
+    id: TreeId,
+    tree: &mut WindowTree,
+    dictionary: &Dictionary,
+) -> Result<(), StorageError> {
+    walk.records_of(id, |key, value| {
+        let extra = codec::decode_extra(value)?;
         let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
-        if !dictionary.has_id(handle) {
-            return fail(format!("it is handle {}'s, which is nobody's", handle.0));
-        }
-        if let Some(Unlisted::Hidden(words)) = &extra.unlisted
-            && words.as_slice().len() != tree.tree.columns()
-        {
-            return fail("it has another number of words than its board".to_owned());
-        }
-        tree.load_extra(handle, extra);
+        check_extra("extra", handle, &extra, tree, dictionary)?;
+        tree.load_single_extra(handle, extra);
         Ok(())
     })
+}
+
+fn check_extra(
+    kind: &'static str,
+    handle: Handle,
+    extra: &Extra,
+    tree: &WindowTree,
+    dictionary: &Dictionary,
+) -> Result<(), Undecodable> {
+    let fail = |reason: String| Err(Undecodable { kind, reason });
+    if !dictionary.has_id(handle) {
+        return fail(format!("it is handle {}'s, which is nobody's", handle.0));
+    }
+    if let Some(Unlisted::Hidden(words)) = &extra.unlisted
+        && words.as_slice().len() != tree.tree.columns()
+    {
+        return fail("it has another number of words than its board".to_owned());
+    }
+    Ok(())
 }
 
 /// The pages of these boards no longer match their trees: removes them, and makes all due at the next checkpoint.

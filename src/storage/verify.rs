@@ -2,7 +2,7 @@
 //!
 //! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how either works.
 
-use crate::state::{Extra, Shard, WindowTree};
+use crate::state::{Extra, Shard, TreeId, WindowTree};
 use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
 use crate::storage::error::StorageError;
 use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
@@ -28,6 +28,11 @@ pub struct Verified {
 /// When so much is damaged that a start would be refused too.
 pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<String>), StorageError> {
     let mut findings = Vec::new();
+    if store.has_damaged_marker() {
+        findings.push("the file RANKTREE is damaged; the next start makes it again".to_owned());
+    }
+    // What no start reads is read too: metadata, rejects, and what only a checksum holds together.
+    store.read_all(progress)?;
     let mut by_pages = recover(store, TreesFrom::Pages, progress)?;
     for (board, reason) in &by_pages.rebuilt {
         findings.push(format!("board {board}: its tree pages are damaged: {reason}"));
@@ -63,6 +68,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<St
         verified.boards += 1;
         verified.entries += tree.total();
         compare(name, (left, tree), (right, other), &mut findings);
+        find_metadata(store, name, (left, board.all, tree), &mut findings)?;
         progress("comparing", verified.entries, 0);
     }
     Ok((verified, findings))
@@ -106,14 +112,33 @@ fn compare(
     }
 }
 
+/// Whether every entry that has metadata finds them.
+fn find_metadata(
+    store: &Store,
+    name: &BoardName,
+    (shard, id, tree): (&Shard, TreeId, &WindowTree),
+    findings: &mut Vec<String>,
+) -> Result<(), StorageError> {
+    let mut lost = 0_u64;
+    for (handle, _) in tree.extras().filter(|(_, extra)| extra.has_metadata) {
+        lost += u64::from(store.metadata(id, shard.members.id(handle))?.is_none());
+    }
+    if lost > 0 {
+        findings.push(format!("board {name}: the metadata of {lost} entries are gone"));
+    }
+    Ok(())
+}
+
 /// Makes every tree again from members and deltas, and writes them as a new checkpoint.
 ///
 /// # Errors
-/// When members or deltas cannot be read, or the disk refuses.
-pub fn rebuild(store: &Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
-    let Recovered { mut shard, .. } = recover(store, TreesFrom::Members, progress)?;
+/// When members or deltas cannot be read, which changes nothing, or when the disk refuses.
+pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
+    let Recovered { mut shard, .. } = recover(&store, TreesFrom::Members, progress)?;
+    let store = store.into_writable()?;
     let boards: Vec<BoardName> = shard.boards().map(|(name, _)| name.clone()).collect();
-    mark_rebuilt(store, &mut shard, &boards)?;
+    store.adopt_format()?;
+    mark_rebuilt(&store, &mut shard, &boards)?;
     let handles = shard.members.handle_space();
     shard.members.mark_all_dirty();
     for (_, tree) in shard.trees_mut() {
@@ -122,5 +147,5 @@ pub fn rebuild(store: &Store, progress: Progress<'_>) -> Result<CheckpointFigure
     progress("writing the checkpoint", 0, 0);
     let checkpoint = Checkpoint::begin(&mut shard);
     let shard = RwLock::new(shard);
-    checkpoint.write(store, &shard)
+    checkpoint.write(&store, &shard)
 }

@@ -88,7 +88,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let meta = *self.leaves.meta(self.root);
         let (dirty, captured, aside) = self.capture.take_small(self.root, meta.marks)?;
         let entries = self.leaves.columns(self.root);
-        Some(SmallTree { dirty, captured, aside, ..SmallTree::of_page(self.root, &entries) })
+        Some(SmallTree { aside, dirty, captured, ..SmallTree::of_page(self.root, &entries) })
     }
 
     #[inline]

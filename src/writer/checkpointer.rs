@@ -1,27 +1,32 @@
 //! When a shard is checkpointed, and the thread that does it beside the writer.
 //!
-//! Knows: one checkpoint at a time per shard, and per process no more than cores can bear. Must not know: what a
-//! checkpoint consists of (`storage::checkpoint`).
+//! Knows: one checkpoint at a time per shard, and that it begins when the shard has its turn and not before: from its
+//! beginning on, the writer sets aside every leaf that it changes. Must not know: what a checkpoint consists of
+//! (`storage::checkpoint`), or who else waits for a turn (`checkpoint_gate`).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use crate::state::Shard;
 use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
+use crate::writer::checkpoint_gate::{CheckpointGate, PlaceInLine};
 
-/// When a checkpoint is due. Start-up replays what came after the last one, at about a microsecond a change, and a
-/// checkpoint of everything costs about as much as a fifth of the members' changes do: so it waits for as many as
-/// there are members.
+/// When a checkpoint is due. Start-up after a kill replays what came since the last one began, at some half a microsecond
+/// a change. A checkpoint that follows scattered changes writes nearly everything, which costs as much as a fifth of
+/// the members' changes do. So under full load it waits for as many changes as there are members; under less, it comes
+/// as soon as it takes no more than a small share of a core.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
     /// Changes since the last one, at least.
     pub changes_min: u64,
-    /// And as a share of the members, in percent.
+    /// From one beginning to the next, this many times as long as the last one took.
+    pub rest: u32,
+    /// So many changes, as a share of the members in percent, are enough before that.
     pub changes_percent: u64,
     /// However few changes there are, after this long.
     pub interval: Duration,
@@ -29,15 +34,20 @@ pub struct CheckpointPolicy {
 
 impl Default for CheckpointPolicy {
     fn default() -> Self {
-        Self { changes_min: 1_000_000, changes_percent: 100, interval: Duration::from_secs(300) }
+        Self { changes_min: 1_000_000, rest: 10, changes_percent: 100, interval: Duration::from_secs(300) }
     }
 }
 
 /// A checkpoint that the queue wants is not begun so soon after one that failed: the disk may be full.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// Lets one checkpoint of the process write at a time: they are for the background, and one core of it.
-pub type CheckpointGate = Arc<Mutex<()>>;
+impl CheckpointPolicy {
+    /// Changes after which nothing else is waited for.
+    #[must_use]
+    pub fn changes_max(&self, members: u64) -> u64 {
+        self.changes_min.max(members * self.changes_percent / 100)
+    }
+}
 
 /// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
 const NICENESS: i32 = 10;
@@ -54,6 +64,7 @@ struct Running {
     thread: JoinHandle<()>,
     /// Shared with the thread: should it end without a word, what the checkpoint owes the disk is not forgotten.
     checkpoint: Arc<Checkpoint>,
+    bytes: usize,
     written: Receiver<Result<CheckpointFigures, StorageError>>,
 }
 
@@ -64,7 +75,12 @@ pub struct Checkpointer {
     changes: u64,
     failures: u64,
     failed: Option<Instant>,
+    /// When the last one began.
     last: Instant,
+    /// How long the last one took that was written.
+    took: Duration,
+    /// While a checkpoint is due and waits for its turn.
+    place: Option<PlaceInLine>,
     running: Option<Running>,
 }
 
@@ -73,7 +89,17 @@ impl Checkpointer {
     /// `changes`: how many the log holds already after the last checkpoint.
     #[must_use]
     pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
-        Self { policy, gate, changes, failures: 0, failed: None, last: Instant::now(), running: None }
+        Self {
+            policy,
+            gate,
+            changes,
+            failures: 0,
+            failed: None,
+            last: Instant::now(),
+            took: Duration::ZERO,
+            place: None,
+            running: None,
+        }
     }
 
     /// Counts committed changes.
@@ -81,10 +107,17 @@ impl Checkpointer {
         self.changes += changes;
     }
 
+    /// Whether a checkpoint is to begin as soon as the shard has its turn.
     #[must_use]
     pub fn is_due(&self, members: u64) -> bool {
-        let enough = self.policy.changes_min.max(members * self.policy.changes_percent / 100);
-        let old = self.last.elapsed() >= self.policy.interval;
+        if self.place.is_some() {
+            // The line waits for a shard that has its place: it stays due, also if it has grown meanwhile.
+            return true;
+        }
+        let since = self.last.elapsed();
+        let rested = since >= self.took.saturating_mul(self.policy.rest);
+        let enough = if rested { self.policy.changes_min } else { self.policy.changes_max(members) };
+        let old = since >= self.policy.interval;
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
     }
 
@@ -107,34 +140,55 @@ impl Checkpointer {
         self.failures
     }
 
+    /// Memory that the checkpoint under way holds beside the shard's, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.running.as_ref().map_or(0, |running| running.bytes)
+    }
+
     /// Whether anything was committed since the last checkpoint began.
     #[must_use]
     pub fn has_changes(&self) -> bool {
         self.changes > 0
     }
 
-    /// Begins a checkpoint of the shard as it is now, and returns while it is written.
-    pub fn start(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
+    /// Begins a checkpoint of the shard as it is now, if it is the shard's turn, and returns while it is written. If not,
+    /// the shard has its place in the line and is due until it has begun.
+    pub fn start_in_turn(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
+        let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
+        if place.has_turn() {
+            self.start(store, shard, place);
+        } else {
+            self.place = Some(place);
+        }
+    }
+
+    /// As [`Checkpointer::start_in_turn`], after waiting for the turn: at the end, when there is nothing else to do.
+    pub fn start_after_others(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
+        let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
+        place.wait_for_turn();
+        self.start(store, shard, place);
+    }
+
+    fn start(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>, turn: PlaceInLine) {
         let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write()));
         self.changes = 0;
         self.last = Instant::now();
+        let bytes = checkpoint.bytes();
         let (sender, written) = channel();
-        let (its_checkpoint, its_shard, gate) =
-            (Arc::clone(&checkpoint), Arc::clone(shard), Arc::clone(&self.gate));
+        let (its_checkpoint, its_shard) = (Arc::clone(&checkpoint), Arc::clone(shard));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
             yield_to_others();
-            let written = {
-                let _turn = gate.lock();
-                its_checkpoint.write(&store, &its_shard)
-            };
+            let written = its_checkpoint.write(&store, &its_shard);
+            drop(turn);
             // Whoever waits for the outcome may open the directory again.
             drop(store);
             // The writer may be gone; the checkpoint is on disk all the same.
             let _ = sender.send(written);
         };
         match std::thread::Builder::new().name(name).spawn(write) {
-            Ok(thread) => self.running = Some(Running { thread, checkpoint, written }),
+            Ok(thread) => self.running = Some(Running { thread, checkpoint, bytes, written }),
             Err(error) => {
                 tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
                 self.give_up(&checkpoint, shard);
@@ -152,8 +206,9 @@ impl Checkpointer {
         self.conclude(written, shard)
     }
 
-    /// Waits for the checkpoint under way, if there is one.
+    /// Waits for the checkpoint under way, if there is one, and leaves the line.
     pub fn wait(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
+        self.place = None;
         let written = self.running.as_ref()?.written.recv().ok();
         self.conclude(written, shard)
     }
@@ -169,6 +224,7 @@ impl Checkpointer {
         let _ = thread.join();
         match written {
             Some(Ok(figures)) => {
+                self.took = figures.took;
                 checkpoint.complete(&mut shard.write());
                 self.failed = None;
                 return Some((checkpoint.applied().sequence, figures));

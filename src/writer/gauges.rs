@@ -196,7 +196,7 @@ impl Gauges {
         self.state_noted = Some(Instant::now());
         let (applied, members, boards, bytes) = {
             let shard = shard.read();
-            let bytes = shard.tree_bytes() + shard.members.bytes();
+            let bytes = shard.tree_bytes() + shard.members.bytes() + checkpointer.bytes();
             (shard.applied.sequence.0, shard.members.len(), shard.boards().count(), bytes)
         };
         self.applied_sequence.set(figure(applied));

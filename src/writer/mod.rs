@@ -11,6 +11,7 @@ mod apply;
 mod outcome;
 mod parking;
 
+mod checkpoint_gate;
 mod checkpointer;
 mod gauges;
 mod health;
@@ -20,7 +21,8 @@ mod rejects_kept;
 mod turn;
 
 pub use apply::apply;
-pub use checkpointer::{CheckpointGate, CheckpointPolicy, Checkpointer};
+pub use checkpoint_gate::CheckpointGate;
+pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, JobOutcome, MessageOutcome, Place};

@@ -77,9 +77,7 @@ impl Registry {
     /// Takes over what a shard holds, at start.
     pub fn learn(&self, shard: &Shard) {
         let mut boards = self.boards.lock();
-        for (_, incarnation) in shard.dropped() {
-            boards.last_incarnation = boards.last_incarnation.max(incarnation.0);
-        }
+        boards.last_incarnation = boards.last_incarnation.max(shard.dropped().latest().0);
         for (name, board) in shard.boards() {
             boards.last_incarnation = boards.last_incarnation.max(board.incarnation.0);
             let known = Known { incarnation: board.incarnation, definition: Arc::clone(&board.definition) };
@@ -108,6 +106,18 @@ impl Registry {
             let known = Known { definition: boards.definitions.share(&known.definition), ..*known };
             boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
         }
+    }
+
+    /// Lives of boards up to this one are known of: the next one gets a greater number.
+    pub fn note_incarnation(&self, incarnation: Incarnation) {
+        let mut boards = self.boards.lock();
+        boards.last_incarnation = boards.last_incarnation.max(incarnation.0);
+    }
+
+    /// Whether the board is known, and its drop has begun and not ended.
+    #[must_use]
+    pub fn is_being_dropped(&self, name: &str) -> bool {
+        self.boards.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
     }
 
     /// The latest life of any board that is known of.

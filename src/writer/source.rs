@@ -67,8 +67,8 @@ pub enum Payload {
     Jobs(Vec<Result<Job, BadJob>>),
     /// Creates a board, or changes what may change of it.
     Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
-    /// Drops a board.
-    Drop { board: BoardName, incarnation: Incarnation },
+    /// Drops a board. Every life up to `settled` is on this shard, or is over; 0 says nothing.
+    Drop { board: BoardName, incarnation: Incarnation, settled: Incarnation },
 }
 
 /// A job that is none.

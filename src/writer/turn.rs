@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use crate::state::{Applied, Shard};
+use crate::state::{Applied, Retired, Shard};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, StorageError, Store, StoreSlot, replay};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -31,6 +31,8 @@ const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
 /// Members of dropped boards let go of per turn of the loop: about 20 µs.
 const RELEASED_PER_TURN: usize = 128;
+/// Entries of dropped boards that are freed between two turns: about a millisecond's worth.
+const FREED_AT_ONCE: u64 = 16_384;
 
 /// Everything a writer works with; see [`crate::service`] for who makes it.
 pub struct Writer<S> {
@@ -359,25 +361,37 @@ impl<S: JobSource> Writer<S> {
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
             self.note_checkpoint(sequence, figures);
         }
-        let (members, retired) = {
+        let (members, retired, freeing) = {
             let shard = self.shard.read();
-            (count(shard.members.len()), shard.has_retired())
+            (count(shard.members.len()), shard.has_retired(), shard.members.has_freeing())
         };
         if retired {
-            self.shard.write().release_retired(RELEASED_PER_TURN);
+            let released = {
+                let mut shard = self.shard.write();
+                shard.release_retired(RELEASED_PER_TURN);
+                shard.take_released()
+            };
+            free_aside(released);
+        }
+        if freeing {
+            self.shard.write().members.free_some();
         }
         let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
         if (is_wanted || self.checkpointer.is_due(members))
             && let Ok(store) = self.store.get()
         {
-            self.checkpointer.start(store, &self.shard);
+            self.checkpointer.start_in_turn(store, &self.shard);
         }
         let store = self.store.get().ok();
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 
     fn patience(&self) -> Duration {
-        if self.shard.read().has_retired() {
+        let idle_work = {
+            let shard = self.shard.read();
+            shard.has_retired() || shard.members.has_freeing()
+        };
+        if idle_work {
             Duration::ZERO
         } else if self.health.is_checkpoint_wanted() {
             FETCH_WAIT_WANTED
@@ -405,7 +419,7 @@ impl<S: JobSource> Writer<S> {
         if self.checkpointer.has_changes()
             && let Ok(store) = self.store.get()
         {
-            self.checkpointer.start(store, &self.shard);
+            self.checkpointer.start_after_others(store, &self.shard);
             if let Some((sequence, figures)) = self.checkpointer.wait(&self.shard) {
                 self.note_checkpoint(sequence, figures);
             }
@@ -419,6 +433,14 @@ fn tell_failed(waiting: &mut Vec<(Sequence, AnswerTo)>, reason: &str) {
     for (_, answer) in waiting.drain(..) {
         // The client may have disconnected.
         let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
+    }
+}
+
+/// Frees what dropped boards held, without keeping readers or the writer from their work.
+fn free_aside(released: Vec<Retired>) {
+    if released.iter().map(Retired::entries).sum::<u64>() > FREED_AT_ONCE {
+        // Without a thread it is dropped with the error, here.
+        let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(released));
     }
 }
 

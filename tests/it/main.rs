@@ -2,10 +2,13 @@
 //!
 //! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
+//! - [`damage`]: a damaged data directory ranks as before or is refused and left as it is, and nothing hangs
 //! - [`nats_real_data`]: the same by way of NATS, one job a message and many
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_accept_gap`]: what a stream holds that does not continue what was applied is applied once, if the operator says so
 //! - [`nats_boards`]: one definition per board, whoever comes first
+//! - [`nats_boards_lost`]: what the shards hold is kept when the stream that says what boards are is lost
+//! - [`nats_boards_many`]: boards by the thousand are made without a round trip for each, and leave nothing behind
 //! - [`nats_control`]: who may publish jobs can do no more than publish jobs, whatever headers they write
 //! - [`nats_credentials`]: every way to say who a node is, wrong ones, and ones that are replaced while it runs
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
@@ -51,6 +54,7 @@ mod command_line;
 mod compose;
 mod config;
 mod crash;
+mod damage;
 mod dashboards;
 mod deployment;
 mod export;
@@ -65,6 +69,8 @@ mod load;
 mod metrics;
 mod nats_accept_gap;
 mod nats_boards;
+mod nats_boards_lost;
+mod nats_boards_many;
 mod nats_catch_up;
 mod nats_cluster;
 mod nats_control;

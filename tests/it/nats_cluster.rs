@@ -3,10 +3,12 @@
 //! What a server had not acknowledged may be lost with it, or be stored in another order. What it had acknowledged is
 //! there, and counted once: by the service that went through all of it, and by a replica that reads it all afterwards.
 
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use ureq::http::Method;
 
 use crate::support::binary::Binary;
 use crate::support::client::entry_path;
@@ -17,6 +19,7 @@ use crate::support::random::Random;
 
 const SHARDS: u16 = 2;
 const ROUNDS: u64 = 9;
+const RACES: usize = 12;
 const RUN_TIME_MS: (u64, u64) = (200, 900);
 const DOWN_MS: (u64, u64) = (50, 1_500);
 /// What streams are created with.
@@ -83,6 +86,56 @@ fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
     for service in [&mut service, &mut replica] {
         assert!(service.terminate().success());
         service.verify();
+    }
+}
+
+/// The server that leads refuses the second of two records at one moment by another code than a single server does, and
+/// before the first one can be read.
+#[test]
+fn of_decisions_at_the_same_moment_on_replicated_streams_one_wins_and_the_others_are_told() {
+    const POLICIES: [&str; 3] = ["best", "incr", "set"];
+    let (cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
+    let arguments = ["--nats", &cluster.urls(), "--nats-replicas", "3", "--nats-stream-mib", "64"];
+    let mut nodes = POLICIES.map(|name| Binary::start(&folder.path().join(name), 1, &arguments));
+    for round in 0..RACES {
+        let path = format!("/v1/boards/b{round}");
+        let at_once = Barrier::new(nodes.len());
+        let send = |node: &Binary, method: Method, body: Option<Value>| {
+            let client = node.client();
+            // The connection is there before the race begins.
+            assert_eq!(client.get("/readyz").0, 200);
+            at_once.wait();
+            client.send(method, &path, body.as_ref()).expect("it answers")
+        };
+        let defined = thread::scope(|scope| {
+            let defining = nodes.each_ref().into_iter().zip(POLICIES).map(|(node, policy)| {
+                scope.spawn(move || send(node, Method::PUT, Some(json!({ "policy": policy }))))
+            });
+            let defining: Vec<_> = defining.collect();
+            defining.into_iter().map(|defining| defining.join().expect("no panic")).collect::<Vec<_>>()
+        });
+        let won: Vec<_> = defined.iter().zip(POLICIES).filter(|((status, _), _)| *status == 201).collect();
+        let [(_, policy)] = won[..] else { panic!("one is first: {defined:?}") };
+        assert!(defined.iter().all(|(status, _)| [201, 409].contains(status)), "{defined:?}");
+        let policies = nodes.each_ref().map(|node| {
+            let mut board = Value::Null;
+            wait_until("the node has heard of the board", || {
+                board = node.client().get(&path).1;
+                board["policy"] != Value::Null
+            });
+            board["policy"].clone()
+        });
+        assert!(policies.iter().all(|known| known == policy), "{policies:?}, and {policy} was first");
+        let dropped = thread::scope(|scope| {
+            let dropping = nodes.each_ref().map(|node| scope.spawn(move || send(node, Method::DELETE, None)));
+            dropping.map(|dropping| dropping.join().expect("no panic").0)
+        });
+        assert!(dropped.iter().all(|status| [200, 404].contains(status)), "{dropped:?}");
+        assert_eq!(dropped.iter().filter(|status| **status == 200).count(), 1, "{dropped:?}");
+    }
+    for node in &mut nodes {
+        assert!(node.terminate().success());
+        node.verify();
     }
 }
 

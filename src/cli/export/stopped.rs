@@ -43,7 +43,7 @@ impl Stopped {
             shards.push(RwLock::new(recovered.shard));
         }
         for shard in &shards {
-            for (name, incarnation) in shard.read().dropped() {
+            for (name, incarnation) in shard.read().dropped().iter() {
                 registry.forget(name, incarnation);
             }
         }

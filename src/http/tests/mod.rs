@@ -125,7 +125,9 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
         Payload::Define { board, incarnation, definition } => {
             step.events.push(BoardEvent::Define { board, incarnation, definition });
         }
-        Payload::Drop { board, incarnation } => step.events.push(BoardEvent::Drop { board, incarnation }),
+        Payload::Drop { board, incarnation, settled } => {
+            step.events.push(BoardEvent::Drop { board, incarnation, settled });
+        }
         Payload::Jobs(jobs) => {
             for job in jobs {
                 let job = job.expect("requests are decoded before they are published");

@@ -112,6 +112,17 @@ async fn results_are_as_short_as_is_asked_for() {
         .await;
 }
 
+/// Whoever reads after a definition or a drop, anywhere, reads behind it on every shard.
+fn names_every_shard(token: &Value, shards: u16) {
+    let token = token.as_str().expect("a token");
+    let named: Vec<_> = token.split(',').filter_map(|part| part.split_once(':')).collect();
+    assert_eq!(named.len(), usize::from(shards), "{token}");
+    for (shard, (name, sequence)) in named.into_iter().enumerate() {
+        assert_eq!(name, shard.to_string(), "{token}");
+        assert_ne!(sequence, "0", "{token}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_are_defined_listed_and_dropped() {
     for shards in SHARDS {
@@ -122,6 +133,7 @@ async fn boards_are_defined_listed_and_dropped() {
             assert_eq!(status, expected);
             assert_eq!(board["totals"], json!({"all": 0}));
             assert_eq!(board["windows"], json!(["all"]));
+            names_every_shard(&board["token"], shards);
         }
         let (status, board) = service
             .send(
@@ -144,6 +156,7 @@ async fn boards_are_defined_listed_and_dropped() {
         assert_eq!((&list["boards"][0]["board"], &list["next_cursor"]), (&json!("race"), &Value::Null));
         let (status, dropped) = service.send("DELETE", "/v1/boards/arena", "").await;
         assert_eq!((status, &dropped["dropped"]), (StatusCode::OK, &json!(true)));
+        names_every_shard(&dropped["token"], shards);
         service
             .check_refusals(&[
                 ("DELETE", "/v1/boards/arena", "", 404, "unknown_board"),

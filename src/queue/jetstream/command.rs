@@ -29,6 +29,9 @@ struct CommandJson {
     incarnation: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<DefinitionJson>,
+    /// Of a drop: up to which life everything is settled on the shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settled: Option<u64>,
 }
 
 /// A board's definition as the queue carries it.
@@ -102,14 +105,16 @@ impl DefinitionJson {
 
 /// A definition or a drop as a message: header and body.
 pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
-    let (command, board, incarnation, definition) = match payload {
+    let (command, board, incarnation, definition, settled) = match payload {
         Payload::Define { board, incarnation, definition } => {
-            (DEFINE, board, incarnation, Some(DefinitionJson::from(&**definition)))
+            (DEFINE, board, incarnation, Some(DefinitionJson::from(&**definition)), None)
         }
-        Payload::Drop { board, incarnation } => (DROP, board, incarnation, None),
+        Payload::Drop { board, incarnation, settled } => {
+            (DROP, board, incarnation, None, (settled.0 > 0).then_some(settled.0))
+        }
         Payload::Jobs(_) => return None,
     };
-    let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, definition };
+    let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, definition, settled };
     Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
 }
 
@@ -129,7 +134,9 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
         (DEFINE, Some(definition)) => {
             Some(Payload::Define { board, incarnation, definition: Arc::new(definition.read()?) })
         }
-        (DROP, None) => Some(Payload::Drop { board, incarnation }),
+        (DROP, None) => {
+            Some(Payload::Drop { board, incarnation, settled: Incarnation(json.settled.unwrap_or(0)) })
+        }
         _ => None,
     }
 }
@@ -204,12 +211,15 @@ mod tests {
             panic!("{}", String::from_utf8_lossy(&bytes));
         };
         assert_eq!((&b, i, d), (&board, incarnation, definition));
-        let (command, bytes) =
-            encode(&Payload::Drop { board: board.clone(), incarnation }).expect("a command");
-        let Some(Payload::Drop { board: b, incarnation: i }) = decode_command(command, &bytes) else {
+        let drop = |settled| Payload::Drop { board: board.clone(), incarnation, settled };
+        let (_, bytes) = encode(&drop(Incarnation(0))).expect("a command");
+        assert_eq!(bytes, br#"{"board":"a.b","incarnation":7}"#);
+        let (command, bytes) = encode(&drop(Incarnation(9))).expect("a command");
+        let Some(Payload::Drop { board: b, incarnation: i, settled: s }) = decode_command(command, &bytes)
+        else {
             panic!("{}", String::from_utf8_lossy(&bytes));
         };
-        assert_eq!((b, i), (board, incarnation));
+        assert_eq!((&b, i, s), (&board, incarnation, Incarnation(9)));
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {

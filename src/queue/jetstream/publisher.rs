@@ -148,6 +148,14 @@ impl StreamPublisher {
     /// # Errors
     /// As [`StreamPublisher::store_jobs`].
     pub async fn store_command(&self, payload: &Payload) -> Result<Sequence, NotPublished> {
+        self.send_command(payload).await?.stored().await
+    }
+
+    /// Sends a board's definition or drop, without waiting until it is stored.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::store_jobs`].
+    pub async fn send_command(&self, payload: &Payload) -> Result<SentCommand, NotPublished> {
         let Some((name, body)) = command::encode(payload) else {
             return Err(NotPublished::Unavailable("jobs are no command".to_owned()));
         };
@@ -155,7 +163,7 @@ impl StreamPublisher {
             .header(command::COMMAND_HEADER, name)
             .expected_stream(&self.ends.stream)
             .payload(body.into());
-        self.store(&self.ends.control_subject, message).await
+        Ok(SentCommand(self.send(&self.ends.control_subject, message).await?))
     }
 
     /// Ends the queue's reading end on this node; what is stored stays.
@@ -172,10 +180,6 @@ impl StreamPublisher {
         }
     }
 
-    async fn store(&self, subject: &str, message: PublishMessage) -> Result<Sequence, NotPublished> {
-        sequence(self.send(subject, message).await?.await)
-    }
-
     async fn send(&self, subject: &str, message: PublishMessage) -> Result<PublishAckFuture, NotPublished> {
         self.check_connection()?;
         self.ends.connection.context.send_publish(subject.to_owned(), message).await.map_err(refused)
@@ -189,6 +193,19 @@ impl StreamPublisher {
         } else {
             Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()))
         }
+    }
+}
+
+/// A command on its way.
+pub struct SentCommand(PublishAckFuture);
+
+impl SentCommand {
+    /// Returns once it is stored.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::store_jobs`].
+    pub async fn stored(self) -> Result<Sequence, NotPublished> {
+        sequence(self.0.await)
     }
 }
 

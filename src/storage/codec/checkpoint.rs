@@ -1,4 +1,4 @@
-//! What a checkpoint consists of: the manifest, dictionary pages, runs of entries, and extras.
+//! What a checkpoint consists of: the manifest, dictionary pages and runs of entries.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::board::Definition;
-use crate::state::{Applied, Extra, Incarnation, Standing, TreeId, Unlisted};
+use crate::state::{Applied, Incarnation, TreeId};
 use crate::storage::codec::FORMAT_VERSION;
-use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::storage::codec::parts::{
-    AppliedWire, DefinitionWire, StandingWire, applied_from_wire, applied_to_wire, board_name,
-    definition_from_wire, definition_to_wire,
+    AppliedWire, DefinitionWire, applied_from_wire, applied_to_wire, board_name, definition_from_wire,
+    definition_to_wire,
 };
 use crate::tree::Handle;
-use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence};
 
 /// What a completed checkpoint consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Manifest {
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,
     pub dropped: Vec<(BoardName, Incarnation)>,
+    /// Every life of a board up to this one is among `boards`, or is over.
+    pub settled: Incarnation,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,20 +67,31 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
         (board.name.to_string(), board.incarnation.0, definition, board.all.0, board.entries)
     });
     let dropped = manifest.dropped.iter().map(|(name, incarnation)| (name.to_string(), incarnation.0));
-    to_vec(&ManifestWire {
+    let mut bytes = to_vec(&ManifestWire {
         format_version: FORMAT_VERSION,
         applied: applied_to_wire(manifest.applied),
         seen: manifest.seen.0,
         next_tree: manifest.next_tree,
         boards: boards.collect(),
         dropped: dropped.collect(),
-    })
+    });
+    // Manifests of before there was such a number end here, and so do those that have none to tell.
+    if manifest.settled != Incarnation::default() {
+        bytes.extend(to_vec(&manifest.settled.0));
+    }
+    bytes
 }
 
 /// # Errors
 /// When the bytes are no such record, or break a rule of what they describe.
 pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
-    let wire: ManifestWire = from_slice("manifest", bytes)?;
+    let fail = |error: DecodeError| undecodable("manifest", error);
+    let (wire, read): (ManifestWire, usize) = decode_bounded(bytes).map_err(fail)?;
+    let settled: u64 = match bytes.get(read..) {
+        None | Some([]) => 0,
+        Some([0, ..]) => return Err(undecodable("manifest", "bytes follow it")),
+        Some(rest) => from_slice("manifest", rest)?,
+    };
     let mut boards = Vec::with_capacity(wire.boards.len());
     for (name, incarnation, definition, all, entries) in wire.boards {
         boards.push(ManifestBoard {
@@ -97,6 +110,7 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
         next_tree: wire.next_tree,
         boards,
         dropped: dropped.collect::<Result<_, Undecodable>>()?,
+        settled: Incarnation(settled),
     })
 }
 
@@ -124,32 +138,6 @@ pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> R
         each(Handle(handle), id);
     }
     if at == bytes.len() { Ok(()) } else { Err(undecodable("dictionary page", "bytes follow it")) }
-}
-
-#[must_use]
-pub fn encode_extra(extra: &Extra) -> Vec<u8> {
-    let standing = match &extra.unlisted {
-        None => None,
-        Some(Unlisted::Hidden(words)) => Some(Standing::Hidden(**words)),
-        Some(Unlisted::Removed) => Some(Standing::Removed),
-    };
-    let (time, version) = (extra.updated_at.as_micros(), extra.version);
-    to_vec(&(time, version, extra.has_metadata, standing.map(StandingWire)))
-}
-
-/// # Errors
-/// When the bytes are no such record.
-pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
-    let (time, version, has_metadata, standing): (i64, Option<u64>, bool, Option<StandingWire>) =
-        from_slice("extra", bytes)?;
-    let unlisted = match standing.map(|wire| wire.0) {
-        None => None,
-        Some(Standing::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
-        Some(Standing::Removed) => Some(Unlisted::Removed),
-        Some(Standing::Listed(_)) => return Err(undecodable("extra", "it says where a listed entry stands")),
-    };
-    let updated_at = Timestamp::from_micros(time).map_err(|error| undecodable("extra", error))?;
-    Ok(Extra { updated_at, version, has_metadata, unlisted })
 }
 
 /// A run of entries; `columns` are as long as `handles`.

@@ -106,8 +106,21 @@ pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
 
 #[derive(Encode, Decode)]
 enum EventWire {
-    Define { board: String, incarnation: u64, definition: DefinitionWire },
-    Drop { board: String, incarnation: u64 },
+    Define {
+        board: String,
+        incarnation: u64,
+        definition: DefinitionWire,
+    },
+    Drop {
+        board: String,
+        incarnation: u64,
+    },
+    /// A drop that also says up to which life everything is settled.
+    DropSettled {
+        board: String,
+        incarnation: u64,
+        settled: u64,
+    },
 }
 
 fn event_to_wire(event: &BoardEvent) -> EventWire {
@@ -117,9 +130,14 @@ fn event_to_wire(event: &BoardEvent) -> EventWire {
             incarnation: incarnation.0,
             definition: definition_to_wire(definition),
         },
-        BoardEvent::Drop { board, incarnation } => {
-            EventWire::Drop { board: board.to_string(), incarnation: incarnation.0 }
+        BoardEvent::Drop { board, incarnation: Incarnation(incarnation), settled: Incarnation(0) } => {
+            EventWire::Drop { board: board.to_string(), incarnation: *incarnation }
         }
+        BoardEvent::Drop { board, incarnation, settled } => EventWire::DropSettled {
+            board: board.to_string(),
+            incarnation: incarnation.0,
+            settled: settled.0,
+        },
     }
 }
 
@@ -130,10 +148,16 @@ fn event_from_wire(wire: EventWire) -> Result<BoardEvent, Undecodable> {
             incarnation: Incarnation(incarnation),
             definition: Arc::new(definition_from_wire(definition)?),
         },
-        EventWire::Drop { board, incarnation } => {
-            BoardEvent::Drop { board: board_name("delta", &board)?, incarnation: Incarnation(incarnation) }
+        EventWire::Drop { board, incarnation } => drop_from_wire(&board, incarnation, 0)?,
+        EventWire::DropSettled { board, incarnation, settled } => {
+            drop_from_wire(&board, incarnation, settled)?
         }
     })
+}
+
+fn drop_from_wire(board: &str, incarnation: u64, settled: u64) -> Result<BoardEvent, Undecodable> {
+    let board = board_name("delta", board)?;
+    Ok(BoardEvent::Drop { board, incarnation: Incarnation(incarnation), settled: Incarnation(settled) })
 }
 
 /// Times are told from the batch's last message: a byte or three each, where a date would take nine.

@@ -14,23 +14,23 @@ mod parts;
 
 mod checkpoint;
 mod delta;
+mod extras;
 mod records;
 
 pub use bytes::Undecodable;
 pub use checkpoint::{
-    EntriesPage, Manifest, ManifestBoard, decode_dictionary, decode_entries, decode_extra, decode_manifest,
-    encode_dictionary, encode_entries, encode_extra, encode_manifest,
+    EntriesPage, Manifest, ManifestBoard, decode_dictionary, decode_entries, decode_manifest,
+    encode_dictionary, encode_entries, encode_manifest,
 };
 pub use delta::{Delta, DeltaChange, DeltaEncoder, decode_delta, encode_delta};
+pub use extras::{decode_extra, decode_extras, encode_extra, encode_extras};
 pub use records::{
     Meta, MetadataRecord, ParkedRecord, RejectRecord, decode_meta, decode_metadata, decode_parked,
     decode_place, decode_reject, encode_meta, encode_metadata, encode_parked, encode_place, encode_reject,
     format_version,
 };
 
-/// Raised with every change that an older ranktree could not read.
-///
-/// 2: the meta record says the shard's effective time.
+/// Raised with every change that an older ranktree could not read. 2: extras lie in pages, and meta says the effective time.
 pub const FORMAT_VERSION: u32 = 2;
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn delta() -> Delta {
                 incarnation: Incarnation(3),
                 definition: definition(),
             },
-            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2) },
+            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), settled: Incarnation(0) },
         ],
         changes: vec![
             change(0, "p42", None, Some(entry)),
@@ -115,6 +115,7 @@ fn manifest() -> Manifest {
             entries: 100_000,
         }],
         dropped: vec![(name("old"), Incarnation(2))],
+        settled: Incarnation(0),
     }
 }
 
@@ -146,6 +147,12 @@ fn golden_bytes_of_every_value() {
         "fc80841e0000010100",
     );
     check(encode_extra(&Extra { unlisted: None, has_metadata: false, ..extra() }), "fc80841e0001110000");
+    let removed =
+        Extra { unlisted: Some(Unlisted::Removed), version: None, updated_at: time(1_000_300), ..extra() };
+    check(
+        encode_extras(&[(Handle(3), &extra()), (Handle(300), &removed)]),
+        "02fc80841e00030001110101020200fdfffffffffffffffffb2c01fb2c0100010100",
+    );
     // A member page and a tree page are the same record under other keys.
     let columns: [&[u64]; 2] = [&[1_000, 1_001, 1_300], &[u64::MAX, 0, 1 << 63]];
     check(
@@ -202,8 +209,9 @@ fn dictionary(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Undecodable> {
 #[test]
 fn the_greediest_records_are_within_the_bound() {
     for count in [1, 10, 1_000, 70_000] {
-        let events: Vec<BoardEvent> =
-            (0..count).map(|_| BoardEvent::Drop { board: name("b"), incarnation: Incarnation(1) }).collect();
+        let (incarnation, settled) = (Incarnation(1), Incarnation(0));
+        let drop = |_| BoardEvent::Drop { board: name("b"), incarnation, settled };
+        let events: Vec<BoardEvent> = (0..count).map(drop).collect();
         let delta = Delta { first: Sequence(1), applied: applied(), events, changes: Vec::new() };
         assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta), "{count}");
         let one = manifest().boards.remove(0);
@@ -229,12 +237,28 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
             dictionary(bytes).is_ok()
         }),
         ("extra", encode_extra(&extra()), |bytes| decode_extra(bytes).is_ok()),
+        ("extras", encode_extras(&[(Handle(3), &extra()), (Handle(4), &extra())]), |bytes| {
+            decode_extras(bytes, |_, _| Ok(())).is_ok()
+        }),
         ("page", encode_entries(&[4, 5], &[&[1_000, 9], &[u64::MAX, 0]]), |bytes| {
             decode_entries(bytes).is_ok()
         }),
         ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
         ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
     ]
+}
+
+/// Up to which life everything is settled follows what was there before it, and is left out where it says nothing.
+#[test]
+fn how_far_boards_are_settled_is_kept_beside_what_was_kept_before() {
+    let settled = Manifest { settled: Incarnation(300), ..manifest() };
+    assert_eq!(hex(&encode_manifest(&settled)), format!("{GOLDEN_MANIFEST}fb2c01"));
+    assert_eq!(decode_manifest(&encode_manifest(&settled)), Ok(settled));
+    let drop =
+        BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), settled: Incarnation(300) };
+    let delta = Delta { events: vec![drop], changes: Vec::new(), ..delta() };
+    assert_eq!(hex(&encode_delta(&delta)), "fb3007fb3207fc80841e00fd08070605040302010102036f6c6402fb2c0100");
+    assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta));
 }
 
 #[test]
@@ -331,7 +355,12 @@ proptest! {
         };
         let Entry { updated_at, version, has_metadata, .. } = entry;
         let extra = Extra { updated_at, version, has_metadata, unlisted };
-        prop_assert_eq!(decode_extra(&encode_extra(&extra)), Ok(extra));
+        prop_assert_eq!(decode_extra(&encode_extra(&extra)), Ok(extra.clone()));
+        let other = Extra { updated_at: Timestamp::MAX, version: None, has_metadata: !has_metadata, unlisted: None };
+        let mut read = Vec::new();
+        let page = encode_extras(&[(Handle(1), &extra), (Handle(u32::MAX), &other)]);
+        prop_assert_eq!(decode_extras(&page, |handle, extra| { read.push((handle, extra)); Ok(()) }), Ok(()));
+        prop_assert_eq!(read, [(Handle(1), extra), (Handle(u32::MAX), other)]);
     }
 
     #[test]

@@ -3,26 +3,26 @@
 //! Knows: column families, and what an error of RocksDB means for us. Must not know: what records say, beyond the meta
 //! record that tells whose directory this is; others are read in [`records`].
 
+mod open;
 mod records;
 
 #[cfg(test)]
 mod damage;
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Options, WriteBatch, WriteOptions};
+use parking_lot::Mutex;
+use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
 pub use records::StoreSnapshot;
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};
 use crate::storage::error::StorageError;
+use crate::storage::files::{DirectoryLock, Floor, Marker, TornEnd};
 use crate::storage::keys;
-use crate::storage::options::{
-    StorageResources, checkpoint_options, database_options, log_options, prefix_options,
-};
-use crate::types::ShardId;
+use crate::storage::options::{StorageResources, prefix_options};
+use crate::storage::recovery::Progress;
+use crate::types::{Sequence, ShardId, count};
 
 const LOG: &str = "log";
 const CHECKPOINT: &str = "checkpoint";
@@ -35,74 +35,28 @@ pub struct Store {
     path: PathBuf,
     shard: ShardId,
     shards: u16,
+    access: Access,
+    /// The end of what was written, synced or not.
+    written: Mutex<Floor>,
+    marker: Option<Marker>,
+    torn: Option<TornEnd>,
+    resources: StorageResources,
+    /// Let go of last, once RocksDB is closed.
+    lock: DirectoryLock,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Reading,
+    Writing,
 }
 
 impl Store {
-    /// Opens or creates a shard's directory, and makes sure that it is that shard's.
-    ///
-    /// # Errors
-    /// See [`StorageError`]; nothing is changed by a directory that is refused.
-    pub fn open(
-        path: &Path,
-        shard: ShardId,
-        shards: u16,
-        resources: &StorageResources,
-    ) -> Result<Self, StorageError> {
-        // Nobody else reads what boards hold; one that is there is left as its owner made it.
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })?;
-        let families = [
-            ColumnFamilyDescriptor::new("default", Options::default()),
-            ColumnFamilyDescriptor::new(LOG, log_options(resources)),
-            ColumnFamilyDescriptor::new(CHECKPOINT, checkpoint_options(resources)),
-        ];
-        let db = DB::open_cf_descriptors(&database_options(), path, families).map_err(|error| {
-            if is_in_use(&error) {
-                StorageError::InUse(path.to_owned())
-            } else if error.kind() == rocksdb::ErrorKind::Corruption {
-                StorageError::Damaged { path: path.to_owned(), what: error.to_string() }
-            } else {
-                StorageError::RocksDb(error)
-            }
-        })?;
-        let store = Self { db, path: path.to_owned(), shard, shards };
-        store.check_ownership()?;
-        store.clear_staging()?;
-        Ok(store)
-    }
-
-    fn check_ownership(&self) -> Result<(), StorageError> {
-        let Some(meta) = self.meta()? else {
-            // It is the first thing ever written: what lacks it and is not empty has lost it.
-            if !self.is_empty()? {
-                return Err(
-                    self.damaged("it holds data, but not the meta record that says whose and how far")
-                );
-            }
-            let mut batch = WriteBatch::default();
-            batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&self.first_meta()));
-            return self.write(batch, true);
-        };
-        if (meta.shard, meta.shards) == (self.shard.0, self.shards) {
-            return Ok(());
-        }
-        Err(StorageError::OtherLayout {
-            path: self.path.clone(),
-            found_shard: meta.shard,
-            found_shards: meta.shards,
-            shard: self.shard.0,
-            shards: self.shards,
-        })
-    }
-
     fn is_empty(&self) -> Result<bool, StorageError> {
         for family in [self.log(), self.checkpoint()] {
             let mut iterator = self.db.raw_iterator_cf(family);
             iterator.seek_to_first();
-            iterator.status()?;
+            iterator.status().map_err(|error| self.failed(error))?;
             if iterator.valid() {
                 return Ok(false);
             }
@@ -110,26 +64,13 @@ impl Store {
         Ok(true)
     }
 
-    fn first_meta(&self) -> Meta {
-        Meta {
-            format_version: FORMAT_VERSION,
-            shard: self.shard.0,
-            shards: self.shards,
-            applied_sequence: 0,
-            message_timestamp_micros: 0,
-            message_hash: 0,
-            time_micros: 0,
-            jobs_rejected: 0,
-            stream: String::new(),
-        }
-    }
-
     /// How far the last commit was, and whose directory this is.
     ///
     /// # Errors
     /// When it cannot be read, or was written by a newer ranktree.
     pub fn meta(&self) -> Result<Option<Meta>, StorageError> {
-        let Some(bytes) = self.db.get_pinned_cf(self.log(), keys::meta())? else { return Ok(None) };
+        let found = self.db.get_pinned_cf(self.log(), keys::meta()).map_err(|error| self.failed(error))?;
+        let Some(bytes) = found else { return Ok(None) };
         // The version comes first in the record, so that it can be read whatever follows it.
         if let Some(found) = codec::format_version(&bytes)
             && found > FORMAT_VERSION
@@ -168,23 +109,61 @@ impl Store {
         let mut iterator = self.db.raw_iterator_cf_opt(family, prefix_options(prefix));
         iterator.seek(from);
         while let Some((key, value)) = iterator.item() {
+            if self.resources.stop.is_set() {
+                return Err(StorageError::Stopped);
+            }
             each(key, value).map_err(|error| self.damaged(error))?;
             iterator.next();
         }
         // An iterator over a damaged file just ends: only the status tells.
-        iterator
-            .status()
-            .map_err(|error| StorageError::Damaged { path: self.path.clone(), what: error.to_string() })
+        iterator.status().map_err(|error| self.damaged(error))
+    }
+
+    /// Reads every record there is, and with them every checksum.
+    pub(super) fn read_all(&self, progress: Progress<'_>) -> Result<(), StorageError> {
+        let mut records = 0;
+        for family in [self.log(), self.checkpoint()] {
+            self.scan(family, &[], &[], |_, _| {
+                records += 1;
+                if records % 1_000 == 0 {
+                    progress("reading every record", records, 0);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     pub(super) fn get_checkpoint(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-        Ok(self.db.get_cf(self.checkpoint(), key)?)
+        self.db.get_cf(self.checkpoint(), key).map_err(|error| self.failed(error))
     }
 
     pub(super) fn write(&self, batch: WriteBatch, sync: bool) -> Result<(), StorageError> {
+        self.write_up_to(batch, sync, Sequence(0))
+    }
+
+    /// As [`Store::write`], of a batch that applies messages up to `applied`.
+    pub(super) fn write_up_to(
+        &self,
+        batch: WriteBatch,
+        sync: bool,
+        applied: Sequence,
+    ) -> Result<(), StorageError> {
+        let before = *self.written.lock();
+        // Others may write meanwhile, so that the batch's last number is this or greater.
+        let sequence = self.db.latest_sequence_number() + count(batch.len());
+        let floor = before.max(Floor { applied: applied.0, sequence });
         let mut options = WriteOptions::default();
         options.set_sync(sync);
-        Ok(self.db.write_opt(batch, &options)?)
+        self.db.write_opt(batch, &options)?;
+        {
+            let mut written = self.written.lock();
+            *written = written.max(floor);
+        }
+        if sync {
+            self.note_synced(floor);
+        }
+        Ok(())
     }
 
     /// Makes everything written so far survive a power failure.
@@ -192,7 +171,24 @@ impl Store {
     /// # Errors
     /// When the disk refuses.
     pub fn sync(&self) -> Result<(), StorageError> {
-        Ok(self.db.flush_wal(true)?)
+        let floor = *self.written.lock();
+        self.db.flush_wal(true)?;
+        self.note_synced(floor);
+        Ok(())
+    }
+
+    /// Only after it was synced: what the marker names must be there whatever happens.
+    fn note_synced(&self, floor: Floor) {
+        if let Some(marker) = &self.marker {
+            marker.raise(floor);
+        }
+    }
+
+    /// Makes what was noted of synced writes survive a power failure too.
+    pub(super) fn sync_marker(&self) {
+        if let Some(marker) = &self.marker {
+            marker.sync();
+        }
     }
 
     /// Writes what is there already once more, to see whether the disk takes writes.
@@ -250,12 +246,16 @@ impl Store {
         self.db.property_int_value_cf(self.log(), name).ok().flatten().unwrap_or(0)
     }
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "errors are handed over; that this copies their text is its business"
-    )]
     pub(super) fn damaged(&self, what: impl ToString) -> StorageError {
-        StorageError::Damaged { path: self.path.clone(), what: what.to_string() }
+        StorageError::damaged(&self.path, what)
+    }
+
+    /// What an error of RocksDB while reading means.
+    fn failed(&self, error: rocksdb::Error) -> StorageError {
+        match error.kind() {
+            rocksdb::ErrorKind::Corruption => self.damaged(error),
+            _ => StorageError::RocksDb(error),
+        }
     }
 
     fn clear_staging(&self) -> Result<(), StorageError> {
@@ -269,13 +269,4 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Whether another process, or another opening in this one, holds the directory. The crate has no kind for it; the words
-/// are RocksDB's own, pinned with its version. They come first, so that no path can look like them.
-fn is_in_use(error: &rocksdb::Error) -> bool {
-    let words = error.to_string();
-    ["IO error: While lock file: ", "IO error: lock hold by current process"]
-        .iter()
-        .any(|start| words.starts_with(start))
 }

@@ -16,7 +16,8 @@ impl Store {
     /// # Errors
     /// When the disk cannot be read.
     pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
-        let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member))?;
+        let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member));
+        let found = found.map_err(|error| self.failed(error))?;
         found.map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.damaged(error))).transpose()
     }
 
@@ -41,7 +42,7 @@ impl Store {
             }
             iterator.prev();
         }
-        iterator.status()?;
+        iterator.status().map_err(|error| self.failed(error))?;
         Ok(rejects)
     }
 
@@ -66,7 +67,7 @@ impl Store {
             }
             iterator.next();
         }
-        iterator.status()?;
+        iterator.status().map_err(|error| self.failed(error))?;
         Ok(rejects)
     }
 

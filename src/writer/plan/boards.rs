@@ -75,21 +75,27 @@ impl Batch<'_> {
         tree
     }
 
-    /// The latest dropped incarnation of a name.
-    pub(super) fn dropped(&self, name: &BoardName) -> Option<Incarnation> {
-        self.dropped.get(name).copied().max(self.planner.shard.dropped_incarnation(name.as_str()))
+    /// Whether a life of a board came to its end, or was replaced by the next one.
+    pub(super) fn is_over(&self, name: &BoardName, life: Incarnation) -> bool {
+        match self.board(name) {
+            Some(board) => board.incarnation > life,
+            None => {
+                self.dropped.is_over(name.as_str(), life)
+                    || self.planner.shard.dropped().is_over(name.as_str(), life)
+            }
+        }
     }
 
-    pub(super) fn drop_board(&mut self, name: BoardName, incarnation: Incarnation) {
+    pub(super) fn drop_board(&mut self, name: BoardName, incarnation: Incarnation, settled: Incarnation) {
         if let Some(BatchBoard { tree, incarnation: known, .. }) = self.board(&name)
             && known <= incarnation
         {
             self.forget_tree(tree);
             self.boards.insert(name.clone(), None);
         }
-        let latest = self.dropped.entry(name.clone()).or_insert(incarnation);
-        *latest = (*latest).max(incarnation);
-        self.put_event(BoardEvent::Drop { board: name, incarnation });
+        self.dropped.note(name.clone(), incarnation);
+        self.dropped.settle(settled);
+        self.put_event(BoardEvent::Drop { board: name, incarnation, settled });
     }
 
     /// The metadata of a tree goes with it, also what this very batch brought.

@@ -41,17 +41,15 @@ impl Batch<'_> {
             }
             (Payload::Define { board, incarnation, definition }, answer) => {
                 // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
-                if self.dropped(&board).is_none_or(|dropped| dropped < incarnation)
-                    && self.board(&board).is_none_or(|known| known.incarnation <= incarnation)
-                {
+                if !self.is_over(&board, incarnation) {
                     self.define(&board, incarnation, definition);
                     self.unpark(timed);
                 }
                 self.end_command(applied, answer);
             }
-            (Payload::Drop { board, incarnation }, answer) => {
+            (Payload::Drop { board, incarnation, settled }, answer) => {
                 self.close_step();
-                self.drop_board(board, incarnation);
+                self.drop_board(board, incarnation, settled);
                 self.end_command(applied, answer);
             }
         }

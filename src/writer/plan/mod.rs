@@ -30,7 +30,7 @@ use hashbrown::HashMap;
 pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep};
 
 use crate::job::Job;
-use crate::state::{Applied, BoardEvent, Incarnation, Shard, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Dropped, Shard, Step, TreeId};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
@@ -62,7 +62,7 @@ struct Batch<'a> {
     /// Boards that the batch defined (`Some`) or dropped (`None`).
     boards: BTreeMap<BoardName, Option<DefinedBoard>>,
     /// What the batch dropped, and which life of it.
-    dropped: BTreeMap<BoardName, Incarnation>,
+    dropped: Dropped,
     /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
     told: Option<Vec<PlannedBoard>>,
     /// The effective time of the message being planned.
@@ -101,7 +101,7 @@ impl Planner<'_> {
             newcomers: HashMap::default(),
             added: 0,
             boards: BTreeMap::new(),
-            dropped: BTreeMap::new(),
+            dropped: Dropped::default(),
             told: None,
             time: self.time,
             next_tree: self.shard.next_tree().0,

@@ -3,11 +3,14 @@
 //! Pages hold four handles here, so a handful of members fills several.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::board::Definition;
 use crate::job::{Job, Op};
 use crate::storage::{Moment, StorageError};
 use crate::writer::tests::build::{bare, board, job, leave_all};
 use crate::writer::tests::harness::{Harness, Say, time};
+use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
 fn refused() -> StorageError {
     StorageError::Io { path: "the disk".into(), error: std::io::Error::other("refused by the test") }
@@ -212,14 +215,15 @@ fn a_crash_around_the_ingestion_leaves_the_old_checkpoint_or_the_new_one() {
     }
 }
 
-/// A board dropped while it is checkpointed, and created again under its name, before and after a restart.
+/// A board dropped while it is checkpointed, and created again under its name, before and after a restart. The checkpoint
+/// goes on without it.
 #[test]
 fn a_board_dropped_and_created_again_during_a_checkpoint_starts_empty() {
     for dropped_at in 0..8 {
         let mut harness = with_members(6);
         harness.batch(&[Say::Jobs(vec![job("m0", &[("more", &[1])]), job("m1", &[("auto", &[2])])])]);
         let mut moments = 0;
-        let _ = harness.checkpoint(&mut |harness, moment| {
+        let written = harness.checkpoint(&mut |harness, moment| {
             if moments == dropped_at && moment != Moment::Ingested {
                 harness.batch(&[Say::Drop(board("auto"))]);
                 harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[3])]), job("n", &[("auto", &[3])])])]);
@@ -227,12 +231,168 @@ fn a_board_dropped_and_created_again_during_a_checkpoint_starts_empty() {
             moments += 1;
             Ok(())
         });
+        written.expect("a checkpoint completes, whatever is dropped meanwhile");
         harness.check_all();
         harness.restart();
         harness.check_all();
         undisturbed(&mut harness);
         harness.check_all();
     }
+}
+
+/// Where matches' boards come and go, something is dropped during every checkpoint. None of the checkpoints may be given
+/// up for that, or the log, start-up and the handles that are held back would grow without bound.
+#[test]
+fn boards_dropped_continuously_let_every_checkpoint_complete() {
+    let mut harness = with_members(9);
+    let names = ["auto", "more", "match"];
+    let mut dropped = names.into_iter().cycle();
+    for round in 0..12_i64 {
+        let version = u64::try_from(round).expect("small") + 1;
+        let jobs = |of: std::ops::Range<i64>, boards: &[&str]| {
+            let boards: Vec<(&str, &[i64])> = boards.iter().map(|name| (*name, &[7_i64][..])).collect();
+            Say::Jobs(of.map(|number| job(&format!("m{number}"), &boards).version(version)).collect())
+        };
+        harness.batch(&[jobs(0..9, &names)]);
+        let mut slice = 0;
+        let written = harness.checkpoint(&mut |harness, moment| {
+            // Another board each time, at every third slice, so that the first drop comes at another place each round.
+            if moment == Moment::Slice && (slice + round) % 3 == 0 {
+                let name = dropped.next().expect("it goes round");
+                // The definition changes before the drop: the replay of that must find the board that it is of.
+                let changed =
+                    Definition { keep: u32::try_from(slice).expect("small"), ..Definition::default() };
+                harness.batch(&[Say::Define(board(name), Arc::new(changed))]);
+                harness.batch(&[Say::Drop(board(name))]);
+                harness.batch(&[jobs(slice % 4..6, &[name])]);
+            }
+            slice += 1;
+            Ok(())
+        });
+        written.expect("a checkpoint completes, whatever is dropped meanwhile");
+        assert!(slice > 3, "boards were dropped in between");
+        harness.check_all();
+        if round % 2 == 0 {
+            harness.restart();
+            harness.check_all();
+        }
+    }
+}
+
+/// What was staged of a tree before it vanished does not reach the disk, and what was there before goes.
+#[test]
+fn nothing_is_left_on_disk_of_a_board_dropped_during_a_checkpoint() {
+    let mut left = Vec::new();
+    for dropped_at in 0.. {
+        let mut harness = with_members(6);
+        harness
+            .batch(&[Say::Jobs(vec![job("m0", &[("auto", &[2])]).version(1), job("m5", &[("auto", &[2])])])]);
+        let tree = harness.shard.read().board("auto").expect("it is there").all;
+        disturbed(&mut harness, dropped_at, |harness| harness.batch(&[Say::Drop(board("auto"))]));
+        if harness.shard.read().board("auto").is_some() {
+            // The checkpoint has no slice of this number.
+            break;
+        }
+        left.push(harness.store().checkpoint_records_of(tree).expect("readable"));
+        harness.check_all();
+        undisturbed(&mut harness);
+        assert_eq!(harness.store().checkpoint_records_of(tree).expect("readable"), 0);
+        harness.restart();
+        harness.check_all();
+    }
+    // Dropped after its last page, it is whole in this checkpoint and goes with the next.
+    let (vanished, whole) = left.split_at(left.iter().take_while(|records| **records == 0).count());
+    assert!(vanished.len() > 2, "{left:?}");
+    assert!(!whole.is_empty() && whole.iter().all(|records| *records > 0), "{left:?}");
+}
+
+/// Boards that came and went between two checkpoints were never on disk: there is nothing to remove, however many.
+#[test]
+fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
+    let mut harness = with_members(1);
+    for _ in 0..20 {
+        harness.batch(&[Say::Jobs(vec![job("m0", &[("match", &[1])])])]);
+        harness.batch(&[Say::Drop(board("match"))]);
+    }
+    assert_eq!(harness.shard.write().take_gone(), []);
+    harness.batch(&[Say::Drop(board("auto"))]);
+    assert_eq!(harness.shard.write().take_gone().len(), 1);
+}
+
+/// From the moment a checkpoint begins, the writer sets aside each leaf that it changes. So one that waits for another
+/// shard's begins when that one has ended, and holds what came meanwhile.
+#[test]
+fn a_checkpoint_begins_when_it_has_its_turn_and_not_before() {
+    let mut harness = with_members(3);
+    harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[5])])])]);
+    let gate = CheckpointGate::default();
+    let others = gate.line_up();
+    let policy = CheckpointPolicy { changes_min: 3, changes_percent: 0, rest: 0, interval: Duration::MAX };
+    let mut checkpointer = Checkpointer::new(policy, gate, 3);
+    assert!(checkpointer.is_due(3));
+    checkpointer.start_in_turn(harness.store(), &harness.shard);
+    harness.batch(&[Say::Jobs(vec![job("m1", &[("auto", &[6])])])]);
+    checkpointer.count(1);
+    let set_aside = |harness: &Harness| {
+        let shard = harness.shard.read();
+        shard.trees().map(|(_, tree)| tree.tree.pending_pages()).sum::<usize>()
+    };
+    assert_eq!(set_aside(&harness), 0, "nothing has begun");
+    assert_eq!(checkpointer.changes(), 4);
+    assert!(checkpointer.poll(&harness.shard).is_none());
+    assert!(checkpointer.is_due(1_000_000), "whoever has a place in the line stays due");
+    drop(others);
+    checkpointer.start_in_turn(harness.store(), &harness.shard);
+    let (sequence, _) = checkpointer.wait(&harness.shard).expect("it completes");
+    assert_eq!(sequence.0, harness.last, "it holds what came while it waited");
+    harness.check_all();
+}
+
+/// Where there is time for it, checkpoints come as soon as there is enough to write, so that little is to be replayed
+/// after a kill. They rest in proportion to what the last one took, so that they never take more than a share of a core.
+#[test]
+fn a_checkpoint_is_due_after_few_changes_unless_the_last_one_was_long_in_proportion() {
+    let mut harness = with_members(3);
+    harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[5])])])]);
+    let policy =
+        |rest| CheckpointPolicy { changes_min: 10, rest, changes_percent: 50, interval: Duration::MAX };
+    for (rest, changes, due) in
+        [(0, 9, false), (0, 10, true), (u32::MAX, 10, false), (u32::MAX, 499, false), (u32::MAX, 500, true)]
+    {
+        let mut checkpointer = Checkpointer::new(policy(rest), CheckpointGate::default(), 1);
+        checkpointer.start_in_turn(harness.store(), &harness.shard);
+        checkpointer.wait(&harness.shard).expect("it completes, and takes longer than nothing");
+        checkpointer.count(changes);
+        assert_eq!(checkpointer.is_due(1_000), due, "{changes} changes, a rest of {rest}");
+    }
+    harness.check_all();
+}
+
+/// With the thread that writes checkpoints, and a writer that drops boards as fast as it can.
+#[test]
+fn checkpoints_complete_beside_a_writer_that_does_nothing_but_drop_boards() {
+    let mut harness = with_members(9);
+    let policy = CheckpointPolicy { changes_min: 1, changes_percent: 0, rest: 0, interval: Duration::MAX };
+    let mut checkpointer = Checkpointer::new(policy, CheckpointGate::default(), 0);
+    let mut completed = Vec::new();
+    while completed.len() < 10 && checkpointer.failures() == 0 {
+        for name in ["auto", "more", "match"] {
+            harness.batch(&[Say::Drop(board(name))]);
+            let jobs = (0..9).map(|number| job(&format!("m{number}"), &[("auto", &[1]), (name, &[number])]));
+            harness.batch(&[Say::Jobs(jobs.collect())]);
+            checkpointer.count(19);
+            completed.extend(checkpointer.poll(&harness.shard).map(|(sequence, _)| sequence));
+            if checkpointer.is_due(9) {
+                checkpointer.start_in_turn(harness.store(), &harness.shard);
+            }
+        }
+    }
+    completed.extend(checkpointer.wait(&harness.shard).map(|(sequence, _)| sequence));
+    assert_eq!(checkpointer.failures(), 0);
+    assert!(completed.is_sorted());
+    harness.check_all();
+    harness.restart();
+    harness.check_all();
 }
 
 /// What a dropped board had on disk goes with the next checkpoint, and not before: until then the old one needs it.

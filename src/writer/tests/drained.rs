@@ -262,7 +262,7 @@ fn a_drop_in_the_middle_of_a_batch_parts_what_came_before_from_what_comes_after(
     let incarnation = running.registry.begin_drop("b").expect("it is known");
     let outcome = running.drain(vec![
         jobs(vec![set("m", 2).meta(r#"{"old":true}"#), set("n", 3)]),
-        Payload::Drop { board: board("b"), incarnation },
+        Payload::Drop { board: board("b"), incarnation, settled: Incarnation::default() },
         jobs(vec![set("m", 4), job("m", &[("c", &[1])])]),
     ]);
     assert_eq!(codes(&outcome[0]), [None, None]);
@@ -284,7 +284,11 @@ fn a_definition_that_comes_after_its_own_drop_does_not_bring_the_board_back() {
     let life = |number| Incarnation(number);
     let define =
         |number| Payload::Define { board: board("b"), incarnation: life(number), definition: Arc::default() };
-    let drop = |number| Payload::Drop { board: board("b"), incarnation: life(number) };
+    let drop = |number| Payload::Drop {
+        board: board("b"),
+        incarnation: life(number),
+        settled: Incarnation::default(),
+    };
     // In one batch, and in batches of their own.
     for limit in [100, 1] {
         let running = Running::new(true);
@@ -294,6 +298,41 @@ fn a_definition_that_comes_after_its_own_drop_does_not_bring_the_board_back() {
         assert!(running.shard.read().board("b").is_none());
         running.drain(vec![define(3)]);
         assert_eq!(running.shard.read().board("b").map(|board| board.incarnation), Some(life(3)));
+    }
+}
+
+/// A drop that says how far everything is settled makes the shard forget the drops before it, and not what they mean.
+#[test]
+fn a_definition_that_comes_long_after_its_drop_does_not_bring_the_board_back() {
+    let define = |name: &str, life| {
+        let (board, incarnation, definition) = (board(name), Incarnation(life), Arc::default());
+        Payload::Define { board, incarnation, definition }
+    };
+    let drop = |name: &str, life, settled| {
+        let (board, incarnation, settled) = (board(name), Incarnation(life), Incarnation(settled));
+        Payload::Drop { board, incarnation, settled }
+    };
+    // In one batch, and in batches of their own.
+    for limit in [100, 1] {
+        let running = Running::new(true);
+        let (mut source, answers) = VecSource::new(vec![
+            define("a", 1),
+            define("b", 2),
+            define("stays", 3),
+            drop("b", 2, 0),
+            drop("a", 1, 5),
+            define("b", 2),
+            define("late", 5),
+            define("stays", 3),
+            define("a", 6),
+        ]);
+        source.limits.jobs = limit;
+        running.run(source, answers);
+        let shard = running.shard.read();
+        let boards: Vec<_> =
+            shard.boards().map(|(name, board)| (name.as_str(), board.incarnation.0)).collect();
+        assert_eq!(boards, [("a", 6), ("stays", 3)], "batches of {limit}");
+        assert_eq!((shard.dropped().len(), shard.dropped().settled()), (0, Incarnation(5)));
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Entry, Shard, Standing, WindowTree};
+use crate::state::{Entry, Incarnation, Shard, Standing, WindowTree};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, StorageError, StorageResources, Store, TreesFrom, mark_rebuilt,
     recover, verify,
@@ -74,6 +74,10 @@ pub struct Harness {
     pub last: u64,
     pub rejected: u64,
     auto_create: bool,
+    /// Whether commits are synced, as they are where no stream holds what they say.
+    pub synced: bool,
+    /// The stream that messages are said to come from.
+    pub stream: String,
     /// Committed, and not applied yet.
     pending: VecDeque<PlannedStep>,
     asked: Vec<(Answered, Expected)>,
@@ -99,6 +103,8 @@ impl Harness {
             last: 0,
             rejected: 0,
             auto_create,
+            synced: false,
+            stream: String::new(),
             pending: VecDeque::new(),
             asked: Vec::new(),
             answers: Vec::new(),
@@ -128,9 +134,10 @@ impl Harness {
             dropped_trees: plan.dropped_trees,
             jobs_rejected: self.rejected,
             rejects_kept_from: None,
+            stream: self.stream.clone(),
             ..Commit::default()
         };
-        self.store().commit(&commit, false).expect("the disk takes it");
+        self.store().commit(&commit, self.synced).expect("the disk takes it");
         self.pending = plan.steps.into();
     }
 
@@ -159,7 +166,8 @@ impl Harness {
                     self.model.defined.remove(name);
                     self.model.being_dropped.insert(name.clone());
                     self.dropping.push(name.clone());
-                    (Payload::Drop { board: name.clone(), incarnation }, None)
+                    let settled = Incarnation::default();
+                    (Payload::Drop { board: name.clone(), incarnation, settled }, None)
                 }
             };
             self.last += 1;
@@ -297,6 +305,7 @@ impl Harness {
     pub fn take_over(&mut self, store: Store, recovered: Recovered) {
         let Recovered { mut shard, rebuilt, .. } = recovered;
         let names: Vec<BoardName> = rebuilt.into_iter().map(|(name, _)| name).collect();
+        store.adopt_format().expect("the disk takes it");
         mark_rebuilt(&store, &mut shard, &names).expect("the disk takes it");
         self.registry = Registry::new(self.auto_create);
         self.registry.learn(&shard);
@@ -353,6 +362,18 @@ fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
 
 /// Whether a shard and its disk are what the model says.
 pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
+    check_shard(shard, model, last);
+    for (name, expected) in &model.boards {
+        let board = shard.board(name.as_str()).expect("it was just seen");
+        for (id, entry) in &expected.entries {
+            let record = store.metadata(board.all, id.as_bytes()).expect("readable");
+            assert_eq!(record.map(|record| record.json), entry.meta, "metadata of {id} on {name}");
+        }
+    }
+}
+
+/// Whether a shard in memory is what the model says.
+pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
     while shard.release_retired(3) {}
     assert_eq!(shard.applied.sequence.0, last);
     let names: Vec<&BoardName> = shard.boards().map(|(name, _)| name).collect();
@@ -370,13 +391,11 @@ pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
             expected.listed().iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>(),
             "{name}"
         );
-        let known = tree.known_from(0, usize::MAX).len();
+        let known = tree.known().count();
         assert_eq!(known, expected.entries.len(), "board {name} knows others than the model");
         for (id, entry) in &expected.entries {
             let handle = shard.members.get(id.as_bytes()).unwrap_or_else(|| panic!("{id} is unknown"));
             let found = tree.entry(handle).unwrap_or_else(|| panic!("{id} is not on {name}"));
-            let record = store.metadata(board.all, id.as_bytes()).expect("readable");
-            assert_eq!(record.map(|record| record.json), entry.meta, "metadata of {id} on {name}");
             check_entry(expected, tree, &found, entry, &format!("{id} on {name}"));
         }
     }

@@ -7,7 +7,9 @@ mod source;
 
 mod checkpoints;
 mod damage;
+mod damaged_files;
 mod drained;
+mod formats;
 mod memory;
 mod parked;
 mod random;

@@ -166,9 +166,10 @@ pub struct Model {
 }
 
 impl Model {
+    /// Creates a board, or changes what may change of it.
     pub fn create(&mut self, name: &BoardName, definition: &Arc<Definition>) {
         let created = || ModelBoard { definition: Arc::clone(definition), entries: BTreeMap::new() };
-        self.boards.entry(name.clone()).or_insert_with(created);
+        self.boards.entry(name.clone()).or_insert_with(created).definition = Arc::clone(definition);
     }
 
     /// Applies a job, or says why not; then nothing has changed.

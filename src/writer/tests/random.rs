@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
+use crate::board::Definition;
 use crate::job::{Job, Op};
 use crate::storage::{Moment, StorageError};
 use crate::types::Timestamp;
@@ -93,13 +94,15 @@ fn says(members: u32, most: usize) -> impl Strategy<Value = Vec<Say>> {
     let say = prop_oneof![
         10 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::Jobs),
         5 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::Ask),
-        1 => name.clone().prop_map(|name| {
+        1 => (name.clone(), 11_u32..13).prop_map(|(name, keep)| {
             let definition = match name {
                 "race" => race(),
                 "strokes" => strokes(),
                 _ => std::sync::Arc::default(),
             };
-            Say::Define(board(name), definition)
+            // The one thing that may change of a board.
+            let definition = Definition { keep, ..Definition::clone(&definition) };
+            Say::Define(board(name), definition.into())
         }),
         1 => name.prop_map(|name| Say::Drop(board(name))),
     ];
@@ -151,8 +154,8 @@ fn run(harness: &mut Harness, action: Action) {
         Action::Checkpoint { during, end } => {
             let mut during: VecDeque<During> = during.into();
             let mut slices = 0;
-            // A dropped board ends its checkpoint early, which is fine; what matters is the state afterwards.
-            let _ = harness.checkpoint(&mut |harness, moment| {
+            let mut failed = false;
+            let written = harness.checkpoint(&mut |harness, moment| {
                 slices += 1;
                 match during.pop_front() {
                     Some(During::Batch(says)) => harness.commit(&says),
@@ -170,8 +173,11 @@ fn run(harness: &mut Harness, action: Action) {
                     End::CrashAt(at) => moment == at,
                     End::FailAfterIngestion => moment == Moment::Ingested,
                 };
+                failed |= fails;
                 if fails { Err(refused()) } else { Ok(()) }
             });
+            // Nothing but the disk and a crash ends a checkpoint early, whatever is dropped meanwhile.
+            assert_eq!(written.is_err(), failed, "{written:?}");
             if matches!(end, End::CrashAt(_)) {
                 harness.restart();
             }

@@ -12,8 +12,8 @@ use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
-    BadJob, BatchLimits, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges, Health, JobSource,
-    Message, MessageOutcome, Payload, Registry, RejectsKept, ShardState, Writer,
+    BadJob, BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges,
+    Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectsKept, ShardState, Writer,
 };
 
 /// Members and their scores, best first.
@@ -166,7 +166,8 @@ impl Running {
         source: S,
         reopen: impl Fn() -> Result<crate::storage::Store, StorageError> + Send + 'static,
     ) -> Writer<S> {
-        let policy = CheckpointPolicy { changes_min: 3, changes_percent: 0, interval: Duration::MAX };
+        let policy =
+            CheckpointPolicy { changes_min: 3, changes_percent: 0, rest: 0, interval: Duration::MAX };
         Writer {
             id: ShardId(0),
             shards: self.shards,
@@ -177,7 +178,7 @@ impl Running {
             health: Arc::clone(&self.health),
             applied: self.applied_sender.clone(),
             started: watch::channel(false).0,
-            checkpointer: Checkpointer::new(policy, Arc::default(), 0),
+            checkpointer: Checkpointer::new(policy, CheckpointGate::default(), 0),
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
             rejects_kept: RejectsKept::default(),

@@ -33,6 +33,12 @@ impl Binary {
 
     /// The same, with variables in its environment.
     pub fn start_in(data_dir: &Path, shards: u16, extra: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut binary = Self::stopped(data_dir, shards, extra, environment);
+        binary.restart();
+        binary
+    }
+
+    fn stopped(data_dir: &Path, shards: u16, extra: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut arguments = vec!["serve".to_owned(), "--listen".to_owned(), "127.0.0.1:0".to_owned()];
         arguments.extend(["--shards".to_owned(), shards.to_string()]);
         arguments.extend(extra.iter().map(ToString::to_string));
@@ -40,13 +46,30 @@ impl Binary {
         let log = data_dir.with_extension("log");
         let environment =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let mut binary = Self { child: None, base: String::new(), data_dir, arguments, environment, log };
-        binary.restart();
-        binary
+        Self { child: None, base: String::new(), data_dir, arguments, environment, log }
+    }
+
+    /// Starts the service where it may refuse; what it says then.
+    pub fn start_or_refusal(data_dir: &Path, shards: u16, extra: &[&str]) -> Result<Self, String> {
+        let mut binary = Self::stopped(data_dir, shards, extra, &[]);
+        match binary.launch() {
+            Some(()) => Ok(binary),
+            None => {
+                let mut child = binary.child.take().expect("it was started");
+                let status = child.wait().expect("a child can be waited for");
+                assert_eq!(status.code(), Some(2), "{}", binary.log());
+                Err(binary.log())
+            }
+        }
     }
 
     /// Starts the service again, on another port.
     pub fn restart(&mut self) {
+        assert!(self.launch().is_some(), "the service ended before it was ready");
+    }
+
+    /// `None`: it ended instead.
+    fn launch(&mut self) -> Option<()> {
         assert!(self.child.is_none(), "it is still running");
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be written");
         let mut command = command();
@@ -65,11 +88,12 @@ impl Binary {
         let ready = match said.recv_timeout(READY_WITHIN) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => panic!("the service is not ready after {READY_WITHIN:?}"),
-            Err(RecvTimeoutError::Disconnected) => panic!("the service ended before it was ready"),
+            Err(RecvTimeoutError::Disconnected) => return None,
         };
         let base = ready.split_whitespace().last().filter(|word| word.contains("://"));
         let base = base.unwrap_or_else(|| panic!("its first line ends with its address: {ready:?}"));
         base.clone_into(&mut self.base);
+        Some(())
     }
 
     pub fn client(&self) -> Client {

@@ -8,6 +8,7 @@ pub mod compose;
 pub mod counting;
 pub mod delivery_link;
 pub mod jwt;
+pub mod late_link;
 pub mod model;
 pub mod nats;
 pub mod nats_cluster;

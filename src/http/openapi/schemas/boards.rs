@@ -62,7 +62,8 @@ pub fn schemas() -> Value {
         let mut required: Vec<String> =
             fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
         if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
-            required.extend(more.contains_key("as_of").then(|| "as_of".to_owned()));
+            let always = ["as_of", "token"].into_iter().filter(|name| more.contains_key(*name));
+            required.extend(always.map(str::to_owned));
             fields.extend(more);
         }
         object_with("A board's definition, and how many entries it has.", fields, &required)
@@ -84,7 +85,7 @@ pub fn schemas() -> Value {
         "Board": told(json!({"as_of": as_of(), "stale": stale()})),
         "DefinedBoard": told(json!({
             "token": {"type": "string", "pattern": AS_OF_PATTERN,
-                      "description": "Names the definition on every shard that it was brought to; absent if all had it."},
+                      "description": "Names every shard, with a sequence as of which the definition holds there."},
             "as_of": as_of(),
             "stale": stale()
         })),

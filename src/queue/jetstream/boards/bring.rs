@@ -1,0 +1,195 @@
+//! From decisions to shards: whatever a shard lacks is published into its own stream.
+//!
+//! Knows: what is on its way, so that it is not brought twice without need; that jobs want boards; and how much of the
+//! stream each shard has taken up, which it is told with every drop, so that it need not remember those before.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::queue::jetstream::boards::pending::OnItsWay;
+use crate::queue::jetstream::boards::record::Decision;
+use crate::queue::jetstream::boards::{BoardRefused, Boards, BoardsOfShard};
+use crate::queue::publisher::NotPublished;
+use crate::state::Incarnation;
+use crate::types::{BoardName, Sequence, ShardId};
+
+/// How often what is on its way is compared with the shards.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How long a definition or drop may take to arrive everywhere.
+const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
+/// Boards that jobs want and that are decided and brought together.
+const WANTED_AT_ONCE: usize = 1_000;
+
+impl Boards {
+    /// Brings one decision to every shard where it is not in force.
+    pub(super) async fn bring_at_once(
+        &self,
+        name: &BoardName,
+        decision: &Decision,
+    ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
+        let one = [(name.clone(), decision.clone())];
+        self.bring(&one, |_, _| true).await
+    }
+
+    /// Publishes decisions to the shards where they are not in force, all on their way at once.
+    async fn bring(
+        &self,
+        decisions: &[(BoardName, Decision)],
+        is_due: impl Fn(&BoardName, &BoardsOfShard) -> bool,
+    ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
+        let mut sent = Vec::new();
+        for shard in &self.shards {
+            let mut settled = None;
+            for (name, decision) in decisions {
+                let arrived = decision.is_in_force(&shard.state.read(), name);
+                if arrived || !is_due(name, shard) {
+                    continue;
+                }
+                let settled = match decision.definition {
+                    Some(_) => Incarnation::default(),
+                    None => *settled.get_or_insert_with(|| self.settled_on(shard)),
+                };
+                let sending = shard.publisher.send_command(&decision.payload(name, settled)).await?;
+                self.pending.lock().note_brought(name, shard.id);
+                sent.push((shard.id, sending));
+            }
+        }
+        let mut brought = BTreeMap::new();
+        for (shard, sending) in sent {
+            brought.insert(shard, sending.stored().await?);
+        }
+        Ok(brought)
+    }
+
+    /// Up to which life a shard has taken up everything that was decided: such a life is there or is over, and a
+    /// definition of it that comes later is a late one.
+    fn settled_on(&self, shard: &BoardsOfShard) -> Incarnation {
+        if !*self.compared.borrow() {
+            return Incarnation::default();
+        }
+        let heard = self.heard_through.load(Ordering::Relaxed);
+        let pending = self.pending.lock();
+        let state = shard.state.read();
+        let lacking = pending.iter().filter(|(name, on_its_way)| {
+            let OnItsWay { decision, .. } = on_its_way;
+            decision.definition.is_some() && !decision.is_in_force(&state, name)
+        });
+        let lacking = lacking.map(|(_, on_its_way)| on_its_way.decision.incarnation.0).min();
+        Incarnation(lacking.map_or(heard, |lacking| heard.min(lacking.saturating_sub(1))))
+    }
+
+    /// Waits until a decision is in force on every shard; for each a sequence as of which it is.
+    pub(super) async fn arrival(
+        &self,
+        name: &BoardName,
+        decision: &Decision,
+        brought: &BTreeMap<ShardId, Sequence>,
+    ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        let deadline = tokio::time::Instant::now() + ARRIVE_WITHIN;
+        let mut token = Vec::with_capacity(self.shards.len());
+        for shard in &self.shards {
+            let mut applied = shard.applied.clone();
+            let sequence = loop {
+                applied.borrow_and_update();
+                let arrived = {
+                    let state = shard.state.read();
+                    decision.is_in_force(&state, name).then_some(state.applied.sequence)
+                };
+                if let Some(as_of) = arrived {
+                    break as_of;
+                }
+                match tokio::time::timeout_at(deadline, applied.changed()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
+                }
+            };
+            token.push((shard.id, brought.get(&shard.id).copied().unwrap_or(sequence)));
+        }
+        Ok(token)
+    }
+
+    /// Brings to the shards what they lack, for as long as the service runs: what others decided, what jobs want, and
+    /// what a crash cut short.
+    pub async fn tend(&self) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let is_tick = tokio::select! {
+                _ = ticks.tick() => true,
+                () = self.wanted.changed.notified() => false,
+            };
+            // What is wanted before the stream was compared stays wanted.
+            if !*self.compared.borrow() {
+                let mut compared = self.compared.subscribe();
+                // It goes away with `self`, which is here.
+                let _ = compared.wait_for(|compared| *compared).await;
+            }
+            if is_tick {
+                self.bring_pending().await;
+            }
+            self.create_wanted().await;
+        }
+    }
+
+    async fn create_wanted(&self) {
+        let mut wanted = self.wanted.take().into_iter().peekable();
+        while wanted.peek().is_some() {
+            let names = wanted.by_ref().take(WANTED_AT_ONCE).collect();
+            let mut decided = Vec::new();
+            for (name, outcome) in self.decide_defaults(names).await {
+                match outcome {
+                    Ok(decision) => decided.push((name, decision)),
+                    Err(error) => {
+                        tracing::warn!(board = %name, %error, "a board that jobs wait for cannot be created yet");
+                    }
+                }
+            }
+            let due = |name: &BoardName, shard: &BoardsOfShard| {
+                !self.pending.lock().was_brought_lately(name, shard.id)
+            };
+            if let Err(error) = self.bring(&decided, due).await {
+                tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+            }
+        }
+    }
+
+    /// Brings what is still lacking, and forgets what has arrived everywhere.
+    async fn bring_pending(&self) {
+        let heard = self.heard_through.load(Ordering::Relaxed);
+        let arrived = |name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard| {
+            let OnItsWay { decision, everywhere, .. } = on_its_way;
+            let state = shard.state.read();
+            match decision.definition {
+                Some(_) => {
+                    decision.is_in_force(&state, name) || state.is_over(name.as_str(), decision.incarnation)
+                }
+                None => {
+                    decision.is_in_force(&state, name)
+                        || (!everywhere && shard.health.is_live() && !decision.ends_board_of(&state, name))
+                }
+            }
+        };
+        // Until the stream has said it too, what it said before may still come.
+        self.pending.lock().retain(|name, on_its_way| {
+            on_its_way.sequence > heard || !self.shards.iter().all(|shard| arrived(name, on_its_way, shard))
+        });
+        // A shard that is behind its stream may find there what it lacks.
+        if !self.shards.iter().all(|shard| shard.health.is_live()) {
+            return;
+        }
+        let lacking: Vec<_> = {
+            let pending = self.pending.lock();
+            pending.iter().map(|(name, on_its_way)| (name.clone(), on_its_way.decision.clone())).collect()
+        };
+        let due = |name: &BoardName, shard: &BoardsOfShard| {
+            let pending = self.pending.lock();
+            let on_its_way = pending.get(name);
+            on_its_way.is_some_and(|on_its_way| !arrived(name, on_its_way, shard))
+                && !pending.was_brought_lately(name, shard.id)
+        };
+        if let Err(error) = self.bring(&lacking, due).await {
+            tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+        }
+    }
+}

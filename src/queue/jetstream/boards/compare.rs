@@ -1,0 +1,147 @@
+//! What the shards hold, compared with what the boards' stream says of it.
+//!
+//! The stream can be lost: deleted and made again, or brought back from an old copy. The shards are not: what a board is
+//! was brought to them through their own streams. So a board that a shard holds and the stream does not know is told to
+//! the stream again, as the same life, before anybody may decide anything. Otherwise the next definition of it would
+//! begin a new life, and every shard would drop the entries of the old one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
+
+use crate::queue::jetstream::boards::decide::Stored;
+use crate::queue::jetstream::boards::follow::Heard;
+use crate::queue::jetstream::boards::record::{Decision, Record, Recorded};
+use crate::queue::jetstream::boards::{Boards, BoardsOfShard};
+use crate::queue::jetstream::command;
+use crate::types::{BoardName, Sequence};
+use crate::writer::{Payload, ShardState};
+
+/// Boards looked at under one hold of a lock.
+const LOOKED_AT_ONCE: usize = 256;
+/// How often it is looked whether a shard is halted, while it is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+impl Boards {
+    /// Tells the stream what it has lost.
+    ///
+    /// # Arguments
+    /// `heard`: what the stream said when it was read from the beginning.
+    ///
+    /// # Errors
+    /// When the servers do not answer.
+    pub(super) async fn compare(&self, heard: Heard) -> Result<(), String> {
+        for shard in &self.shards {
+            self.wait_for_commands(shard, &heard).await?;
+        }
+        let (records, decisions): (Vec<_>, Vec<_>) = self.lost(&heard).into_iter().unzip();
+        if records.is_empty() {
+            return Ok(());
+        }
+        let boards = records.len();
+        tracing::warn!(boards, "the boards' stream has lost what the shards hold; it is told of that again");
+        let names: Vec<BoardName> = records.iter().map(|stored: &Stored| stored.name.clone()).collect();
+        let outcomes = self.store_all(records).await;
+        for ((name, decision), outcome) in names.iter().zip(decisions).zip(outcomes) {
+            // Where another node was first, what it said is heard in its turn.
+            if let Some(sequence) = outcome.map_err(|error| error.to_string())? {
+                self.note(name, &Recorded { sequence, decision }, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a shard has applied the last command that its stream holds: what it knows of boards before may be out
+    /// of date. Not if the boards' stream says as much as that command: then it is the one that it came from.
+    async fn wait_for_commands(&self, shard: &BoardsOfShard, heard: &Heard) -> Result<(), String> {
+        let (stream, subject) = (self.names.jobs_stream(shard.id), self.names.control_subject(shard.id));
+        let stream = self.managing.context.get_stream_no_info(stream).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let last = match stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => message,
+            Err(error) => {
+                return match error.kind() {
+                    LastRawMessageErrorKind::NoMessageFound => Ok(()),
+                    // Without its stream, a shard halts and knows what it knows.
+                    LastRawMessageErrorKind::JetStream(error) if error.code() == 404 => Ok(()),
+                    _ => Err(error.to_string()),
+                };
+            }
+        };
+        let said = match command::decode_control(Some(&last.headers), &last.payload) {
+            Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. } => {
+                heard.get(&board).is_some_and(|recorded| recorded.decision.incarnation >= incarnation)
+            }
+            Payload::Jobs(_) => false,
+        };
+        let mut applied = shard.applied.clone();
+        while !said
+            && *applied.borrow_and_update() < Sequence(last.sequence)
+            && !matches!(shard.health.state(), ShardState::Halted(_))
+        {
+            // Its end, or the time: it is looked again in either case.
+            let _ = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await;
+        }
+        Ok(())
+    }
+
+    /// What the stream does not know, with what it is to be told.
+    fn lost(&self, heard: &Heard) -> Vec<(Stored, Decision)> {
+        let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
+        let mut hold = |name: &BoardName, decision: Decision| {
+            let said = heard.get(name).map(|recorded| &recorded.decision);
+            if said.is_none_or(|said| said.incarnation < decision.incarnation) {
+                let known = held.remove(name);
+                held.extend(Decision::later(known, Some(decision)).map(|later| (name.clone(), later)));
+            }
+        };
+        for shard in &self.shards {
+            self.registry.note_incarnation(shard.state.read().dropped().latest());
+            let mut after: Option<BoardName> = None;
+            loop {
+                let state = shard.state.read();
+                let mut looked = 0;
+                for (name, board) in state.boards_behind(after.clone().as_ref()).take(LOOKED_AT_ONCE) {
+                    self.registry.note_incarnation(board.incarnation);
+                    let definition = Some(std::sync::Arc::clone(&board.definition));
+                    hold(name, Decision { incarnation: board.incarnation, definition });
+                    after = Some(name.clone());
+                    looked += 1;
+                }
+                if looked < LOOKED_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        let mut after: Option<BoardName> = None;
+        loop {
+            let boards = self.registry.behind(after.as_ref(), LOOKED_AT_ONCE, |_| true);
+            for (name, known) in &boards {
+                hold(name, Decision::from(known));
+            }
+            match boards.into_iter().next_back() {
+                Some((name, _)) => after = Some(name),
+                None => break,
+            }
+        }
+        // What one shard has seen the end of is over on all.
+        let is_over = |name: &BoardName, decision: &Decision| {
+            self.shards.iter().any(|shard| shard.state.read().is_over(name.as_str(), decision.incarnation))
+        };
+        let held = held.into_iter().map(|(name, decision)| {
+            let over = is_over(&name, &decision);
+            (name, if over { Decision::dropped(decision.incarnation) } else { decision })
+        });
+        let alive = heard.iter().filter(|(_, recorded)| recorded.decision.definition.is_some());
+        let outlived = alive.filter(|(name, recorded)| is_over(name, &recorded.decision));
+        let outlived =
+            outlived.map(|(name, recorded)| (name.clone(), Decision::dropped(recorded.decision.incarnation)));
+        let told = outlived.chain(held).collect::<BTreeMap<_, _>>().into_iter();
+        let told = told.map(|(name, decision)| {
+            let after = heard.get(&name).map_or(0, |recorded| recorded.sequence);
+            (Stored { record: Record::of(&decision), name, after }, decision)
+        });
+        told.collect()
+    }
+}

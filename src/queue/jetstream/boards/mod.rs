@@ -1,0 +1,110 @@
+//! What each board is, decided once for all shards and nodes.
+//!
+//! The boards' stream has one subject per board, and keeps its last message: the definition in force, or that the board
+//! was dropped. A message is stored only if it follows the one that its writer has read, so of two definitions at the
+//! same moment the server takes one, and the other's writer finds it and agrees or is refused. A life of a board is
+//! numbered by the sequence of its first message there.
+//!
+//! What is decided is brought to the shards through their own streams, where it takes its place among the jobs; from then
+//! on it holds there. Whoever brings it may bring it twice, or late: a shard ignores what it knows to be over. So every
+//! node may bring, to the shards that it has, whatever they lack, and what a crash cut short is completed by the next
+//! look.
+//!
+//! - `record`: what a message of the stream says
+//! - `decide`: definitions and drops, one after the other or many at once
+//! - `follow`: what other nodes decided
+//! - `compare`: what the shards hold and the stream does not know, because it was lost or replaced
+//! - `bring`: from decisions to shards, and what jobs wait for
+//! - `pending`: what is on its way there
+
+mod bring;
+mod compare;
+mod decide;
+mod follow;
+mod pending;
+mod record;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::{Mutex, RwLock};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::queue::jetstream::boards::pending::Pending;
+use crate::queue::jetstream::connection::Connection;
+use crate::queue::jetstream::names::Names;
+use crate::queue::jetstream::publisher::StreamPublisher;
+use crate::queue::jetstream::streams::JetStream;
+use crate::queue::publisher::NotPublished;
+use crate::state::Shard;
+use crate::types::{Sequence, ShardId};
+use crate::writer::{DefineRefused, Health, Registry, WantedBoards};
+
+/// Why a definition or drop did not come about.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BoardRefused {
+    #[error(transparent)]
+    Refused(#[from] DefineRefused),
+    #[error("there is no board of this name")]
+    Unknown,
+    #[error("the boards' stream cannot be used: {0}")]
+    Unavailable(String),
+    #[error("it is decided, and has not arrived at every shard yet; it will")]
+    Late,
+    #[error(transparent)]
+    NotPublished(#[from] NotPublished),
+}
+
+/// A shard that boards are brought to.
+pub struct BoardsOfShard {
+    pub id: ShardId,
+    pub state: Arc<RwLock<Shard>>,
+    pub health: Arc<Health>,
+    pub applied: watch::Receiver<Sequence>,
+    pub publisher: StreamPublisher,
+}
+
+/// The boards of a node whose definitions are decided in a stream.
+pub struct Boards {
+    managing: Connection,
+    names: Names,
+    registry: Arc<Registry>,
+    wanted: Arc<WantedBoards>,
+    shards: Vec<BoardsOfShard>,
+    pending: Mutex<Pending>,
+    /// Whether the stream is followed and was compared with the shards since. Nothing is decided before.
+    compared: watch::Sender<bool>,
+    /// The highest sequence that the stream is known to have reached since it is followed.
+    reached: AtomicU64,
+    /// Everything that the stream says up to this sequence was heard.
+    heard_through: AtomicU64,
+}
+
+impl JetStream {
+    #[must_use]
+    pub fn boards(
+        &self,
+        registry: Arc<Registry>,
+        wanted: Arc<WantedBoards>,
+        shards: Vec<BoardsOfShard>,
+    ) -> Arc<Boards> {
+        Arc::new(Boards {
+            managing: self.managing.clone(),
+            names: self.names.clone(),
+            registry,
+            wanted,
+            shards,
+            pending: Mutex::default(),
+            compared: watch::channel(false).0,
+            reached: AtomicU64::new(0),
+            heard_through: AtomicU64::new(0),
+        })
+    }
+}
+
+impl Boards {
+    fn unavailable(&self, error: &dyn std::fmt::Display) -> BoardRefused {
+        BoardRefused::Unavailable(self.managing.explain(error))
+    }
+}

@@ -1,0 +1,153 @@
+//! Boards of a node without NATS: what a crash cut short is completed, and what is over on every shard is forgotten.
+//!
+//! Knows: all shards of the node. With NATS, `queue::jetstream::boards` does as much, for all nodes.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+
+use crate::query::{Node, ShardHandle};
+use crate::state::{Incarnation, Shard};
+use crate::types::BoardName;
+use crate::writer::{Payload, Registry};
+
+/// How often drops that are complete are forgotten.
+const FORGET_EVERY: Duration = Duration::from_secs(10);
+/// Drops looked at under one hold of a lock.
+const LOOKED_AT_ONCE: usize = 256;
+
+/// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
+pub async fn complete_changes(node: &Node, registry: &Registry) {
+    for (name, known) in registry.all() {
+        for shard in &node.shards {
+            let has_it = shard.state.read().board(name.as_str()).is_some_and(|board| {
+                board.incarnation == known.incarnation && board.definition == known.definition
+            });
+            if !has_it {
+                let (board, incarnation) = (name.clone(), known.incarnation);
+                let definition = Arc::clone(&known.definition);
+                publish(shard, Payload::Define { board, incarnation, definition }).await;
+            }
+        }
+    }
+    let mut dropped = Vec::new();
+    for shard in &node.shards {
+        dropped.extend(shard.state.read().dropped().iter().map(|(name, life)| (name.clone(), life)));
+    }
+    for (name, incarnation) in dropped {
+        for shard in &node.shards {
+            if holds(&shard.state.read(), &name, incarnation) {
+                let settled = Incarnation::default();
+                publish(shard, Payload::Drop { board: name.clone(), incarnation, settled }).await;
+            }
+        }
+    }
+}
+
+fn holds(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
+    shard.board(name.as_str()).is_some_and(|board| board.incarnation <= dropped)
+}
+
+async fn publish(shard: &ShardHandle, payload: Payload) {
+    if let Err(error) = shard.publisher.store_command(payload, 0).await {
+        tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
+    }
+}
+
+/// Forgets drops that every shard has made, for as long as the node is there. What a shard has made is on its disk.
+pub async fn keep_forgetting_drops(node: Weak<Node>, registry: Arc<Registry>) {
+    loop {
+        tokio::time::sleep(FORGET_EVERY).await;
+        let Some(node) = node.upgrade() else { return };
+        let shards: Vec<&RwLock<Shard>> = node.shards.iter().map(|shard| &*shard.state).collect();
+        forget_drops(&shards, &registry);
+    }
+}
+
+fn forget_drops(shards: &[&RwLock<Shard>], registry: &Registry) {
+    for shard in shards {
+        let mut after: Option<BoardName> = None;
+        loop {
+            let dropped: Vec<(BoardName, Incarnation)> = {
+                let shard = shard.read();
+                let dropped = shard.dropped().behind(after.as_ref());
+                dropped.take(LOOKED_AT_ONCE).map(|(name, life)| (name.clone(), life)).collect()
+            };
+            let Some((last, _)) = dropped.last() else { break };
+            after = Some(last.clone());
+            let is_complete = |(name, life): &&(BoardName, Incarnation)| {
+                !registry.is_being_dropped(name.as_str())
+                    && !shards.iter().any(|other| holds(&other.read(), name, *life))
+            };
+            let complete: Vec<_> = dropped.iter().filter(is_complete).collect();
+            if !complete.is_empty() {
+                shard.write().forget_dropped(complete);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{BoardEvent, Step};
+    use crate::types::ShardId;
+
+    fn name(number: u64) -> BoardName {
+        BoardName::new(&format!("b{number}")).expect("a good name")
+    }
+
+    fn define(number: u64) -> BoardEvent {
+        let incarnation = Incarnation(number);
+        BoardEvent::Define { board: name(number), incarnation, definition: Arc::default() }
+    }
+
+    fn drop_of(number: u64) -> BoardEvent {
+        let settled = Incarnation::default();
+        BoardEvent::Drop { board: name(number), incarnation: Incarnation(number), settled }
+    }
+
+    fn apply(shard: &RwLock<Shard>, events: Vec<BoardEvent>) {
+        shard.write().apply(&Step { events, ..Step::default() });
+    }
+
+    fn remembered(shard: &RwLock<Shard>) -> Vec<u64> {
+        let shard = shard.read();
+        let mut lives: Vec<u64> = shard.dropped().iter().map(|(_, life)| life.0).collect();
+        lives.sort_unstable();
+        lives
+    }
+
+    /// Boards come and go for ever; what is remembered of them does not grow, and the next life's number does.
+    #[test]
+    fn drops_are_forgotten_once_every_shard_has_made_them() {
+        let shards = [0, 1].map(|id| RwLock::new(Shard::new(ShardId(id))));
+        let [one, two] = &shards;
+        let registry = Registry::new(true);
+        let boards = 1..=1_000;
+        apply(one, boards.clone().flat_map(|number| [define(number), drop_of(number)]).collect());
+        apply(two, boards.clone().map(define).collect());
+        apply(two, boards.filter(|number| *number != 7).map(drop_of).collect());
+        forget_drops(&[one, two], &registry);
+        // The drop of b7 is still to be completed; the latest one stands for the number.
+        assert_eq!((remembered(one), remembered(two)), (vec![7, 1_000], vec![1_000]));
+        apply(two, vec![drop_of(7)]);
+        forget_drops(&[one, two], &registry);
+        assert_eq!((remembered(one), remembered(two)), (vec![1_000], vec![1_000]));
+        for shard in &shards {
+            registry.learn(&shard.read());
+        }
+        assert_eq!(registry.last_incarnation(), Incarnation(1_000));
+        // A drop that clients still wait for is not complete, whatever the shards hold.
+        let known = registry.create_default(&name(2_000)).expect("there is room");
+        assert_eq!(registry.begin_drop(name(2_000).as_str()), Some(known.incarnation));
+        let (board, incarnation, settled) = (name(2_000), known.incarnation, Incarnation::default());
+        apply(one, vec![BoardEvent::Drop { board, incarnation, settled }, drop_of(3_000)]);
+        forget_drops(&[one, two], &registry);
+        assert_eq!(remembered(one), [1_001, 3_000]);
+        registry.finish_drop(name(2_000).as_str(), incarnation);
+        forget_drops(&[one, two], &registry);
+        assert_eq!(remembered(one), [3_000]);
+    }
+}

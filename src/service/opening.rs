@@ -1,0 +1,245 @@
+//! From a data directory to shards in memory, before anything is served.
+//!
+//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is loaded
+//! (`storage`), or what becomes of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::config::ServeConfig;
+use crate::service::ServiceError;
+use crate::state::Shard;
+use crate::storage::{
+    StorageError, StorageResources, Store, StoreSlot, TreesFrom, holds_a_database, mark_rebuilt, recover,
+    shard_directory,
+};
+use crate::types::ShardId;
+use crate::writer::Health;
+
+/// How often a start that takes long says how far it is.
+const SAID_EVERY: Duration = Duration::from_secs(10);
+/// How long loading may take to end once it is told to. RocksDB does not look while it reads its log; to end the process
+/// then is no worse than a crash.
+const STOPPED_WITHIN: Duration = Duration::from_secs(2);
+
+/// A shard that was loaded and is not running yet.
+pub struct OpenedShard {
+    pub id: ShardId,
+    pub store: Arc<StoreSlot>,
+    pub state: Arc<RwLock<Shard>>,
+    pub health: Arc<Health>,
+    /// Changes that were replayed after the last checkpoint.
+    pub replayed: u64,
+    pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+}
+
+/// Loads all shards on threads of their own, until that is done or `shutdown` completes; `None` then.
+///
+/// # Errors
+/// When a shard is refused, or does not stop loading when it is told to.
+pub async fn load_shards(
+    config: &ServeConfig,
+    shutdown: &mut (impl Future<Output = ()> + Unpin),
+) -> Result<Option<Vec<OpenedShard>>, ServiceError> {
+    let resources = StorageResources::new(config.cache_bytes, config.shards);
+    let stop = resources.stop.clone();
+    let at = Arc::new(Places::default());
+    let (done, mut loaded) = oneshot::channel();
+    let (its_config, its_places) = (config.clone(), Arc::clone(&at));
+    // Not one of the runtime's threads, which it would wait for at its end, whatever they hang in.
+    let load = move || {
+        // The process may be about to end.
+        let _ = done.send(open_shards(&its_config, &resources, &its_places));
+    };
+    std::thread::Builder::new().name("loading".to_owned()).spawn(load)?;
+    let mut looks = tokio::time::interval_at(Instant::now() + SAID_EVERY, SAID_EVERY);
+    loop {
+        tokio::select! {
+            opened = &mut loaded => return opened.map_err(std::io::Error::other)?.map(Some),
+            () = &mut *shutdown => break,
+            _ = looks.tick() => tracing::info!("still loading: {at}"),
+        }
+    }
+    tracing::info!("told to end while loading: {at}");
+    stop.set();
+    match tokio::time::timeout(STOPPED_WITHIN, loaded).await {
+        Ok(_) => Ok(None),
+        Err(_) => Err(ServiceError::StillLoading(at.to_string())),
+    }
+}
+
+/// What is being done to which shard.
+#[derive(Default)]
+struct Places(Mutex<BTreeMap<ShardId, (&'static str, u64, u64)>>);
+
+impl Places {
+    fn note(&self, shard: ShardId, what: &'static str, done: u64, total: u64) {
+        self.0.lock().insert(shard, (what, done, total));
+    }
+
+    fn forget(&self, shard: ShardId) {
+        self.0.lock().remove(&shard);
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (shard, (what, done, total)) in &*self.0.lock() {
+            write!(f, "{separator}shard {shard}: {what}")?;
+            match (done, total) {
+                (0, 0) => {}
+                (done, 0) => write!(f, ", {done}")?,
+                (done, total) => write!(f, ", {done} of {total}")?,
+            }
+            separator = "; ";
+        }
+        Ok(())
+    }
+}
+
+fn open_shards(
+    config: &ServeConfig,
+    resources: &StorageResources,
+    at: &Places,
+) -> Result<Vec<OpenedShard>, ServiceError> {
+    check_layout(config, resources)?;
+    let turn = Mutex::new(0..config.shards);
+    let opened = Mutex::new(Vec::new());
+    // Loading one shard keeps two threads busy; more at once would only take turns.
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let Some(shard) = turn.lock().next() else { break };
+                    let shard = ShardId(shard);
+                    let result = open_shard(shard, config, resources, at);
+                    at.forget(shard);
+                    opened.lock().push(result.map_err(|error| ServiceError::Shard { shard, error }));
+                }
+            });
+        }
+    });
+    let mut stores = opened.into_inner().into_iter().collect::<Result<Vec<_>, _>>()?;
+    stores.sort_by_key(|(shard, _)| shard.id);
+    let mut opened = Vec::with_capacity(stores.len());
+    for (shard, mut store) in stores {
+        // Only now that all are there: from here on an empty one has lost what it held.
+        store.enter_service().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
+        shard.store.put(Arc::new(store));
+        opened.push(shard);
+    }
+    Ok(opened)
+}
+
+/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
+/// empty shard beside full ones would look like one that nobody ever wrote to.
+fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<(), ServiceError> {
+    let (mut empty, mut held) = (None, Vec::new());
+    for shard in (0..config.shards).map(ShardId) {
+        let path = shard_directory(&config.data_dir, shard);
+        let failed = |error| ServiceError::Shard { shard, error };
+        if holds_a_database(&path).map_err(failed)? {
+            let in_service = Store::was_in_service(&path, shard, config.shards).map_err(failed)?;
+            held.push((shard, path, in_service));
+        } else {
+            empty = empty.or(Some(path));
+        }
+    }
+    let Some(empty) = empty else { return Ok(()) };
+    for (shard, path, in_service) in held {
+        let holds_data = match in_service {
+            Some(in_service) => in_service,
+            // A first start may have been cut short between two directories; nothing is written before all are there.
+            None => Store::open_for_reading(&path, shard, config.shards, resources)
+                .and_then(|store| store.meta())
+                .map_err(|error| ServiceError::Shard { shard, error })?
+                .is_some_and(|meta| meta.applied_sequence > 0),
+        };
+        if holds_data {
+            return Err(ServiceError::MissingShard(empty));
+        }
+    }
+    Ok(())
+}
+
+fn open_shard(
+    id: ShardId,
+    config: &ServeConfig,
+    resources: &StorageResources,
+    at: &Places,
+) -> Result<(OpenedShard, Store), StorageError> {
+    let started = std::time::Instant::now();
+    let path = shard_directory(&config.data_dir, id);
+    at.note(id, "reading the log", 0, 0);
+    let store = Store::open_to_load(&path, id, config.shards, resources)?;
+    let mut recovered =
+        recover(&store, TreesFrom::Pages, &|what, done, total| at.note(id, what, done, total))?;
+    // Whatever may be refused has been read by now.
+    at.note(id, "opening the store for writing", 0, 0);
+    let store = store.into_writable()?;
+    store.adopt_format()?;
+    let mut rebuilt = Vec::new();
+    for (board, reason) in recovered.rebuilt {
+        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
+        rebuilt.push(board);
+    }
+    mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
+    let health = Arc::new(Health::default());
+    health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
+    health.set_last_sequence(recovered.shard.applied.sequence.0);
+    health.set_checkpoint_sequence(recovered.checkpoint.0);
+    tracing::info!(
+        shard = %id,
+        applied = %recovered.shard.applied.sequence,
+        checkpoint = %recovered.checkpoint,
+        deltas = recovered.deltas,
+        members = recovered.shard.members.len(),
+        took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "shard loaded"
+    );
+    let (shards, resources) = (config.shards, resources.clone());
+    let opened = OpenedShard {
+        id,
+        store: Arc::default(),
+        state: Arc::new(RwLock::new(recovered.shard)),
+        health,
+        replayed: recovered.changes,
+        reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
+    };
+    Ok((opened, store))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
+        let open = |config: &ServeConfig| {
+            open_shards(config, &StorageResources::new(8 << 20, config.shards), &Places::default())
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data_dir = folder.path().to_str().expect("it is UTF-8");
+        let config = |shards: u16| {
+            ServeConfig::of(&["--data-dir", data_dir, "--shards", &shards.to_string()])
+                .expect("good settings")
+        };
+        assert_eq!(open(&config(3)).expect("a new directory").len(), 3);
+        for shards in [1, 2, 4, 9] {
+            let refused = open(&config(shards)).map(|_| ()).expect_err("another layout").to_string();
+            assert!(refused.contains("start with --shards 3"), "{refused}");
+            let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
+            assert_eq!(entries.count(), 3, "with {shards} shards");
+        }
+        assert_eq!(open(&config(3)).expect("as it was").len(), 3);
+    }
+}

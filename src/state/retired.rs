@@ -1,0 +1,93 @@
+//! A dropped board's tree: its members are let go of a slice at a time, and its memory is freed by whoever has time.
+//!
+//! Knows: how far it has come. Must not know: what letting go of a member means.
+
+use hashbrown::hash_map::IntoIter;
+
+use crate::state::entry::Extra;
+use crate::state::window_tree::Extras;
+use crate::tree::{Handle, Tree};
+use crate::types::count;
+
+pub struct Retired {
+    tree: Tree,
+    /// Entries of the tree that were handed out.
+    listed: u64,
+    extras: IntoIter<Handle, Extra>,
+    entries: u64,
+}
+
+impl Retired {
+    pub(super) fn new(tree: Tree, extras: Extras) -> Self {
+        let entries = tree.len() + count(extras.len());
+        Self { tree, listed: 0, extras: extras.into_iter(), entries }
+    }
+
+    /// How much there is to free, in entries.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Some of the members that the board knew, each once over all calls, and whether there are more. It looks at up to
+    /// `limit` of them, wherever it stands: a slice costs the same at the end as at the beginning.
+    pub fn next_slice(&mut self, limit: usize) -> (Vec<Handle>, bool) {
+        let mut slice: Vec<Handle> = Vec::new();
+        slice.extend(self.tree.cursor_at(self.listed).take(limit).map(|(handle, _)| handle));
+        self.listed += count(slice.len());
+        let left = limit - slice.len();
+        let extras = self.extras.by_ref().take(left).map(|(handle, _)| handle);
+        // Those that are listed were handed out.
+        slice.extend(extras.filter(|handle| !self.tree.contains(*handle)));
+        (slice, self.listed < self.tree.len() || self.extras.len() > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::board::Definition;
+    use crate::state::entry::{Entry, Standing, TreeId};
+    use crate::state::members::Members;
+    use crate::state::window_tree::{Change, WindowTree};
+    use crate::types::{Score, Timestamp};
+
+    #[test]
+    fn hands_out_each_member_once_whether_listed_or_not_and_looks_at_no_more_than_it_may() {
+        let definition = Arc::new(Definition::default());
+        let (mut members, mut tree) = (Members::new(), WindowTree::new(Arc::clone(&definition)));
+        let score = Score::new(&[1]).expect("one key");
+        for number in 0..300_u32 {
+            let id = number.to_string().into_bytes();
+            let listed = Standing::Listed(definition.entry_words(&score, Timestamp::default(), &id));
+            let (standing, version) = match number % 3 {
+                0 => (listed, None),
+                1 => (listed, Some(1)),
+                _ => (Standing::Removed, Some(1)),
+            };
+            let handle = members.add(&id);
+            let entry = Entry { standing, updated_at: Timestamp::default(), version, has_metadata: false };
+            tree.apply(&[Change { tree: TreeId(0), handle, after: Some(entry) }], &mut members);
+        }
+        let known: BTreeSet<Handle> = tree.known().collect();
+        assert_eq!(known.len(), 300);
+        let mut retired = tree.retire();
+        let (mut handed_out, mut slices) = (Vec::new(), 0);
+        loop {
+            let (slice, more) = retired.next_slice(7);
+            assert!(slice.len() <= 7);
+            handed_out.extend(slice);
+            slices += 1;
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(handed_out.len(), 300);
+        assert_eq!(handed_out.into_iter().collect::<BTreeSet<_>>(), known);
+        // 200 are listed, and there are 200 extras, half of them of listed entries.
+        assert!(slices <= 400 / 7 + 2, "{slices}");
+    }
+}

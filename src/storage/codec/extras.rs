@@ -1,0 +1,83 @@
+//! What trees cannot hold of their entries: pages of extras, and single ones as format 1 wrote them.
+
+use bincode::error::DecodeError;
+
+use crate::state::{Extra, Standing, Unlisted};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::storage::codec::parts::StandingWire;
+use crate::tree::Handle;
+use crate::types::Timestamp;
+
+/// Version, whether there is metadata, and how an entry that is not listed stands.
+type Rest = (Option<u64>, bool, Option<StandingWire>);
+
+/// A page of extras. Their times are told from the least of them.
+#[must_use]
+pub fn encode_extras(extras: &[(Handle, &Extra)]) -> Vec<u8> {
+    let micros = |extra: &Extra| extra.updated_at.as_micros();
+    let base = extras.iter().map(|(_, extra)| micros(extra)).min().unwrap_or(0);
+    let mut bytes = to_vec(&(extras.len(), base));
+    for (handle, extra) in extras {
+        let since = micros(extra).wrapping_sub(base).cast_unsigned();
+        let record = (handle.0, since, rest_of(extra));
+        bincode::encode_into_std_write(&record, &mut bytes, CONFIG).expect("memory can be written to");
+    }
+    bytes
+}
+
+/// Hands each extra of a page to `each`.
+///
+/// # Errors
+/// When the bytes are no such record, or as `each`.
+pub fn decode_extras(
+    bytes: &[u8],
+    mut each: impl FnMut(Handle, Extra) -> Result<(), Undecodable>,
+) -> Result<(), Undecodable> {
+    let fail = |error: DecodeError| undecodable("extras page", error);
+    let ((count, base), mut at): ((u64, i64), usize) =
+        bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;
+    for _ in 0..count {
+        let left = bytes.get(at..).unwrap_or_default();
+        let ((handle, since, rest), read): ((u32, u64, Rest), usize) =
+            bincode::decode_from_slice(left, CONFIG).map_err(fail)?;
+        at += read;
+        each(Handle(handle), extra_of("extras page", base.wrapping_add_unsigned(since), rest)?)?;
+    }
+    if at == bytes.len() { Ok(()) } else { Err(undecodable("extras page", "bytes follow it")) }
+}
+
+/// One extra, as format 1 wrote them.
+#[must_use]
+pub fn encode_extra(extra: &Extra) -> Vec<u8> {
+    let (version, has_metadata, standing) = rest_of(extra);
+    to_vec(&(extra.updated_at.as_micros(), version, has_metadata, standing))
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
+    let (micros, version, has_metadata, standing): (i64, Option<u64>, bool, Option<StandingWire>) =
+        from_slice("extra", bytes)?;
+    extra_of("extra", micros, (version, has_metadata, standing))
+}
+
+fn rest_of(extra: &Extra) -> Rest {
+    let standing = match &extra.unlisted {
+        None => None,
+        Some(Unlisted::Hidden(words)) => Some(Standing::Hidden(**words)),
+        Some(Unlisted::Removed) => Some(Standing::Removed),
+    };
+    (extra.version, extra.has_metadata, standing.map(StandingWire))
+}
+
+fn extra_of(kind: &'static str, micros: i64, rest: Rest) -> Result<Extra, Undecodable> {
+    let (version, has_metadata, standing) = rest;
+    let unlisted = match standing.map(|wire| wire.0) {
+        None => None,
+        Some(Standing::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
+        Some(Standing::Removed) => Some(Unlisted::Removed),
+        Some(Standing::Listed(_)) => return Err(undecodable(kind, "it says where a listed entry stands")),
+    };
+    let updated_at = Timestamp::from_micros(micros).map_err(|error| undecodable(kind, error))?;
+    Ok(Extra { updated_at, version, has_metadata, unlisted })
+}

@@ -1,0 +1,47 @@
+//! A directory belongs to one process at a time.
+//!
+//! RocksDB has a lock of its own, which it takes only to write. This one is taken before anything is looked at, and it
+//! needs no file, so that it works where nothing may be written.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::storage::error::StorageError;
+
+/// Held for as long as this is kept. The system lets go of it when the process ends, however it ends.
+pub struct DirectoryLock {
+    _directory: File,
+}
+
+impl DirectoryLock {
+    /// For whoever may write.
+    ///
+    /// # Errors
+    /// [`StorageError::InUse`], or when the directory cannot be opened.
+    pub fn exclusive(path: &Path) -> Result<Self, StorageError> {
+        Self::take(path, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// For whoever only reads: others may read too, and nobody may write.
+    ///
+    /// # Errors
+    /// As [`DirectoryLock::exclusive`].
+    pub fn shared(path: &Path) -> Result<Self, StorageError> {
+        Self::take(path, FlockOperation::NonBlockingLockShared)
+    }
+
+    fn take(path: &Path, operation: FlockOperation) -> Result<Self, StorageError> {
+        let directory =
+            File::open(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
+        match flock(&directory, operation) {
+            Err(Errno::WOULDBLOCK) => return Err(StorageError::InUse(path.to_owned())),
+            // Some file systems know no such lock. RocksDB's own is left, and says so later.
+            Err(error) => tracing::debug!(path = %path.display(), %error, "the directory cannot be locked"),
+            Ok(()) => {}
+        }
+        Ok(Self { _directory: directory })
+    }
+}

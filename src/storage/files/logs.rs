@@ -1,0 +1,132 @@
+//! RocksDB's logs, before RocksDB reads them: where they break, if they do, and what is behind the break.
+//!
+//! RocksDB takes any break for the torn end that a power failure leaves, and drops what is behind it without a word.
+
+use std::fs::{File, OpenOptions};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::storage::error::StorageError;
+use crate::storage::files::batch;
+use crate::storage::files::frames::{Break, holds_a_record, read_records};
+
+/// What the logs of a directory are.
+#[derive(Debug, Default)]
+pub struct Logs {
+    /// RocksDB's number of the last operation before the end or the break; `None` if there is no record before it.
+    pub last_sequence: Option<u64>,
+    pub torn: Option<TornEnd>,
+}
+
+/// A log that stops being one.
+#[derive(Debug)]
+pub struct TornEnd {
+    log: PathBuf,
+    /// Where the last whole record ends.
+    pub at: u64,
+    pub length: u64,
+    /// Whether records follow: then something was written after what is lost.
+    pub goes_on: bool,
+    /// Whether RocksDB can be left to it: it stops at the break, and returns.
+    pub rocksdb_stops: bool,
+    /// What the logs before the break put last for the key that was asked for.
+    pub last_value: Option<Vec<u8>>,
+    later: Vec<PathBuf>,
+}
+
+/// Reads every log of a directory.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn check_logs(directory: &Path, key: &[u8]) -> Result<Logs, StorageError> {
+    let mut logs = Logs::default();
+    let files = logs_in(directory)?;
+    for (at, path) in files.iter().enumerate() {
+        let bytes = read(path)?;
+        let broken = read_records(&bytes, |record| {
+            logs.last_sequence = batch::last_sequence(record).or(logs.last_sequence);
+            ControlFlow::Continue(())
+        });
+        if let Some(broken) = broken {
+            let (before, later) = (files.get(..=at), files.get(at + 1..));
+            let torn = torn_end(path, &bytes, broken, later.unwrap_or_default())?;
+            let last_value = last_value(before.unwrap_or_default(), key)?;
+            logs.torn = Some(TornEnd { last_value, ..torn });
+            break;
+        }
+    }
+    Ok(logs)
+}
+
+fn torn_end(path: &Path, bytes: &[u8], broken: Break, later: &[PathBuf]) -> Result<TornEnd, StorageError> {
+    let mut goes_on = broken.goes_on;
+    for path in later {
+        goes_on |= holds_a_record(&read(path)?);
+    }
+    Ok(TornEnd {
+        log: path.to_owned(),
+        at: u64::try_from(broken.at).unwrap_or(u64::MAX),
+        length: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        goes_on,
+        rocksdb_stops: broken.rocksdb_returns && !goes_on,
+        last_value: None,
+        later: later.to_vec(),
+    })
+}
+
+/// The last value that these logs put for a key, up to where the last of them breaks.
+fn last_value(logs: &[PathBuf], key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+    let mut last = None;
+    for path in logs {
+        read_records(&read(path)?, |record| {
+            last = batch::put_of(record, key).map(<[u8]>::to_vec).or(last.take());
+            ControlFlow::Continue(())
+        });
+    }
+    Ok(last)
+}
+
+impl TornEnd {
+    /// The log's name within its directory.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.log.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Ends the logs where they break, as RocksDB would, for breaks that it passes over or never returns from.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn cut(&self) -> Result<(), StorageError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| StorageError::Io { path, error }
+        };
+        for path in self.later.iter().rev() {
+            std::fs::remove_file(path).map_err(failed(path))?;
+        }
+        let log = OpenOptions::new().write(true).open(&self.log).map_err(failed(&self.log))?;
+        log.set_len(self.at).and_then(|()| log.sync_all()).map_err(failed(&self.log))?;
+        let directory = self.log.parent().unwrap_or(Path::new("."));
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed(directory))
+    }
+}
+
+/// The directory's logs, the oldest first.
+fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, StorageError> {
+    let failed = |error| StorageError::Io { path: directory.to_owned(), error };
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".log"));
+        if let Some(number) = name.and_then(|number| number.parse::<u64>().ok()) {
+            logs.push((number, path));
+        }
+    }
+    logs.sort_unstable();
+    Ok(logs.into_iter().map(|(_, path)| path).collect())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
+    std::fs::read(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })
+}

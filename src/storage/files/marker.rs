@@ -1,0 +1,267 @@
+//! The file `RANKTREE` beside RocksDB's: that this shard exists, which one it is, and how far it has come at least.
+//!
+//! RocksDB makes an empty database where it finds none, and opens an older one where it finds the beginning of its
+//! manifest. So what is there is compared with what is known to have been there.
+//!
+//! ```text
+//!    0  "ranktree" │ format: u32 │ stage: u32 │ shard: u16 │ shards: u16 │ crc32c of all that: u32
+//!  512  a floor: applied sequence: u64 │ RocksDB's sequence: u64 │ crc32c of both: u32
+//! 1024  another
+//! ```
+//!
+//! The floors are written in turns, each in a sector of its own, so that one is whole whatever a power failure does to the
+//! other. A floor is written after what it speaks of was synced, and is not synced itself: a crash leaves it, a power
+//! failure takes it back by seconds, and it is never ahead of the data.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+
+use crate::storage::error::StorageError;
+
+pub const MARKER: &str = "RANKTREE";
+/// Takes its place once it is whole.
+const NEW: &str = "RANKTREE.new";
+const MAGIC: &[u8; 8] = b"ranktree";
+/// Of this file. Raised with every change that an older ranktree could not read.
+const FORMAT: u32 = 1;
+const HEAD_BYTES: usize = 20;
+const FLOOR_BYTES: usize = 16;
+const FLOORS_AT: [usize; 2] = [512, 1024];
+const FILE_BYTES: usize = 1536;
+
+/// How far a shard's life has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// RocksDB is being made: what is there may be begun again.
+    Creating,
+    /// It is there.
+    Created,
+    /// Every other shard of the data directory was there too: from now on they may hold data.
+    InService,
+}
+
+/// What was synced. A directory that holds less has lost it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Floor {
+    pub applied: u64,
+    /// RocksDB's own number, which every operation raises.
+    pub sequence: u64,
+}
+
+impl Floor {
+    /// As far as the further of the two.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { applied: self.applied.max(other.applied), sequence: self.sequence.max(other.sequence) }
+    }
+}
+
+/// What of a marker cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// Whose it is, or how far the shard has come.
+    All,
+    /// One of the floors; the other may be lower.
+    OneFloor,
+}
+
+/// A shard's marker.
+pub struct Marker {
+    path: PathBuf,
+    pub stage: Stage,
+    pub shard: u16,
+    pub shards: u16,
+    written: Mutex<Written>,
+    pub damage: Option<Damage>,
+}
+
+struct Written {
+    floor: Floor,
+    /// Which of the floors is written next.
+    turn: usize,
+    /// Open once it was written to.
+    file: Option<File>,
+}
+
+impl Marker {
+    /// The marker of a directory, if it has one.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is from a newer ranktree.
+    pub fn read(directory: &Path) -> Result<Option<Self>, StorageError> {
+        let path = directory.join(MARKER);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StorageError::Io { path, error }),
+        };
+        let Some((stage, shard, shards)) = decode_head(directory, &bytes)? else {
+            // Nothing of it is believed; the directory speaks for itself.
+            let damage = Some(Damage::All);
+            return Ok(Some(Self { damage, ..Self::unwritten(path, Stage::Created, 0, 0) }));
+        };
+        let floors = FLOORS_AT.map(|at| decode_floor(&bytes, at));
+        let floor = floors.into_iter().flatten().fold(Floor::default(), Floor::max);
+        let damage = match floors.iter().flatten().count() {
+            0 => Some(Damage::All),
+            1 => Some(Damage::OneFloor),
+            _ => None,
+        };
+        // The one that is behind, or broken, is written next.
+        let [first, _] = floors;
+        let turn = usize::from(first == Some(floor));
+        let marker = Self::unwritten(path, stage, shard, shards);
+        let written = Mutex::new(Written { floor, turn, file: None });
+        Ok(Some(Self { written, damage, ..marker }))
+    }
+
+    fn unwritten(path: PathBuf, stage: Stage, shard: u16, shards: u16) -> Self {
+        let written = Mutex::new(Written { floor: Floor::default(), turn: 0, file: None });
+        Self { path, stage, shard, shards, written, damage: None }
+    }
+
+    /// Puts a marker down, in place of the one that may be there; synced once this returns.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn put(
+        directory: &Path,
+        stage: Stage,
+        (shard, shards): (u16, u16),
+        floor: Floor,
+    ) -> Result<Self, StorageError> {
+        let marker = Self::unwritten(directory.join(MARKER), stage, shard, shards);
+        marker.written.lock().floor = floor;
+        marker.replace().map_err(|error| StorageError::Io { path: marker.path.clone(), error })?;
+        Ok(marker)
+    }
+
+    /// Says from now on that the shard has come this far.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn enter(&mut self, stage: Stage) -> Result<(), StorageError> {
+        if self.stage == stage {
+            return Ok(());
+        }
+        self.stage = stage;
+        self.replace().map_err(|error| StorageError::Io { path: self.path.clone(), error })
+    }
+
+    fn replace(&self) -> std::io::Result<()> {
+        let mut written = self.written.lock();
+        let mut bytes = vec![0; FILE_BYTES];
+        place(&mut bytes, 0, &encode_head(self.stage, self.shard, self.shards));
+        for at in FLOORS_AT {
+            place(&mut bytes, at, &encode_floor(written.floor));
+        }
+        let new = self.path.with_file_name(NEW);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &self.path)?;
+        if let Some(directory) = self.path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
+        written.file = Some(file);
+        Ok(())
+    }
+
+    pub fn floor(&self) -> Floor {
+        self.written.lock().floor
+    }
+
+    /// Notes what is on disk for good. It takes a write to memory of the system, which the system brings to disk.
+    pub fn raise(&self, floor: Floor) {
+        let mut written = self.written.lock();
+        let floor = written.floor.max(floor);
+        if floor == written.floor {
+            return;
+        }
+        let (turn, at) = (written.turn, FLOORS_AT.get(written.turn).copied().unwrap_or_default());
+        if let Err(error) = self.write_at(&mut written, &encode_floor(floor), at) {
+            // What it would have held is on disk all the same; it is only not missed if it gets lost.
+            tracing::debug!(path = %self.path.display(), %error, "the floor of what is on disk was not written");
+            return;
+        }
+        written.floor = floor;
+        written.turn = 1 - turn;
+    }
+
+    fn write_at(&self, written: &mut Written, bytes: &[u8], at: usize) -> std::io::Result<()> {
+        if written.file.is_none() {
+            written.file = Some(OpenOptions::new().write(true).open(&self.path)?);
+        }
+        let at = u64::try_from(at).map_err(std::io::Error::other)?;
+        written.file.as_ref().map_or(Ok(()), |file| file.write_all_at(bytes, at))
+    }
+
+    /// Brings the floor to disk.
+    pub fn sync(&self) {
+        let synced = self.written.lock().file.as_ref().map_or(Ok(()), File::sync_data);
+        if let Err(error) = synced {
+            tracing::debug!(path = %self.path.display(), %error, "the floor of what is on disk was not synced");
+        }
+    }
+}
+
+fn place(bytes: &mut [u8], at: usize, part: &[u8]) {
+    bytes.iter_mut().skip(at).zip(part).for_each(|(to, from)| *to = *from);
+}
+
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    bytes
+}
+
+/// So many bytes from there, if the checksum after them is right.
+fn checked(bytes: &[u8], at: usize, length: usize) -> Option<&[u8]> {
+    let (part, rest) = bytes.get(at..)?.split_at_checked(length)?;
+    (crc32c::crc32c(part).to_le_bytes() == *rest.first_chunk::<4>()?).then_some(part)
+}
+
+pub(super) fn encode_head(stage: Stage, shard: u16, shards: u16) -> Vec<u8> {
+    let stage: u32 = match stage {
+        Stage::Creating => 0,
+        Stage::Created => 1,
+        Stage::InService => 2,
+    };
+    let head = [&MAGIC[..], &FORMAT.to_le_bytes(), &stage.to_le_bytes()].concat();
+    with_checksum([&head[..], &shard.to_le_bytes(), &shards.to_le_bytes()].concat())
+}
+
+/// `None`: it is damaged.
+fn decode_head(directory: &Path, bytes: &[u8]) -> Result<Option<(Stage, u16, u16)>, StorageError> {
+    let Some(head) = checked(bytes, 0, HEAD_BYTES) else { return Ok(None) };
+    let number = |at: usize| {
+        head.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    };
+    let half = |at: usize| {
+        head.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |bytes| u16::from_le_bytes(*bytes))
+    };
+    let found = number(8);
+    if found > FORMAT {
+        return Err(StorageError::NewerFormat { path: directory.to_owned(), found });
+    }
+    let stage = match number(12) {
+        0 => Stage::Creating,
+        1 => Stage::Created,
+        2 => Stage::InService,
+        _ => return Ok(None),
+    };
+    Ok(head.starts_with(MAGIC).then_some((stage, half(16), half(18))))
+}
+
+pub(super) fn encode_floor(floor: Floor) -> Vec<u8> {
+    with_checksum([floor.applied.to_le_bytes(), floor.sequence.to_le_bytes()].concat())
+}
+
+fn decode_floor(bytes: &[u8], at: usize) -> Option<Floor> {
+    let (applied, sequence) = checked(bytes, at, FLOOR_BYTES)?.split_first_chunk::<8>()?;
+    let sequence = u64::from_le_bytes(*sequence.first_chunk::<8>()?);
+    Some(Floor { applied: u64::from_le_bytes(*applied), sequence })
+}

@@ -1,0 +1,187 @@
+//! Framing against a writer of its own, and the marker's bytes.
+
+#![allow(clippy::indexing_slicing, reason = "a bad index fails the test")]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::storage::files::frames::{Break, holds_a_record, read_records};
+use crate::storage::files::manifest::check_manifest;
+use crate::storage::files::marker::{Damage, Floor, MARKER, Marker, Stage, encode_floor, encode_head};
+
+const BLOCK: usize = 32 << 10;
+
+/// As RocksDB writes records.
+fn framed(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for record in records {
+        let (mut rest, mut begun) = (record.as_slice(), false);
+        loop {
+            let left = BLOCK - bytes.len() % BLOCK;
+            if left < 7 {
+                bytes.resize(bytes.len() + left, 0);
+                continue;
+            }
+            let (now, later) = rest.split_at(rest.len().min(left - 7));
+            let kind = match (begun, later.is_empty()) {
+                (false, true) => 1,
+                (false, false) => 2,
+                (true, false) => 3,
+                (true, true) => 4,
+            };
+            let crc = crc32c::crc32c(&[&[kind], now].concat());
+            bytes.extend(crc.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes());
+            bytes.extend(u16::try_from(now.len()).expect("a block is small").to_le_bytes());
+            bytes.push(kind);
+            bytes.extend(now);
+            (rest, begun) = (later, true);
+            if later.is_empty() {
+                break;
+            }
+        }
+    }
+    bytes
+}
+
+fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<Break>) {
+    let mut records = Vec::new();
+    let broken = read_records(bytes, |record| {
+        records.push(record.to_vec());
+        ControlFlow::Continue(())
+    });
+    (records, broken)
+}
+
+fn records(lengths: &[usize]) -> Vec<Vec<u8>> {
+    lengths.iter().enumerate().map(|(at, length)| vec![u8::try_from(at).expect("few") + 1; *length]).collect()
+}
+
+#[test]
+fn records_come_back_as_they_were_written_whatever_blocks_they_cross() {
+    for lengths in
+        [&[0, 1, 20][..], &[BLOCK - 7, 5], &[BLOCK - 14, 9], &[BLOCK - 10, 9], &[100_000, 3, 70_000]]
+    {
+        let written = records(lengths);
+        let bytes = framed(&written);
+        assert_eq!(read(&bytes), (written, None), "{lengths:?}");
+        assert!(holds_a_record(&bytes));
+    }
+}
+
+#[test]
+fn a_cut_is_a_break_behind_which_nothing_goes_on() {
+    let written = records(&[10, 40_000, 20]);
+    let bytes = framed(&written);
+    for cut in (1..bytes.len()).step_by(13) {
+        let (found, broken) = read(&bytes[..cut]);
+        assert_eq!(found, written[..found.len()]);
+        if let Some(broken) = broken {
+            assert!(!broken.goes_on && broken.rocksdb_returns, "{cut}: {broken:?}");
+            assert_eq!(broken.at, framed(&written[..found.len()]).len(), "{cut}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_is_a_break_and_what_follows_it_is_seen() {
+    let written = records(&[10, 300, 33_000, 20, 5]);
+    let bytes = framed(&written);
+    let last = framed(&written[..4]).len();
+    for at in (0..bytes.len()).filter(|at| at % 311 == 0 || *at < 400 || *at + 40 > bytes.len()) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        let (found, broken) = read(&changed);
+        assert_eq!(found, written[..found.len()], "{at}");
+        let broken = broken.unwrap_or_else(|| panic!("the byte at {at} is not missed"));
+        assert_eq!(broken.goes_on, at < last, "{at}: {broken:?}");
+    }
+}
+
+/// `ReadPhysicalRecord` of RocksDB 11.8.1 neither takes such a fragment nor passes over it.
+#[test]
+fn a_type_that_rocksdb_never_gets_past_is_known() {
+    let written = records(&[10, 300, 20]);
+    let last = framed(&written[..2]).len();
+    for kind in [5, 6, 7, 8, 11, 131] {
+        let mut bytes = framed(&written);
+        bytes[last + 6] = kind;
+        let (_, broken) = read(&bytes);
+        assert_eq!(broken, Some(Break { at: last, goes_on: false, rocksdb_returns: false }), "{kind}");
+    }
+}
+
+#[test]
+fn zeros_where_a_record_was_are_a_break() {
+    let written = records(&[10, 300, 20]);
+    let bytes = framed(&written);
+    let second = framed(&written[..1]).len();
+    let mut zeroed = bytes.clone();
+    zeroed[second..second + 307].fill(0);
+    let broken = Break { at: second, goes_on: true, rocksdb_returns: true };
+    assert_eq!(read(&zeroed), (written[..1].to_vec(), Some(broken)));
+}
+
+#[test]
+fn a_manifest_is_refused_by_its_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let refused = || check_manifest(folder.path()).expect_err("it is refused").to_string();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
+    assert!(refused().contains("the file CURRENT is gone"));
+    for current in ["", "MANIFEST-000001", "MANIFEST-\n", "MANIFEST-../x\n", "MANIFESU-000001\n"] {
+        put("CURRENT", current.as_bytes());
+        assert!(refused().contains("the file CURRENT does not name"), "{current}");
+    }
+    put("CURRENT", b"MANIFEST-000001\n");
+    assert!(refused().contains("the file MANIFEST-000001, which CURRENT names, is gone"));
+    put("MANIFEST-000001", b"");
+    assert!(refused().contains("the file MANIFEST-000001 holds nothing"));
+    let mut bytes = framed(&records(&[10, 300]));
+    put("MANIFEST-000001", &bytes);
+    check_manifest(folder.path()).expect("it is whole");
+    bytes[9] ^= 1;
+    put("MANIFEST-000001", &bytes);
+    assert!(refused().contains("the file MANIFEST-000001 is broken after 0 of 324 bytes"), "{}", refused());
+}
+
+fn read_marker(folder: &Path) -> Marker {
+    Marker::read(folder).expect("it can be read").expect("it is there")
+}
+
+/// These bytes are on people's disks.
+#[test]
+fn golden_bytes_of_a_marker() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let floor = Floor { applied: 0x0102, sequence: 0x0304 };
+    Marker::put(folder.path(), Stage::InService, (2, 3), floor).expect("the disk takes it");
+    let bytes = std::fs::read(folder.path().join(MARKER)).expect("it is there");
+    assert_eq!(bytes.len(), 1536);
+    assert_eq!(bytes[..20], *b"ranktree\x01\0\0\0\x02\0\0\0\x02\0\x03\0");
+    assert_eq!(bytes[20..24], crc32c::crc32c(&bytes[..20]).to_le_bytes());
+    assert_eq!(bytes[..24], *encode_head(Stage::InService, 2, 3));
+    for at in [512, 1024] {
+        assert_eq!(bytes[at..at + 16], *b"\x02\x01\0\0\0\0\0\0\x04\x03\0\0\0\0\0\0");
+        assert_eq!(bytes[at..at + 20], *encode_floor(floor));
+    }
+}
+
+#[test]
+fn a_floor_only_rises_and_one_of_two_is_enough() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let marker =
+        Marker::put(folder.path(), Stage::Created, (0, 1), Floor::default()).expect("the disk takes it");
+    for sequence in [5, 9, 7] {
+        marker.raise(Floor { applied: sequence * 10, sequence });
+    }
+    let highest = Floor { applied: 90, sequence: 9 };
+    assert_eq!((marker.floor(), read_marker(folder.path()).floor()), (highest, highest));
+    // The one written last is torn: the other is what is known.
+    let path = folder.path().join(MARKER);
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    bytes[1024] ^= 1;
+    std::fs::write(&path, &bytes).expect("the disk takes it");
+    let marker = read_marker(folder.path());
+    assert_eq!((marker.floor(), marker.damage), (Floor { applied: 50, sequence: 5 }, Some(Damage::OneFloor)));
+    bytes[0] ^= 1;
+    std::fs::write(&path, &bytes).expect("the disk takes it");
+    assert_eq!(read_marker(folder.path()).damage, Some(Damage::All));
+}

@@ -1,0 +1,192 @@
+//! The deltas after a checkpoint, put over it: what start-up does after a kill, and the writer after a failed commit.
+//!
+//! Knows: that deltas are absolute, so that many of them can be taken together and only the last word on an entry
+//! counts. Must not know: where the shard came from.
+//!
+//! One thread reads and decodes, the other one applies. Most of applying is waiting for memory, so members are looked up in
+//! groups, each of whose cache lines is asked for before any is used, and a tree gets as many changes at once as make
+//! its own groups worthwhile.
+
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::state::{Applied, Change, Entry, Probe, Shard, Step, TreeId};
+use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::recovery::Progress;
+use crate::storage::store::Store;
+use crate::tree::Handle;
+use crate::types::{Sequence, count};
+
+/// Changes applied at once: enough for the last word on an entry to save some, and little to keep in memory.
+const CHANGES_AT_ONCE: usize = if cfg!(test) { 8 } else { 65_536 };
+/// Deltas decoded in advance. One has a thousand changes or so; the largest, of a full batch of whole requests, some
+/// tens of thousands.
+const DECODED_AHEAD: usize = 16;
+/// Look-ups whose waits for memory overlap.
+const GROUP: usize = 16;
+
+/// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
+///
+/// # Errors
+/// When one is damaged or missing, or the log does not end where its meta record says.
+pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
+    let start = shard.applied.sequence;
+    let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
+    if end < start.0 {
+        return Err(
+            store.damaged(format!("its log ends at {end}, before {start}, which was on disk already"))
+        );
+    }
+    let told = |at: Sequence| progress("replaying deltas", at.0 - start.0, end - start.0);
+    let (scanned, replayed) = std::thread::scope(|scope| {
+        let (sender, decoded) = sync_channel(DECODED_AHEAD);
+        let scan = scope.spawn(move || {
+            store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
+                // Whoever applies them has stopped because one cannot be, and says so.
+                let stopped =
+                    |_| Undecodable { kind: "delta", reason: "it is not wanted any more".to_owned() };
+                sender.send(codec::decode_delta(value)?).map_err(stopped)
+            })
+        });
+        let replayed = apply_all(shard, decoded, &told);
+        (scan.join().expect("reading the log does not panic"), replayed)
+    });
+    let (deltas, changes) = replayed.map_err(|error| store.damaged(error))?;
+    scanned?;
+    let applied = shard.applied.sequence;
+    if applied.0 != end {
+        return Err(
+            store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}"))
+        );
+    }
+    Ok((deltas, changes))
+}
+
+fn apply_all(
+    shard: &mut Shard,
+    decoded: Receiver<Delta>,
+    told: &dyn Fn(Sequence),
+) -> Result<(u64, u64), Undecodable> {
+    let mut pending = Pending::new(shard.applied);
+    let (mut deltas, mut changes) = (0, 0);
+    for delta in decoded {
+        let expected = pending.applied.sequence.next();
+        if delta.first > expected {
+            return Err(Undecodable {
+                kind: "delta",
+                reason: format!("messages {expected} to {} are missing before it", delta.first.0 - 1),
+            });
+        }
+        if !delta.events.is_empty() {
+            // Trees that its changes name may be defined by the delta itself.
+            pending.apply(shard);
+            let applied = shard.applied;
+            shard.apply(&Step { events: delta.events, applied, ..Step::default() });
+        }
+        deltas += 1;
+        changes += count(delta.changes.len());
+        pending.add(shard, &delta.changes)?;
+        pending.applied = delta.applied;
+        if pending.changes.len() >= CHANGES_AT_ONCE {
+            pending.apply(shard);
+            told(shard.applied.sequence);
+        }
+    }
+    pending.apply(shard);
+    told(shard.applied.sequence);
+    Ok((deltas, changes))
+}
+
+/// Changes of several deltas, to be applied together.
+struct Pending {
+    /// Of the last delta added.
+    applied: Applied,
+    /// In the order in which they came.
+    changes: Vec<Change>,
+    /// Members that are not there yet, in the order of their handles to be.
+    newcomers: Vec<Box<[u8]>>,
+    by_id: HashMap<Box<[u8]>, Handle, FixedState>,
+}
+
+impl Pending {
+    fn new(applied: Applied) -> Self {
+        Self { applied, changes: Vec::new(), newcomers: Vec::new(), by_id: HashMap::default() }
+    }
+
+    /// Adds a delta's changes. Nothing in the shard changes yet.
+    fn add(&mut self, shard: &Shard, changes: &[DeltaChange]) -> Result<(), Undecodable> {
+        let mut columns: Option<(TreeId, Option<usize>)> = None;
+        for group in changes.chunks(GROUP) {
+            let mut probes = [None::<Probe>; GROUP];
+            for (probe, change) in probes.iter_mut().zip(group) {
+                let hashed = shard.members.probe(&change.member);
+                shard.members.prefetch_index(hashed);
+                *probe = Some(hashed);
+            }
+            for probe in probes.iter().flatten() {
+                // Where the member is likely to be; what is found there is asked for, and not used yet.
+                let _ = shard.members.prefetch_id(*probe);
+            }
+            for (probe, change) in probes.iter().flatten().zip(group) {
+                let of_tree = match columns {
+                    Some((tree, columns)) if tree == change.tree => columns,
+                    _ => shard.tree(change.tree).map(|tree| tree.tree.columns()),
+                };
+                columns = Some((change.tree, of_tree));
+                // A tree that is not there was dropped by a later message of the same delta.
+                let Some(of_tree) = of_tree else { continue };
+                let words = change.after.and_then(|entry: Entry| entry.words());
+                if words.is_some_and(|words| words.as_slice().len() != of_tree) {
+                    let tree = change.tree.0;
+                    let reason =
+                        format!("an entry of tree {tree} has another number of words than its board");
+                    return Err(Undecodable { kind: "delta", reason });
+                }
+                if let Some(handle) = self.handle_of(shard, *probe, change)? {
+                    self.changes.push(Change { tree: change.tree, handle, after: change.after });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `None`: the member left and was not here; what it left is gone already.
+    fn handle_of(
+        &mut self,
+        shard: &Shard,
+        probe: Probe,
+        change: &DeltaChange,
+    ) -> Result<Option<Handle>, Undecodable> {
+        let id = change.member.as_slice();
+        let known = shard.members.find(probe, id).or_else(|| self.by_id.get(id).copied());
+        if known.is_some() || change.after.is_none() {
+            return Ok(known);
+        }
+        if self.newcomers.len() >= shard.members.room() {
+            let reason = "it brings more members than a shard can hold".to_owned();
+            return Err(Undecodable { kind: "delta", reason });
+        }
+        let handle = shard.members.upcoming(self.newcomers.len());
+        self.newcomers.push(id.into());
+        self.by_id.insert(id.into(), handle);
+        Ok(Some(handle))
+    }
+
+    /// Applies what was added, of each entry the last word.
+    fn apply(&mut self, shard: &mut Shard) {
+        // By handle, because all that is kept by handle lies in that order; then in the order of their coming.
+        let numbered = (0_usize..).zip(&self.changes);
+        let mut order: Vec<_> = numbered.map(|(at, change)| (change.tree, change.handle, at)).collect();
+        order.sort_unstable();
+        let last = order.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter_map(<[_]>::last);
+        let changes = last.filter_map(|(_, _, at)| self.changes.get(*at).copied()).collect();
+        self.changes.clear();
+        self.by_id.clear();
+        let added = std::mem::take(&mut self.newcomers);
+        shard.apply(&Step { added, changes, applied: self.applied, ..Step::default() });
+    }
+}

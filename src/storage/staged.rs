@@ -1,0 +1,95 @@
+//! Sorted files on their way into RocksDB, where they take effect together.
+//!
+//! Knows: the staging folder, and in which order records and deletions of ranges count. Must not know: what a checkpoint
+//! consists of.
+
+use std::path::PathBuf;
+
+use rocksdb::{IngestExternalFileOptions, SstFileWriter};
+
+use crate::state::TreeId;
+use crate::storage::checkpoint::CheckpointFigures;
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::store::Store;
+use crate::types::count;
+
+/// Where one staged file ends and the next begins.
+const STAGED_FILE_BYTES: u64 = 128 << 20;
+
+/// Records of one checkpoint. Later files count for more than earlier ones.
+pub(super) struct Staged<'a> {
+    store: &'a Store,
+    options: &'a rocksdb::Options,
+    folder: PathBuf,
+    writer: Option<SstFileWriter<'a>>,
+    writer_bytes: u64,
+    files: Vec<PathBuf>,
+    figures: CheckpointFigures,
+}
+
+impl<'a> Staged<'a> {
+    pub(super) fn new(store: &'a Store, options: &'a rocksdb::Options) -> Result<Self, StorageError> {
+        let folder = store.staging();
+        // An attempt that failed may have left files behind; a folder that was never there is as good as empty.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).map_err(|error| StorageError::Io { path: folder.clone(), error })?;
+        let (writer, files, figures) = (None, Vec::new(), CheckpointFigures::default());
+        Ok(Self { store, options, folder, writer, writer_bytes: 0, files, figures })
+    }
+
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.put_or_delete(key, Some(value))
+    }
+
+    /// Records come in ascending order of their keys.
+    pub(super) fn put_or_delete(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
+        let bytes = count(key.len() + value.map_or(0, <[u8]>::len));
+        self.figures.pages += 1;
+        self.figures.bytes += bytes;
+        self.writer_bytes += bytes;
+        let writer = self.writer()?;
+        match value {
+            Some(value) => writer.put(key, value)?,
+            None => writer.delete(key)?,
+        }
+        if self.writer_bytes >= STAGED_FILE_BYTES { self.finish_file() } else { Ok(()) }
+    }
+
+    /// Removes all of a tree's records of a kind: those on disk, and those in files before this one. Records of the same
+    /// file stay, so whoever has staged any of that kind and tree calls [`Staged::finish_file`] first.
+    pub(super) fn delete_tree(&mut self, kind: u8, tree: TreeId) -> Result<(), StorageError> {
+        let prefix = keys::of_tree(kind, tree);
+        Ok(self.writer()?.delete_range(prefix.to_vec(), keys::after(&prefix))?)
+    }
+
+    fn writer(&mut self) -> Result<&mut SstFileWriter<'a>, StorageError> {
+        if self.writer.is_none() {
+            let path = self.folder.join(format!("{:06}.sst", self.files.len()));
+            let writer = SstFileWriter::create(self.options);
+            writer.open(&path)?;
+            self.files.push(path);
+            self.writer = Some(writer);
+        }
+        Ok(self.writer.as_mut().expect("it was just opened"))
+    }
+
+    pub(super) fn finish_file(&mut self) -> Result<(), StorageError> {
+        self.writer_bytes = 0;
+        match self.writer.take() {
+            Some(mut writer) => Ok(writer.finish()?),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn ingest(mut self) -> Result<CheckpointFigures, StorageError> {
+        self.finish_file()?;
+        let mut options = IngestExternalFileOptions::default();
+        options.set_move_files(true);
+        let files = std::mem::take(&mut self.files);
+        self.store.db().ingest_external_file_cf_opts(self.store.checkpoint(), &options, files)?;
+        // Only the emptied folder is left, and the next checkpoint or start removes it if this does not.
+        let _ = std::fs::remove_dir_all(&self.folder);
+        Ok(self.figures)
+    }
+}

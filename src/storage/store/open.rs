@@ -1,0 +1,364 @@
+//! From a directory to an open store. Nothing is written before what is there was read and judged.
+//!
+//! RocksDB makes an empty database where it finds none, drops what it cannot read of its logs, and removes the files that
+//! its manifest does not name: opening a damaged directory makes the damage final. So a directory that holds a database
+//! is opened three times over: its manifest and logs are read here, then RocksDB opens it without writing, and once the
+//! shard is loaded from that, for writing. That costs reading the log three times and no page twice.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+use parking_lot::Mutex;
+use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch};
+
+use super::{Access, CHECKPOINT, LOG, Store};
+use crate::storage::codec::{self, FORMAT_VERSION, Meta};
+use crate::storage::error::StorageError;
+use crate::storage::files::{
+    DirectoryLock, Floor, Logs, Marker, Stage, TornEnd, check_logs, check_manifest, holds_a_database,
+};
+use crate::storage::keys;
+use crate::storage::options::{
+    StorageResources, checkpoint_options, creation_options, database_options, log_options,
+};
+use crate::types::ShardId;
+
+impl Store {
+    /// Opens a shard's directory for writing, or creates it, and makes sure that it is that shard's.
+    ///
+    /// # Errors
+    /// See [`StorageError`]; nothing is changed by a directory that is refused.
+    pub fn open(
+        path: &Path,
+        shard: ShardId,
+        shards: u16,
+        resources: &StorageResources,
+    ) -> Result<Self, StorageError> {
+        Self::open_to_load(path, shard, shards, resources)?.into_writable()
+    }
+
+    /// As [`Store::open`], but what is there is only read until [`Store::into_writable`]: the caller loads the shard in
+    /// between, so that damage that only loading finds changes nothing either.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_to_load(
+        path: &Path,
+        shard: ShardId,
+        shards: u16,
+        resources: &StorageResources,
+    ) -> Result<Self, StorageError> {
+        // Nobody else reads what boards hold; one that is there is left as its owner made it.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })?;
+        let lock = DirectoryLock::exclusive(path)?;
+        let marker = Marker::read(path)?;
+        let is_new = match &marker {
+            Some(marker) => marker.stage == Stage::Creating,
+            None => !holds_a_database(path)?,
+        };
+        let place = Place { path, shard, shards, resources };
+        if is_new { place.create(lock) } else { place.look(lock, marker, Torn::MayBeCut) }
+    }
+
+    /// Opens a shard's directory without ever writing to it, beside others that do the same.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and where no shard is.
+    pub fn open_for_reading(
+        path: &Path,
+        shard: ShardId,
+        shards: u16,
+        resources: &StorageResources,
+    ) -> Result<Self, StorageError> {
+        if !holds_a_database(path)? {
+            return Err(StorageError::Empty(path.to_owned()));
+        }
+        let lock = DirectoryLock::shared(path)?;
+        let marker = Marker::read(path)?;
+        if marker.as_ref().is_some_and(|marker| marker.stage == Stage::Creating) {
+            return Err(StorageError::Empty(path.to_owned()));
+        }
+        Place { path, shard, shards, resources }.look(lock, marker, Torn::IsLeft)
+    }
+
+    /// Whether a directory belongs to a shard of a service that has run: other shards beside it may hold data that
+    /// belong to what it holds.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is another shard's.
+    pub fn was_in_service(path: &Path, shard: ShardId, shards: u16) -> Result<Option<bool>, StorageError> {
+        let Some(marker) = Marker::read(path)? else { return Ok(None) };
+        check_layout(path, (marker.shard, marker.shards), (shard.0, shards))?;
+        Ok(marker.damage.is_none().then_some(marker.stage == Stage::InService))
+    }
+
+    /// Puts down that every shard of the data directory is there. From then on one that is empty has lost its data.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn enter_service(&mut self) -> Result<(), StorageError> {
+        self.marker.as_mut().map_or(Ok(()), |marker| marker.enter(Stage::InService))
+    }
+
+    /// The same directory, open for writing.
+    ///
+    /// # Errors
+    /// When RocksDB or the disk refuses.
+    pub fn into_writable(self) -> Result<Self, StorageError> {
+        if self.access == Access::Writing {
+            return Ok(self);
+        }
+        let read = self.meta()?;
+        let Self { db, path, shard, shards, marker, resources, lock, .. } = self;
+        drop(db);
+        let place = Place { path: &path, shard, shards, resources: &resources };
+        let db = DB::open_cf_descriptors(&database_options(), &path, families(&resources))
+            .map_err(|error| place.refused(&error))?;
+        let mut store = place.store(db, lock, Access::Writing);
+        if store.meta()? != read {
+            return Err(store.damaged("RocksDB opened it for writing with less than it read"));
+        }
+        let meta = match read {
+            Some(meta) => meta,
+            None => store.begin()?,
+        };
+        store.clear_staging()?;
+        // RocksDB has brought what it found in its logs into files of its own, which are synced.
+        let floor = Floor { applied: meta.applied_sequence, sequence: store.db.latest_sequence_number() };
+        *store.written.lock() = floor;
+        store.marker = Some(match marker {
+            Some(marker) if marker.damage.is_none() => {
+                marker.raise(floor);
+                marker
+            }
+            lost => {
+                let stage = lost.map_or(Stage::Created, |marker| marker.stage);
+                Marker::put(&path, stage, (shard.0, shards), floor)?
+            }
+        });
+        Ok(store)
+    }
+
+    /// The log's torn end, if it has one that is no loss.
+    #[must_use]
+    pub fn torn_end(&self) -> Option<String> {
+        self.torn.as_ref().map(|torn| {
+            format!(
+                "its log {} ends within a record, after {} of {} bytes",
+                torn.name(),
+                torn.at,
+                torn.length
+            )
+        })
+    }
+
+    /// What of the marker cannot be read.
+    #[must_use]
+    pub fn has_damaged_marker(&self) -> bool {
+        self.marker.as_ref().is_some_and(|marker| marker.damage.is_some())
+    }
+
+    /// Writes the first record.
+    fn begin(&self) -> Result<Meta, StorageError> {
+        let meta = Meta {
+            format_version: FORMAT_VERSION,
+            shard: self.shard.0,
+            shards: self.shards,
+            applied_sequence: 0,
+            message_timestamp_micros: 0,
+            message_hash: 0,
+            time_micros: 0,
+            jobs_rejected: 0,
+            stream: String::new(),
+        };
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
+        self.write(batch, true)?;
+        Ok(meta)
+    }
+
+    /// Whose directory this is, and that it has what it had.
+    fn check(&self, marked: Option<Floor>) -> Result<(), StorageError> {
+        let Some(meta) = self.meta()? else {
+            // It is the first thing ever written: what lacks it and is not empty has lost it.
+            let lost = marked.is_some() || !self.is_empty()?;
+            let what = "it holds data, but not the meta record that says whose and how far";
+            return if lost { Err(self.damaged(what)) } else { Ok(()) };
+        };
+        check_layout(&self.path, (meta.shard, meta.shards), (self.shard.0, self.shards))?;
+        let floor = marked.unwrap_or_default();
+        if meta.applied_sequence < floor.applied {
+            return Err(self.damaged(format!(
+                "it holds messages up to {} only, and {} had been applied and synced",
+                meta.applied_sequence, floor.applied
+            )));
+        }
+        if self.db.latest_sequence_number() < floor.sequence {
+            return Err(self.damaged(format!(
+                "it ends at RocksDB's operation {}, and {} had been synced",
+                self.db.latest_sequence_number(),
+                floor.sequence
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What to do about a torn end that RocksDB would pass over, or never return from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Torn {
+    MayBeCut,
+    IsLeft,
+}
+
+/// A directory, whose it should be, and what it is opened with.
+struct Place<'a> {
+    path: &'a Path,
+    shard: ShardId,
+    shards: u16,
+    resources: &'a StorageResources,
+}
+
+impl Place<'_> {
+    /// Makes a shard where nothing is, or where a crash cut that short.
+    fn create(&self, lock: DirectoryLock) -> Result<Store, StorageError> {
+        let mut marker =
+            Marker::put(self.path, Stage::Creating, (self.shard.0, self.shards), Floor::default())?;
+        let db = DB::open_cf_descriptors(&creation_options(), self.path, families(self.resources))
+            .map_err(|error| self.refused(&error))?;
+        let mut store = self.store(db, lock, Access::Writing);
+        store.check(None)?;
+        if store.meta()?.is_none() {
+            store.begin()?;
+        }
+        store.clear_staging()?;
+        marker.enter(Stage::Created)?;
+        store.marker = Some(marker);
+        Ok(store)
+    }
+
+    /// Opens what is there without writing, once it was seen to be whole.
+    fn look(&self, lock: DirectoryLock, marker: Option<Marker>, torn: Torn) -> Result<Store, StorageError> {
+        if let Some(marker) = &marker {
+            check_layout(self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
+            if marker.damage.is_some() {
+                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged; it is made again from what else is there");
+            }
+        }
+        let marked = marker.as_ref().map(Marker::floor);
+        check_manifest(self.path)?;
+        let logs = check_logs(self.path, &keys::meta())?;
+        let torn_end = self.judge(logs, marked.unwrap_or_default())?;
+        if let Some(end) = &torn_end {
+            if !end.rocksdb_stops {
+                if torn == Torn::IsLeft {
+                    let (name, at, length) = (end.name(), end.at, end.length);
+                    return Err(self.damaged(format!(
+                        "its log {name} is broken after {at} of {length} bytes; a start drops what is behind that, none of which was synced"
+                    )));
+                }
+                end.cut()?;
+            }
+            tracing::warn!(
+                shard = %self.shard, log = end.name(), at = end.at, bytes = end.length - end.at,
+                "the log ends within a record, of a write that nobody was told of or that the stream still holds; it is dropped"
+            );
+        }
+        let (options, families) = (database_options(), families(self.resources));
+        let db = DB::open_cf_descriptors_read_only(&options, self.path, families, false)
+            .map_err(|error| self.refused(&error))?;
+        let mut store = self.store(db, lock, Access::Reading);
+        (store.marker, store.torn) = (marker, torn_end);
+        store.check(marked)?;
+        Ok(store)
+    }
+
+    /// Whether a torn log can have been torn by a power failure, with nothing lost that was answered.
+    fn judge(&self, logs: Logs, floor: Floor) -> Result<Option<TornEnd>, StorageError> {
+        let Some(torn) = logs.torn else { return Ok(None) };
+        let (name, at, length) = (torn.name(), torn.at, torn.length);
+        if logs.last_sequence.is_some_and(|last| last < floor.sequence) {
+            return Err(self.damaged(format!(
+                "its log {name} is broken after {at} of {length} bytes, before the end of what had been synced"
+            )));
+        }
+        if torn.goes_on {
+            // Without a stream each write is synced before the next one begins, so that no power failure does this. With
+            // one nothing is synced between checkpoints, a power failure may bring later blocks to disk and not
+            // earlier ones, and the stream holds everything since the last sync.
+            let meta = torn.last_value.as_deref().and_then(|bytes| codec::decode_meta(bytes).ok());
+            if meta.is_none_or(|meta| meta.stream.is_empty()) {
+                return Err(self.damaged(format!(
+                    "its log {name} is broken after {at} of {length} bytes, and goes on behind that"
+                )));
+            }
+        }
+        Ok(Some(torn))
+    }
+
+    fn store(&self, db: DB, lock: DirectoryLock, access: Access) -> Store {
+        Store {
+            db,
+            path: self.path.to_owned(),
+            shard: self.shard,
+            shards: self.shards,
+            access,
+            written: Mutex::default(),
+            marker: None,
+            torn: None,
+            resources: self.resources.clone(),
+            lock,
+        }
+    }
+
+    fn damaged(&self, what: impl ToString) -> StorageError {
+        StorageError::damaged(self.path, what)
+    }
+
+    /// Why RocksDB did not open it.
+    fn refused(&self, error: &rocksdb::Error) -> StorageError {
+        let words = error.to_string();
+        if is_in_use(&words) {
+            return StorageError::InUse(self.path.to_owned());
+        }
+        match error.kind() {
+            // Files or column families that are not there are as bad as those that cannot be read.
+            rocksdb::ErrorKind::Corruption
+            | rocksdb::ErrorKind::InvalidArgument
+            | rocksdb::ErrorKind::NotFound => self.damaged(words),
+            _ if words.contains("No such file or directory") => self.damaged(words),
+            _ => StorageError::RocksDb(error.clone()),
+        }
+    }
+}
+
+fn families(resources: &StorageResources) -> [ColumnFamilyDescriptor; 3] {
+    [
+        ColumnFamilyDescriptor::new("default", Options::default()),
+        ColumnFamilyDescriptor::new(LOG, log_options(resources)),
+        ColumnFamilyDescriptor::new(CHECKPOINT, checkpoint_options(resources)),
+    ]
+}
+
+/// # Arguments
+/// `found`: the shard's number and the number of shards. 0 shards: a marker that cannot be read.
+fn check_layout(path: &Path, found: (u16, u16), wanted: (u16, u16)) -> Result<(), StorageError> {
+    if found == wanted || found.1 == 0 {
+        return Ok(());
+    }
+    let ((found_shard, found_shards), (shard, shards)) = (found, wanted);
+    Err(StorageError::OtherLayout { path: path.to_owned(), found_shard, found_shards, shard, shards })
+}
+
+/// Whether another process, or another opening in this one, holds the directory. The crate has no kind for it; the words
+/// are RocksDB's own, pinned with its version. They come first, so that no path can look like them.
+fn is_in_use(words: &str) -> bool {
+    ["IO error: While lock file: ", "IO error: lock hold by current process"]
+        .iter()
+        .any(|start| words.starts_with(start))
+}
