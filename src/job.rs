@@ -9,6 +9,8 @@ use crate::types::{BoardName, MemberId, Score, Timestamp};
 
 /// The most jobs in one message or request.
 pub const MAX_JOBS_PER_MESSAGE: usize = 1_000;
+/// How far a job's own time may be after its message's, in microseconds: five minutes, and not a microsecond more.
+pub const MAX_AHEAD_MICROS: i64 = 5 * 60 * 1_000_000;
 /// The longest metadata object, in bytes of compact JSON.
 pub const MAX_METADATA_BYTES: usize = 1_024;
 /// The most boards that one job may change.
@@ -96,10 +98,12 @@ pub enum RejectCode {
     ClosedWindow,
     WrongShard,
     TooLarge,
+    FutureTime,
 }
 
 impl RejectCode {
-    pub const ALL: [Self; 10] = [
+    /// In the order of their numbers on disk: new ones come last.
+    pub const ALL: [Self; 11] = [
         Self::Malformed,
         Self::UnknownBoard,
         Self::BadMember,
@@ -110,6 +114,7 @@ impl RejectCode {
         Self::ClosedWindow,
         Self::WrongShard,
         Self::TooLarge,
+        Self::FutureTime,
     ];
 
     #[must_use]
@@ -125,6 +130,7 @@ impl RejectCode {
             Self::ClosedWindow => "closed_window",
             Self::WrongShard => "wrong_shard",
             Self::TooLarge => "too_large",
+            Self::FutureTime => "future_time",
         }
     }
 }

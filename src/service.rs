@@ -29,7 +29,7 @@ use crate::queue::local;
 use crate::queue::publisher::Publisher;
 use crate::service::opening::{OpenedShard, load_shards};
 use crate::storage::StorageError;
-use crate::types::{Sequence, ShardId};
+use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectsKept,
     ShardState, WantedBoards, Writer,
@@ -333,6 +333,7 @@ impl OpenedShard {
             gauges: Gauges::new(self.id),
             rejects_kept: RejectsKept::default(),
             parking,
+            time: Timestamp::default(),
         };
         (handle, writer)
     }

@@ -118,6 +118,7 @@ impl Engine {
                 id: ShardId(0),
                 shards: 1,
                 registry: &self.registry,
+                time: shard.applied.timestamp,
                 describe: &describe,
                 parked: &|_, _, _| Ok(Vec::new()),
             };

@@ -1,5 +1,7 @@
 //! Settings of NATS: which server, what the names begin with, and the streams that are created.
 
+use std::time::Duration;
+
 use clap::{ArgAction, Args};
 
 use crate::config::{ConfigError, NatsAccessArgs, switch};
@@ -28,6 +30,10 @@ pub struct NatsArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub nats_no_purge: bool,
+    /// Seconds for which a stream must have been at odds with what its shard has applied before the shard halts. Servers that
+    /// start may take so long to know all that they store
+    #[arg(long, env = "RANKTREE_NATS_HALT_SECONDS", value_name = "SECONDS", default_value_t = 60)]
+    pub nats_halt_seconds: u64,
 }
 
 impl NatsArgs {
@@ -36,7 +42,15 @@ impl NatsArgs {
     /// # Errors
     /// When the prefix is none, with NATS or without, or NATS cannot be connected to this way.
     pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<jetstream::Settings>, ConfigError> {
-        let Self { access, prefix, nats_stream_mib, nats_replicas, nats_keep, nats_no_purge } = self;
+        let Self {
+            access,
+            prefix,
+            nats_stream_mib,
+            nats_replicas,
+            nats_keep,
+            nats_no_purge,
+            nats_halt_seconds,
+        } = self;
         check_prefix(&prefix)?;
         Ok(access.resolve()?.map(|access| jetstream::Settings {
             access,
@@ -44,6 +58,7 @@ impl NatsArgs {
             stream_bytes: nats_stream_mib.map(|mib| i64::from(mib) << 20),
             replicas: usize::from(nats_replicas),
             accept_gap,
+            halt_after: Duration::from_secs(nats_halt_seconds),
             purge_keeps: (!nats_no_purge).then_some(nats_keep),
         }))
     }

@@ -9,12 +9,14 @@ use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRe
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::Store;
-use crate::types::Sequence;
+use crate::types::{Sequence, Timestamp};
 
 /// Everything a batch leaves on disk.
 #[derive(Debug, Default)]
 pub struct Commit {
     pub applied: Applied,
+    /// The latest time of any message so far.
+    pub time: Timestamp,
     /// The encoded delta; see [`codec::DeltaEncoder`].
     pub delta: Vec<u8>,
     pub rejects: Vec<RejectRecord>,
@@ -78,6 +80,7 @@ impl Store {
             applied_sequence: commit.applied.sequence.0,
             message_timestamp_micros: commit.applied.timestamp.as_micros(),
             message_hash: commit.applied.hash,
+            time_micros: commit.time.max(commit.applied.timestamp).as_micros(),
             jobs_rejected: commit.jobs_rejected,
             stream: commit.stream.clone(),
         };
@@ -109,7 +112,7 @@ impl Store {
     pub fn note_stream(&self, stream: &str) -> Result<(), StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is gone"))?;
         let mut batch = WriteBatch::default();
-        let meta = Meta { stream: stream.to_owned(), ..meta };
+        let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
         self.write(batch, true)
     }

@@ -9,9 +9,9 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::state::{Applied, Retired, Shard};
-use crate::storage::codec::ParkedRecord;
+use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot, replay};
-use crate::types::{Sequence, ShardId, count};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -52,6 +52,8 @@ pub struct Writer<S> {
     pub gauges: Gauges,
     /// Where jobs for unknown boards wait, if definitions come through the queue.
     pub parking: Option<Parking>,
+    /// The effective time of what is committed; see [`Plan::time`].
+    pub time: Timestamp,
     /// Which rejects are kept.
     pub rejects_kept: RejectsKept,
 }
@@ -109,6 +111,7 @@ impl<S: JobSource> Writer<S> {
             Err(error) => return Err(error.to_string()),
         };
         let meta = store.meta().map_err(|error| error.to_string())?;
+        self.time = meta.as_ref().map_or(self.time, Meta::time);
         if let Some(mut parking) = self.parking.take() {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
@@ -216,6 +219,7 @@ impl<S: JobSource> Writer<S> {
             id: self.id,
             shards: self.shards,
             registry: &self.registry,
+            time: self.time,
             describe: &describe,
             parked: &parked,
         };
@@ -236,6 +240,7 @@ impl<S: JobSource> Writer<S> {
         let published = self.parking.as_ref().map(|_| self.health.rejects_published());
         let commit = Commit {
             applied: plan.applied,
+            time: plan.time,
             delta: plan.delta,
             rejects_kept_from: self.rejects_kept.trim(published),
             rejects: plan.rejects,
@@ -253,6 +258,7 @@ impl<S: JobSource> Writer<S> {
         };
         match written {
             Ok(()) => {
+                self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.checkpointer.count(count(plan.changes) + 1);
                 Ok((plan.steps, committed))

@@ -14,10 +14,13 @@
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
 //! - [`nats_crash`]: kill -9 of the service and of NATS at random moments loses nothing and counts nothing twice
 //! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
+//! - [`nats_frozen`]: a server that is frozen, or whose packets are dropped, is left for another
+//! - [`nats_gaps`]: what one server lacks is no gap, what the leader lacks is one, and a halt is over once all is well
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
 //! - [`nats_failed_commit`]: a write that is in the stream is applied later, and no answer says otherwise
 //! - [`nats_retention`]: what of a stream is kept is bounded, and room is made before it is full
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
+//! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
 //! - [`readme`]: the publishers that it shows work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
@@ -58,6 +61,7 @@ mod export;
 mod export_boards;
 mod framing;
 mod full_disk;
+mod future_time;
 mod gone_clients;
 mod healthcheck;
 mod layering;
@@ -73,6 +77,8 @@ mod nats_control;
 mod nats_crash;
 mod nats_credentials;
 mod nats_failed_commit;
+mod nats_frozen;
+mod nats_gaps;
 mod nats_http;
 mod nats_outage;
 mod nats_permissions;

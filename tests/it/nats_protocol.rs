@@ -209,7 +209,7 @@ fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
 #[test]
 fn a_stream_that_lost_its_end_halts_its_shard() {
     let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    let mut service = start(&nats, &folder.path().join("data"), 1, &["--nats-halt-seconds", "1"]);
     let client = service.client();
     define_arena(&client);
     for number in 0..20 {

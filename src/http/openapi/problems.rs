@@ -42,6 +42,7 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "the stored version is not below the job's: it was applied before, or overtaken",
     ),
     kind("closed_window", &[409], "the time of the job falls in a window that is closed"),
+    kind("future_time", &[409], "`at` is more than five minutes after the time at which the job came"),
     kind("wrong_shard", &[409], "the job came to a shard that is not its member's"),
     kind(
         "too_large",
@@ -157,6 +158,7 @@ pub const REJECTED: &[(u16, &str)] = &[
     (409, "overflow"),
     (409, "stale_version"),
     (409, "closed_window"),
+    (409, "future_time"),
     (409, "wrong_shard"),
     (409, "too_large"),
 ];

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::queue::jetstream::access::Access;
-use crate::queue::jetstream::connection::in_words;
+use crate::queue::jetstream::connection::{attentive, in_words};
 use crate::queue::jetstream::layout;
 use crate::queue::jetstream::names::Names;
 use crate::types::{MAX_SHARDS, Sequence, ShardId};
@@ -147,13 +147,11 @@ async fn connect(
         }
         std::future::ready(())
     };
-    let options = access
-        .options()
+    let options = attentive(access.options())
         .name("ranktree load")
         // As nodes do: whoever has a node's permissions hears answers nowhere else, and a game service may hear them here too.
         .custom_inbox_prefix(names.inbox())
         .max_reconnects(None)
-        .connection_timeout(ACK_TIMEOUT)
         .event_callback(events);
     options.connect(access.servers.addresses()).await.map_err(|error| {
         let (servers, words) = (&access.servers, in_words(&error.to_string()));

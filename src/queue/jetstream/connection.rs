@@ -1,4 +1,4 @@
-//! Connections to NATS: they reconnect for ever, with pauses, and say so.
+//! Connections to NATS: they reconnect for ever, with pauses, and say so. One whose server is silent is left for another.
 //!
 //! Knows: why the last attempt failed, and what the server complained of lately, in words for an operator.
 
@@ -7,19 +7,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, Event, Server};
+use async_nats::{Client, ConnectOptions, Event, Server};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::metrics as names;
 use crate::queue::jetstream::access::Access;
+use crate::queue::jetstream::choice::Choice;
 
-/// Pauses between attempts double from the first to the second.
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// A server that has said nothing for so long is asked for a sign of life. The client leaves one that owes three, so after
+/// four and a half seconds: soon enough to be elsewhere when a cluster has elected new leaders, which takes it four to nine,
+/// and late enough for a message that takes seconds to come over a slow link.
+const PING_EVERY: Duration = Duration::from_millis(1_500);
+/// How long a server may take to let the client in. A frozen one accepts the connection, and says nothing.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// How long the server may take to answer anything but a pull.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection over which nothing was answered for so long is left, although its server gives signs of life: it may be cut
+/// off from the others. A cluster whose leader is gone answers sooner than that, by a new one.
+const LEAVE_AFTER: Duration = Duration::from_secs(8);
 /// Failures to reconnect are logged at most this often.
 const SAY_EVERY: Duration = Duration::from_secs(30);
 /// A request that the server denied has no answer, and times out after [`REQUEST_TIMEOUT`]; what the server said
@@ -34,6 +43,8 @@ pub struct Connection {
     /// Counts how often it was connected.
     pub connected: watch::Receiver<u64>,
     trouble: Arc<Mutex<Trouble>>,
+    /// Since when what was asked is not answered.
+    unanswered: Arc<Mutex<Option<Instant>>>,
 }
 
 /// What is wrong with a connection, as far as is known.
@@ -63,7 +74,9 @@ impl Connection {
         let disconnects = metrics::counter!(names::NATS_DISCONNECTS_TOTAL, &label());
         let is_up = AtomicBool::new(false);
         let trouble = Arc::new(Mutex::new(Trouble::default()));
-        let noting = Arc::clone(&trouble);
+        let unanswered = Arc::new(Mutex::new(None));
+        let choice = Arc::new(Mutex::new(Choice::default()));
+        let (noting, asked, chosen) = (Arc::clone(&trouble), Arc::clone(&unanswered), Arc::clone(&choice));
         let events = move |event| {
             let mut trouble = noting.lock();
             match event {
@@ -72,6 +85,8 @@ impl Connection {
                         up_count.increment(1.0);
                     }
                     *trouble = Trouble::default();
+                    *asked.lock() = None;
+                    chosen.lock().note_connected();
                     count.send_modify(|count| *count += 1);
                     tracing::info!(purpose, "connected to NATS");
                 }
@@ -100,15 +115,13 @@ impl Connection {
         let noting = Arc::clone(&trouble);
         let attempting = move |servers: Vec<Server>, _| {
             noting.lock().note_failures(purpose, &servers);
-            std::future::ready(None)
+            std::future::ready(choice.lock().next(&servers))
         };
-        let client = access
-            .options()
+        let client = attentive(access.options())
             .name(format!("ranktree {purpose}"))
             .custom_inbox_prefix(inbox)
             .retry_on_initial_connect()
             .max_reconnects(None)
-            .reconnect_delay_callback(pause)
             .reconnect_to_server_callback(attempting)
             .request_timeout(Some(REQUEST_TIMEOUT))
             .event_callback(events)
@@ -120,12 +133,41 @@ impl Connection {
             .ack_timeout(REQUEST_TIMEOUT)
             .max_ack_inflight(100_000)
             .build(client.clone());
-        Ok(Self { client, context, connected, trouble })
+        Ok(Self { client, context, connected, trouble, unanswered })
     }
 
     /// Whether it is up at the moment.
     pub fn is_up(&self) -> bool {
         self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Something that was asked was answered.
+    pub fn note_answer(&self) {
+        *self.unanswered.lock() = None;
+    }
+
+    /// Something was asked at `since` and not answered. Leaves the server if it has answered nothing for [`LEAVE_AFTER`].
+    pub async fn note_silence(&self, since: Instant) {
+        {
+            let mut unanswered = self.unanswered.lock();
+            let since = unanswered.map_or(since, |before| before.min(since));
+            *unanswered = Some(since);
+            if since.elapsed() < LEAVE_AFTER || !self.is_up() {
+                return;
+            }
+            *unanswered = None;
+        }
+        tracing::warn!("NATS answers nothing on this connection; connecting to another server");
+        // Fails when the client is gone, and with it the connection.
+        let _ = self.client.force_reconnect().await;
+    }
+
+    /// What came of a publish that began at `since`.
+    pub async fn note_publish(&self, stored: &Result<PublishAck, PublishError>, since: Instant) {
+        match stored.as_ref().map_err(PublishError::kind) {
+            Err(PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe) => self.note_silence(since).await,
+            Ok(_) | Err(_) => self.note_answer(),
+        }
     }
 
     /// Why there is no connection.
@@ -171,6 +213,11 @@ impl Trouble {
     }
 }
 
+/// Options of a connection that does not wait long for a server that is silent.
+pub(super) fn attentive(options: ConnectOptions) -> ConnectOptions {
+    options.ping_interval(PING_EVERY).connection_timeout(CONNECT_WITHIN)
+}
+
 /// What a failure means, where its own words do not say what to do.
 pub(super) fn in_words(error: &str) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
@@ -186,9 +233,4 @@ pub(super) fn in_words(error: &str) -> String {
         return error.to_owned();
     };
     format!("{advice} ({error})")
-}
-
-fn pause(attempt: usize) -> Duration {
-    let doublings = u32::try_from(attempt.min(10)).unwrap_or(10);
-    (PAUSE_FIRST * 2_u32.pow(doublings.saturating_sub(1))).min(PAUSE_MAX)
 }

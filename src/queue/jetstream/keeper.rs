@@ -142,7 +142,7 @@ impl JetStream {
         let shared = &kept.shared;
         let name = self.names.jobs_stream(shared.shard);
         let connections = *self.managing.connected.borrow();
-        let mut stream = self.managing.context.get_stream(name).await.map_err(|error| error.to_string())?;
+        let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
         let mut look = look_of(stream.cached_info());
         keeping.told.messages.set(figure(look.messages));
         keeping.told.bytes.set(figure(look.bytes));

@@ -5,6 +5,7 @@
 mod access;
 mod boards;
 mod bulk_publisher;
+mod choice;
 mod command;
 mod connection;
 mod credentials;
@@ -17,6 +18,7 @@ mod names;
 mod origin;
 mod own_streams;
 mod publisher;
+mod questions;
 mod rejects;
 mod retention;
 mod servers;

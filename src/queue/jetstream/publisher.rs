@@ -3,7 +3,7 @@
 use std::future::IntoFuture as _;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
@@ -118,6 +118,7 @@ impl StreamPublisher {
         sent: PublishAckFuture,
         under_way: UnderWay,
     ) {
+        let began = Instant::now();
         let mut stored = pin!(sent.into_future());
         let soon = tokio::time::timeout(STORED_SOON, stored.as_mut()).await;
         drop(under_way);
@@ -126,6 +127,7 @@ impl StreamPublisher {
             Ok(stored) => stored,
             Err(_) => stored.await,
         };
+        self.ends.connection.note_publish(&stored, began).await;
         match sequence(stored) {
             Ok(sequence) => groups::tell_stored(&mut group, sequence),
             Err(why) => return groups::refuse(group, &why),

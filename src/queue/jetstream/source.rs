@@ -36,6 +36,15 @@ pub enum Chunk {
     Renamed(Renamed),
 }
 
+/// What a shard does when its stream does not continue what was applied.
+#[derive(Debug, Clone, Copy)]
+pub struct OnGap {
+    /// How long the stream's leader must have said so before the shard halts.
+    pub halt_after: Duration,
+    /// The operator accepts it, once.
+    pub accept: bool,
+}
+
 /// What a shard's source, fetcher and publisher share.
 pub struct Shared {
     pub shard: ShardId,
@@ -44,6 +53,7 @@ pub struct Shared {
     pub health: Arc<Health>,
     pub waiters: Arc<Waiters>,
     pub prepared: watch::Receiver<Prepared>,
+    pub on_gap: OnGap,
     /// The operator accepts, once, that the stream does not continue what was applied.
     pub accept_gap: AtomicBool,
     state: Mutex<ShardState>,
@@ -66,11 +76,11 @@ impl Shared {
         health: Arc<Health>,
         waiters: Arc<Waiters>,
         prepared: watch::Receiver<Prepared>,
-        accept_gap: bool,
+        on_gap: OnGap,
     ) -> Self {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
         let (stream, connection) = (Mutex::default(), OnceCell::new());
-        let accept_gap = AtomicBool::new(accept_gap);
+        let accept_gap = AtomicBool::new(on_gap.accept);
         Self {
             shard,
             names,
@@ -78,6 +88,7 @@ impl Shared {
             health,
             waiters,
             prepared,
+            on_gap,
             accept_gap,
             state,
             stream,

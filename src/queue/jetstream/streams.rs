@@ -20,7 +20,7 @@ use crate::queue::jetstream::own_streams::{
     boards_config, boards_disagreements, rejects_config, rejects_disagreements,
 };
 use crate::queue::jetstream::publisher::{Ends, StreamPublisher};
-use crate::queue::jetstream::source::{Shared, StreamSource};
+use crate::queue::jetstream::source::{OnGap, Shared, StreamSource};
 use crate::queue::jetstream::waiters::Waiters;
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;
@@ -44,6 +44,8 @@ pub struct Settings {
     pub replicas: usize,
     /// Shards whose stream may, once, not continue what was applied.
     pub accept_gap: Vec<u16>,
+    /// How long a stream must have been at odds with what was applied before its shard halts.
+    pub halt_after: Duration,
     /// Messages kept in the stream although they are safe here; `None` keeps all.
     pub purge_keeps: Option<u64>,
 }
@@ -130,7 +132,10 @@ impl JetStream {
             Arc::clone(&start.health),
             waiters,
             self.prepared.subscribe(),
-            self.settings.accept_gap.contains(&start.shard.0),
+            OnGap {
+                halt_after: self.settings.halt_after,
+                accept: self.settings.accept_gap.contains(&start.shard.0),
+            },
         ));
         let source = StreamSource::start(Arc::clone(&shared), closed)
             .map_err(|error| SetupError::Thread(error.to_string()))?;

@@ -30,7 +30,8 @@ pub use records::{
     format_version,
 };
 
-/// Raised with every change that an older ranktree could not read. 2: extras lie in pages, and jobs wait in lines.
+/// Raised with every change that an older ranktree could not read. 2: extras lie in pages, jobs wait in lines, and meta says
+/// the effective time.
 pub const FORMAT_VERSION: u32 = 2;
 
 #[cfg(test)]

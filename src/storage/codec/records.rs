@@ -1,24 +1,49 @@
 //! Records of the log that stand for themselves: how far a shard is, rejects, waiting jobs, and metadata of entries.
 
+use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 
 use crate::job::RejectCode;
-use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::types::{Sequence, Timestamp};
 
 /// Written with every batch: how far this shard is.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
     pub format_version: u32,
     pub shard: u16,
     /// The number of shards the members are spread over; a directory belongs to one such layout.
     pub shards: u16,
     pub applied_sequence: u64,
+    /// The message's own time, by which it is recognised.
     pub message_timestamp_micros: i64,
     pub message_hash: u64,
     pub jobs_rejected: u64,
     /// Identity of the queue the sequences belong to: empty for the local source.
     pub stream: String,
+    /// The latest time of any message so far. Records of format 1 do not have it: theirs is the message's.
+    pub time_micros: i64,
+}
+
+impl Meta {
+    /// The latest time of any message so far.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        Timestamp::from_micros(self.time_micros).unwrap_or_default()
+    }
+}
+
+/// All of a meta record of format 1; what later formats have follows it.
+#[derive(Encode, Decode)]
+struct MetaWire {
+    format_version: u32,
+    shard: u16,
+    shards: u16,
+    applied_sequence: u64,
+    message_timestamp_micros: i64,
+    message_hash: u64,
+    jobs_rejected: u64,
+    stream: String,
 }
 
 /// A job that was not applied.
@@ -68,13 +93,44 @@ pub fn format_version(meta: &[u8]) -> Option<u32> {
 
 #[must_use]
 pub fn encode_meta(meta: &Meta) -> Vec<u8> {
-    to_vec(meta)
+    let mut bytes = to_vec(&MetaWire {
+        format_version: meta.format_version,
+        shard: meta.shard,
+        shards: meta.shards,
+        applied_sequence: meta.applied_sequence,
+        message_timestamp_micros: meta.message_timestamp_micros,
+        message_hash: meta.message_hash,
+        jobs_rejected: meta.jobs_rejected,
+        stream: meta.stream.clone(),
+    });
+    if meta.format_version > 1 {
+        bytes.extend(to_vec(&meta.time_micros));
+    }
+    bytes
 }
 
 /// # Errors
 /// When the bytes are no such record.
 pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
-    from_slice("meta record", bytes)
+    let fail = |error: DecodeError| undecodable("meta record", error);
+    let (wire, read): (MetaWire, usize) = decode_bounded(bytes).map_err(fail)?;
+    let rest = bytes.get(read..).unwrap_or_default();
+    let time_micros = match wire.format_version {
+        ..=1 if rest.is_empty() => wire.message_timestamp_micros,
+        ..=1 => return Err(undecodable("meta record", "bytes follow it")),
+        _ => from_slice("meta record", rest)?,
+    };
+    Ok(Meta {
+        format_version: wire.format_version,
+        shard: wire.shard,
+        shards: wire.shards,
+        applied_sequence: wire.applied_sequence,
+        message_timestamp_micros: wire.message_timestamp_micros,
+        message_hash: wire.message_hash,
+        jobs_rejected: wire.jobs_rejected,
+        stream: wire.stream,
+        time_micros,
+    })
 }
 
 #[must_use]
@@ -91,7 +147,7 @@ pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
 #[must_use]
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
-    let code = u8::try_from(code).expect("there are ten codes");
+    let code = u8::try_from(code).expect("there are few codes");
     to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() })
 }
 

@@ -52,6 +52,7 @@ fn meta() -> Meta {
         message_hash: 7,
         jobs_rejected: 300,
         stream: "S".to_owned(),
+        time_micros: 2_000_000,
     }
 }
 
@@ -131,7 +132,8 @@ fn extra() -> Extra {
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153");
+    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
@@ -176,6 +178,9 @@ const GOLDEN_MANIFEST: &str = "\
 fn every_value_is_read_back() {
     assert_eq!(decode_meta(&encode_meta(&meta())), Ok(meta()));
     assert_eq!(format_version(&encode_meta(&meta())), Some(FORMAT_VERSION));
+    // What an older ranktree wrote knows no time but the message's.
+    let older = Meta { format_version: 1, time_micros: meta().message_timestamp_micros, ..meta() };
+    assert_eq!(decode_meta(&encode_meta(&older)), Ok(older));
     assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&reject())), Ok(reject()));
     for code in RejectCode::ALL {
         let record = RejectRecord { code, ..reject() };

@@ -172,6 +172,7 @@ impl Store {
             applied_sequence: 0,
             message_timestamp_micros: 0,
             message_hash: 0,
+            time_micros: 0,
             jobs_rejected: 0,
             stream: String::new(),
         };

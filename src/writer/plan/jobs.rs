@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::board::{Definition, Policy};
-use crate::job::{Job, Op, Reject, RejectCode, Targets};
+use crate::job::{Job, MAX_AHEAD_MICROS, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, Entry, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
@@ -84,6 +84,8 @@ impl Batch<'_> {
             let detail = format!("{} belongs to shard {home} of {}", job.member, self.planner.shards);
             return Err(Reject::new(RejectCode::WrongShard, detail));
         }
+        // Before it waits for a board: its time is judged by its own message's, whenever that board comes.
+        check_time(job, applied.timestamp)?;
         if self.must_wait(job)? {
             self.park(job, index, applied);
             return Ok(JobPlan::Parked);
@@ -247,6 +249,17 @@ impl Batch<'_> {
             self.told = Some(told);
         }
         handle
+    }
+}
+
+/// A job from further ahead than clocks differ would lead its ties, or lose them, for no good reason.
+fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
+    match job.at {
+        Some(at) if at.as_micros() - now.as_micros() > MAX_AHEAD_MICROS => {
+            let detail = format!("its time, {at}, is more than five minutes after its message's, {now}");
+            Err(Reject::new(RejectCode::FutureTime, detail))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

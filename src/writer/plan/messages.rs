@@ -14,12 +14,14 @@ const FREED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 
 impl Batch<'_> {
     pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
+        // For jobs, the effective time; readers and the disk have the message's own.
+        let timed = Applied { timestamp: self.time, ..applied };
         match (message.payload, message.answer) {
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
-                    planned.push(batch.plan_told_job(job, index, applied, applied));
+                    planned.push(batch.plan_told_job(job, index, timed, applied));
                 });
                 let mut freed = self.free(jobs.len(), jobs.len(), applied).told;
                 self.set_aside(applied, &mut freed);
@@ -28,7 +30,7 @@ impl Batch<'_> {
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     // The reason is among the rejects already, and nobody waits for it.
-                    let _ = batch.plan_job(job, index, applied);
+                    let _ = batch.plan_job(job, index, timed);
                 });
                 let freed = self.free(jobs.len(), jobs.len(), applied);
                 self.end_message(jobs.len(), freed, applied);

@@ -33,7 +33,7 @@ use crate::job::Job;
 use crate::state::{Applied, BoardEvent, Dropped, Shard, Step, TreeId};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{ParkedJob, Parking, Place};
 use crate::writer::plan::boards::DefinedBoard;
 use crate::writer::plan::changes::NetChange;
@@ -50,6 +50,8 @@ pub struct Planner<'a> {
     pub id: ShardId,
     pub shards: u16,
     pub registry: &'a Registry,
+    /// The effective time of the last message; see [`Plan::time`].
+    pub time: Timestamp,
     pub describe: &'a dyn Fn(&Job) -> Vec<u8>,
     /// Reads a line of waiting jobs from a place on, as many as are asked for, as the last commit left it.
     pub parked: &'a ReadParked<'a>,
@@ -70,6 +72,8 @@ struct Batch<'a> {
     dropped: Dropped,
     /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
     told: Option<Vec<PlannedBoard>>,
+    /// The effective time of the message being planned.
+    time: Timestamp,
     next_tree: u32,
     events: Vec<BoardEvent>,
     metadata: BTreeMap<(TreeId, Handle), (Vec<u8>, Option<MetadataRecord>)>,
@@ -108,6 +112,7 @@ impl Planner<'_> {
             board_count: self.shard.board_count(),
             dropped: Dropped::default(),
             told: None,
+            time: self.time,
             next_tree: self.shard.next_tree().0,
             events: Vec::new(),
             metadata: BTreeMap::new(),
@@ -136,6 +141,8 @@ impl Planner<'_> {
             let Some(message) = messages.next() else { break };
             applied =
                 Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
+            // A server's clock may be set back, or a new leader's may be behind: what was later stays so.
+            batch.time = batch.time.max(message.timestamp);
             batch.plan_message(message, applied);
         }
         batch.close_step();
@@ -160,6 +167,7 @@ impl Batch<'_> {
         Plan {
             first,
             applied,
+            time: self.time,
             jobs: self.jobs,
             changes: net.len(),
             delta: encoder.finish(),

@@ -9,7 +9,7 @@ use crate::job::Reject;
 use crate::state::{Applied, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence};
+use crate::types::{BoardName, Sequence, Timestamp};
 use crate::writer::outcome::{Freed, Later};
 use crate::writer::parking::Parking;
 use crate::writer::source::AnswerTo;
@@ -59,6 +59,9 @@ pub enum PlannedStep {
 pub struct Plan {
     pub first: Sequence,
     pub applied: Applied,
+    /// The shard's effective time after it: the latest time of any message so far. It never runs backwards, whatever the clocks
+    /// of the queue's servers do, and is the time of a job that names none.
+    pub time: Timestamp,
     pub jobs: usize,
     pub changes: usize,
     pub steps: Vec<PlannedStep>,

@@ -197,6 +197,7 @@ impl Harness {
             id: ShardId(0),
             shards: 1,
             registry: &self.registry,
+            time: Timestamp::default(),
             describe: &|job| format!("{job:?}").into_bytes(),
             parked: &|_, _, _| Ok(Vec::new()),
         };

@@ -16,4 +16,5 @@ mod races;
 mod random;
 mod rejects;
 mod replayed;
+mod times;
 mod waiting;

@@ -17,7 +17,7 @@ use crate::job::{Job, Op, RejectCode};
 use crate::state::{Incarnation, Shard};
 use crate::storage::codec::ParkedRecord;
 use crate::storage::{Commit, Store, TreesFrom, recover};
-use crate::types::{Sequence, ShardId, count};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, Place, SHARED_LINES};
 use crate::writer::plan::Planner;
@@ -205,6 +205,7 @@ impl Fed {
                     id: ShardId(0),
                     shards: 1,
                     registry: &Registry::new(true),
+                    time: Timestamp::default(),
                     describe: &describe,
                     parked: &parked,
                 };

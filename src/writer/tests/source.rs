@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use crate::job::Job;
 use crate::state::{Applied, Shard};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
-use crate::types::{Sequence, ShardId, count};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges,
@@ -33,6 +33,8 @@ pub struct VecSource {
     pub sent: Vec<Option<Sent>>,
     pub next: usize,
     pub limits: BatchLimits,
+    /// The time of each message, by its sequence.
+    pub time: fn(u64) -> Timestamp,
     /// How many messages each fetch brought.
     pub batches: Arc<Mutex<Vec<usize>>>,
     /// What was described, so that it can be read again: the wire's form belongs to queues.
@@ -52,7 +54,7 @@ impl VecSource {
         let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
         let (batches, before_fetch) = (Arc::default(), Box::new(|| true));
         let described = Mutex::default();
-        (Self { sent, next: 0, limits, batches, described, before_fetch }, answers)
+        (Self { sent, next: 0, limits, time, batches, described, before_fetch }, answers)
     }
 
     fn jobs_in(&self, index: usize) -> Option<(usize, usize)> {
@@ -86,8 +88,9 @@ impl JobSource for VecSource {
             self.next += 1;
             let sequence = Sequence(count(self.next));
             let Sent { payload, bytes, answer } = sent;
+            let timestamp = (self.time)(sequence.0);
             let answer = answer.map(Into::into);
-            messages.push(Message { sequence, timestamp: time(sequence.0), hash: 0, payload, bytes, answer });
+            messages.push(Message { sequence, timestamp, hash: 0, payload, bytes, answer });
         }
         if messages.is_empty() {
             return Fetched::Ended;
@@ -186,6 +189,7 @@ impl Running {
             gauges: Gauges::new(ShardId(0)),
             rejects_kept: RejectsKept::default(),
             parking: None,
+            time: Timestamp::default(),
         }
     }
 

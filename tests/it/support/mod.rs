@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod client;
 pub mod compose;
 pub mod counting;
+pub mod delivery_link;
 pub mod jwt;
 pub mod late_link;
 pub mod model;

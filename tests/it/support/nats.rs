@@ -69,9 +69,14 @@ impl Nats {
         self.server.restart();
     }
 
+    /// Where all that the server keeps is.
+    pub fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
     /// Where a stream's messages are.
     pub fn blocks_of(&self, stream: &str) -> PathBuf {
-        self.folder.path().join("store/jetstream/$G/streams").join(stream).join("msgs")
+        self.store().join("jetstream/$G/streams").join(stream).join("msgs")
     }
 
     /// Publishes one message, and gives its sequence.
@@ -188,6 +193,14 @@ impl Nats {
         self.runtime.block_on(async {
             let stream = self.context.get_stream(stream).await.expect("there is such a stream");
             stream.purge().sequence(before).await.expect("it is purged");
+        });
+    }
+
+    /// Purges messages of one subject before a sequence, wherever they are in the stream.
+    pub fn purge_subject(&self, stream: &str, subject: &str) {
+        self.runtime.block_on(async {
+            let stream = self.context.get_stream(stream).await.expect("there is such a stream");
+            stream.purge().filter(subject).await.expect("it is purged");
         });
     }
 

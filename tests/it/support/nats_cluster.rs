@@ -7,6 +7,7 @@ use async_nats::jetstream::{self, Context};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use crate::support::binary::signal;
 use crate::support::client::Client;
 use crate::support::nats::{connect, wait_until};
 use crate::support::nats_server::{NatsServer, free_port};
@@ -53,6 +54,12 @@ impl Cluster {
         urls(&self.servers)
     }
 
+    /// All but one.
+    pub fn urls_without(&self, absent: usize) -> String {
+        let others = self.servers.iter().enumerate().filter(|(number, _)| *number != absent);
+        others.map(|(_, server)| server.url()).collect::<Vec<_>>().join(",")
+    }
+
     /// `None`: no server leads it at the moment, or none answers.
     pub fn info(&self, stream: &str) -> Option<Info> {
         self.runtime.block_on(async {
@@ -74,6 +81,11 @@ impl Cluster {
 
     /// The servers that hold a connection whose name has this in it.
     pub fn connected(&self, name: &str) -> Vec<usize> {
+        self.connected_without(name, None)
+    }
+
+    /// The same without asking one of them, which is frozen.
+    pub fn connected_without(&self, name: &str, frozen: Option<usize>) -> Vec<usize> {
         let holds = |monitor: &Client| {
             let (status, answer) = monitor.get("/connz?limit=1000");
             assert_eq!(status, 200, "{answer}");
@@ -82,7 +94,8 @@ impl Cluster {
                 connection["name"].as_str().is_some_and(|connected| connected.contains(name))
             })
         };
-        let holding = self.monitors.iter().enumerate().filter(|(_, monitor)| holds(monitor));
+        let asked = self.monitors.iter().enumerate().filter(|(number, _)| Some(*number) != frozen);
+        let holding = asked.filter(|(_, monitor)| holds(monitor));
         holding.map(|(number, _)| number).collect()
     }
 
@@ -90,9 +103,24 @@ impl Cluster {
         self.servers[server].kill9();
     }
 
+    /// Stops a server in its tracks. Its connections stay, and its kernel accepts new ones.
+    pub fn freeze(&self, server: usize) {
+        signal("STOP", self.servers[server].pid());
+    }
+
+    /// Lets a frozen server go on, and waits until it has what the others have.
+    pub fn thaw(&self, server: usize, streams: &[String]) {
+        signal("CONT", self.servers[server].pid());
+        self.wait_for_replicas(streams);
+    }
+
     /// Starts a server again, and waits until it has what the others have.
     pub fn restart(&mut self, server: usize, streams: &[String]) {
         self.servers[server].restart();
+        self.wait_for_replicas(streams);
+    }
+
+    fn wait_for_replicas(&self, streams: &[String]) {
         for stream in streams {
             wait_until("every replica is there and up to date", || {
                 self.info(stream).and_then(|info| info.cluster).is_some_and(|cluster| {

@@ -27,8 +27,9 @@ pub fn inputs() -> Value {
     });
     let at = json!({
         "anyOf": [component("Time"), absent],
-        "description": "When it happened, between the years 1970 and 2261, with any offset; decides ties. Default: when the \
-                        queue took it."
+        "description": "When it happened, between the years 1970 and 2261, with any offset; decides ties. More than five \
+                        minutes after the queue took the job, it is rejected, `future_time`; exactly five are allowed. \
+                        Default: when the queue took it."
     });
     let meta = json!({
         "anyOf": [component("Metadata"), absent],

@@ -1,16 +1,17 @@
 //! Whether the stream goes on exactly where the tip is: by what it says of itself, and by each message that comes.
 //!
-//! Knows: what a new consumer may cure, what a server that has just started, and what only an operator can accept. Must
-//! not know: what is done about either, which is the session's.
+//! Knows: what may be the fault of a consumer's server, what of a leader that has just started, and what only an operator can
+//! accept. Must not know: what is done about either; see `doubts`.
 
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::{self, stream};
 
 use crate::queue::jetstream::command;
+use crate::queue::jetstream::fetcher::doubts::micros_of;
 use crate::queue::jetstream::fetcher::{End, Fetcher};
 use crate::queue::jetstream::origin::identity;
 use crate::state::Applied;
-use crate::types::{Sequence, Timestamp};
+use crate::types::Sequence;
 use crate::writer::Message;
 
 impl Fetcher {
@@ -67,7 +68,6 @@ impl Fetcher {
                 first - 1
             )));
         }
-        self.suspicions = 0;
         Ok(())
     }
 
@@ -82,18 +82,15 @@ impl Fetcher {
             .map_err(|error| End::Retry(format!("the delivery failed: {error}")))?;
         let info = message.info().map_err(|error| End::Retry(format!("a message has no place: {error}")))?;
         let sequence = info.stream_sequence + self.origin.shift;
-        let micros = i64::try_from(info.published.unix_timestamp_nanos() / 1_000).unwrap_or_default();
-        let timestamp = Timestamp::from_micros(micros).unwrap_or_default();
+        let timestamp = micros_of(info.published.unix_timestamp_nanos());
         let hash = command::hash(&message.payload);
         let tip = self.tip;
         if *overlaps && sequence == tip.sequence.0 {
             if (timestamp, hash) != (tip.timestamp, tip.hash) {
-                let shard = self.shared.shard;
-                return Err(End::Halt(format!(
+                return Err(End::Doubt(format!(
                     "the message {sequence} of the stream is not the one that was applied here (it is of {timestamp}, \
-                     and that one was of {}): the server lost the end of the stream and used the sequences again; \
-                     restore the stream, or start with --accept-gap {shard} to go on with what was stored after {}",
-                    tip.timestamp, tip.timestamp
+                     and that one was of {}), as its consumer's server has it",
+                    tip.timestamp
                 )));
             }
             *overlaps = false;
@@ -103,17 +100,13 @@ impl Fetcher {
             return Ok(None);
         }
         if (*overlaps || sequence != tip.sequence.0 + 1) && !self.admits_gap {
-            let reason = format!(
-                "the stream goes on at {sequence} after {}: messages between are missing; restore the stream, or start \
-                 with --accept-gap {} to go on without them",
-                tip.sequence, self.shared.shard
-            );
-            self.gaps += 1;
-            // They may have been lost on the way here; a new consumer shows whether they are there.
-            return Err(if self.gaps > 1 { End::Halt(reason) } else { End::Retry(reason) });
+            // They may have been lost on the way here, or its consumer's server may lack them.
+            return Err(End::Doubt(format!(
+                "the stream goes on at {sequence} after {}, as its consumer's server has it: messages between are missing",
+                tip.sequence
+            )));
         }
         *overlaps = false;
-        self.gaps = 0;
         self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
         self.shared.health.set_last_sequence(sequence + info.pending);

@@ -9,20 +9,21 @@
 //! out a dead server for minutes, so a heartbeat is asked for twice a second, and every reconnect ends the session.
 
 mod continuity;
+mod doubts;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-use async_nats::jetstream::context::GetStreamErrorKind;
-use async_nats::jetstream::{ErrorCode, stream};
+use async_nats::jetstream::stream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
 use crate::metrics::DECODE_SECONDS;
 use crate::queue::jetstream::connection::Connection;
+use crate::queue::jetstream::fetcher::doubts::{Doubts, lag};
 use crate::queue::jetstream::origin::Origin;
 use crate::queue::jetstream::source::{Chunk, LIMITS, Shared};
 use crate::queue::jetstream::streams::Prepared;
@@ -46,10 +47,6 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How often the reason is looked at why there is no connection.
 const DOWN_LOOK: Duration = Duration::from_millis(500);
-/// A server that is just starting, or has just become the leader, may not know the end of the stream yet: what it says
-/// must be said so often, a pause apart, to be believed.
-const SUSPICIONS: u32 = 5;
-const SUSPICION_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a session ended.
 pub(super) enum End {
@@ -57,7 +54,9 @@ pub(super) enum End {
     Again,
     /// Something failed that may be well again.
     Retry(String),
-    /// The stream does not continue what was applied, as far as this server knows.
+    /// The stream does not continue what was applied, as far as the server of this consumer knows.
+    Doubt(String),
+    /// Its leader says so too. It may be one that does not know better yet.
     Suspect(String),
     /// It does not, and an operator may accept that. The text says what to do.
     Halt(String),
@@ -83,9 +82,7 @@ pub struct Fetcher {
     accepted: bool,
     /// And that messages may be missing before the next one.
     pub(super) admits_gap: bool,
-    /// Sessions in a row that met the same gap.
-    gaps: u32,
-    suspicions: u32,
+    doubts: Doubts,
     pause: Duration,
 }
 
@@ -105,16 +102,15 @@ impl Fetcher {
             decode,
             accepted: false,
             admits_gap: false,
-            gaps: 0,
-            suspicions: 0,
+            doubts: Doubts::default(),
             pause: PAUSE_FIRST,
         }
     }
 
-    /// Hands on messages until the shard halts or nobody listens.
+    /// Hands on messages until nobody listens. A shard that halts looks again now and then.
     pub async fn run(mut self) {
         if let Err(reason) = self.wait_until_prepared().await {
-            self.halt(reason);
+            self.shared.set_state(ShardState::Halted(reason));
             return;
         }
         loop {
@@ -125,49 +121,23 @@ impl Fetcher {
                 End::Closed => return,
                 End::Again => {}
                 End::Refuse(reason) => {
-                    self.halt(reason);
+                    self.shared.set_state(ShardState::Halted(reason));
                     return;
                 }
-                End::Halt(reason) => {
-                    if !self.accepts(&reason) {
-                        self.halt(reason);
-                        return;
-                    }
-                }
-                End::Suspect(reason) => {
-                    self.suspicions += 1;
-                    if self.suspicions >= SUSPICIONS {
-                        if self.accepts(&reason) {
-                            continue;
-                        }
-                        self.halt(reason);
-                        return;
-                    }
-                    self.shared.set_state(ShardState::CatchingUp(reason));
-                    tokio::time::sleep(SUSPICION_PAUSE).await;
-                }
-                End::Retry(reason) => {
-                    tracing::info!(shard = %self.shared.shard, reason, "the stream is taken up again");
-                    self.shared.set_state(ShardState::CatchingUp(reason));
-                    tokio::time::sleep(self.pause).await;
-                    self.pause = (self.pause * 2).min(PAUSE_MAX);
-                }
+                End::Halt(reason) => self.halt(reason).await,
+                End::Suspect(reason) => self.suspect(reason).await,
+                End::Doubt(reason) => self.doubt(reason).await,
+                End::Retry(reason) => self.retry(reason).await,
+            }
+            if self.chunks.is_closed() {
+                return;
             }
         }
     }
 
-    /// Whether the operator has said, for this once, to go on all the same.
-    fn accepts(&mut self, reason: &str) -> bool {
-        let accepts = self.shared.accept_gap.swap(false, Ordering::SeqCst);
-        if accepts {
-            tracing::warn!(shard = %self.shared.shard, reason, "accepted, as --accept-gap says");
-            (self.accepted, self.suspicions, self.gaps) = (true, 0, 0);
-        }
-        accepts
-    }
-
-    fn halt(&self, reason: String) {
-        self.shared.set_state(ShardState::Halted(reason));
+    /// The next session waits longer than this one did.
+    pub(super) fn slow_down(&mut self) {
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
     }
 
     async fn wait_until_prepared(&mut self) -> Result<(), String> {
@@ -190,7 +160,7 @@ impl Fetcher {
         let connection = shared.connection().await.map_err(End::Refuse)?;
         let mut connected = connection.connected.clone();
         while !connection.is_up() {
-            self.shared.set_state(ShardState::CatchingUp(connection.why_down()));
+            self.note_waiting(connection.why_down());
             tokio::select! {
                 _ = connected.changed() => {}
                 () = tokio::time::sleep(DOWN_LOOK) => {}
@@ -213,10 +183,9 @@ impl Fetcher {
         let retry = |error: &dyn std::fmt::Display| {
             End::Retry(connection.explain(&format!("the stream cannot be read: {error}")))
         };
-        let consumer = connection
-            .context
-            .create_consumer_on_stream(consumer(start), shared.names.jobs_stream(shared.shard));
-        let consumer = consumer.await.map_err(|error| retry(&error))?;
+        let name = shared.names.jobs_stream(shared.shard);
+        let consumer = connection.create_consumer(&name, &consumer(start)).await;
+        let consumer = consumer.map_err(|error| retry(&error))?;
         let messages = consumer
             .stream()
             .max_messages_per_batch(PULL_MESSAGES)
@@ -227,10 +196,13 @@ impl Fetcher {
         if !overlaps {
             self.note_progress(target);
         }
+        let taken = AtomicU64::new(self.tip.sequence.0.saturating_sub(shift));
+        let mut lag = std::pin::pin!(lag(&shared, connection, &taken));
         loop {
             let overlapped = overlaps;
             let mut next = tokio::select! {
                 next = messages.next() => Some(next),
+                reason = &mut lag => return Err(End::Retry(reason)),
                 _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
                 () = shared.doubted.notified() => return Err(End::Again),
                 () = self.chunks.closed() => return Err(End::Closed),
@@ -257,11 +229,13 @@ impl Fetcher {
                 // What is here already belongs to this chunk; waiting for more would only delay it.
                 next = messages.next().now_or_never();
             }
+            taken.store(self.tip.sequence.0.saturating_sub(shift), Ordering::Relaxed);
             let goes_on = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
                 self.decode.record(came.elapsed());
                 shared.growth.note(bytes);
                 self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| End::Closed)?;
+                self.note_no_doubts();
             }
             if let Some(end) = failed {
                 return Err(end);
@@ -284,6 +258,7 @@ impl Fetcher {
             self.accepted = false;
         }
         self.check(&info)?;
+        self.ask_leader(connection, &info).await?;
         if self.origin.shift > 0 {
             self.refuse_publishers(connection, &info).await?;
             info = self.stream_info(connection).await?;
@@ -302,18 +277,16 @@ impl Fetcher {
 
     pub(super) async fn stream_info(&self, connection: &Connection) -> Result<stream::Info, End> {
         let name = self.shared.names.jobs_stream(self.shared.shard);
-        match connection.context.get_stream(&name).await {
+        match connection.stream(&name).await {
             Ok(stream) => Ok(stream.cached_info().clone()),
-            Err(error) => Err(match error.kind() {
-                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                    End::Suspect(format!(
-                        "the stream {name} is gone; restore it from a backup, or start with --accept-gap {} to go on \
-                         with an empty one",
-                        self.shared.shard
-                    ))
-                }
-                _ => End::Retry(connection.explain(&format!("the stream {name} cannot be asked: {error}"))),
-            }),
+            Err(error) if error.is_no_stream() => Err(End::Suspect(format!(
+                "the stream {name} is gone; restore it from a backup, or start with --accept-gap {} to go on with an \
+                 empty one",
+                self.shared.shard
+            ))),
+            Err(error) => {
+                Err(End::Retry(connection.explain(&format!("the stream {name} cannot be asked: {error}"))))
+            }
         }
     }
 
@@ -325,6 +298,7 @@ impl Fetcher {
         let tip = self.tip.sequence.0;
         if tip >= target {
             self.pause = PAUSE_FIRST;
+            self.note_no_doubts();
             self.shared.set_state(ShardState::Live);
             // Said of what was found at the start, not of what may happen in a month.
             if self.shared.accept_gap.swap(false, Ordering::SeqCst) {
