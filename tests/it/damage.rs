@@ -167,7 +167,10 @@ fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -
                     assert!(names_it && remedy, "{what}: the {turn} start says: {words}");
                     // The other shard is whole, and was opened before this one was found to be refused.
                     let unchanged = of_shard_1(&files_of(&data_dir)) == of_shard_1(&damaged);
-                    assert!(unchanged, "{what}: the {turn} start changed a file of the shard that it refused");
+                    assert!(
+                        unchanged,
+                        "{what}: the {turn} start changed a file of the shard that it refused"
+                    );
                     let said = [stdout.as_slice(), stderr.as_slice()].concat();
                     let said = String::from_utf8_lossy(&said).into_owned();
                     assert!(!verified.success(), "{what}: a start refuses it, and verify says: {said}");
