@@ -350,4 +350,3 @@ fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandl
         }
     })
 }
-
