@@ -257,7 +257,7 @@ impl Fed {
         let shard = self.shard.read();
         for (name, board) in shard.boards() {
             let tree = shard.tree(board.all).expect("a board has a tree");
-            let known = tree.known_from(0, usize::MAX).into_iter();
+            let known = tree.known();
             let entries: BTreeMap<Vec<u8>, _> =
                 known.map(|handle| (shard.members.id(handle).to_vec(), tree.entry(handle))).collect();
             writeln!(state, "{name} {entries:?}").expect("memory can be written to");
