@@ -73,7 +73,8 @@ impl Boards {
             Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. } => {
                 heard.get(&board).is_some_and(|recorded| recorded.decision.incarnation >= incarnation)
             }
-            Payload::Jobs(_) => false,
+            // Of the boards that there are it says nothing.
+            Payload::Jobs(_) | Payload::Free { .. } => false,
         };
         let mut applied = shard.applied.clone();
         while !said
