@@ -143,7 +143,7 @@ fn streams_are_created_as_large_as_the_server_has_room_for() {
 #[test]
 fn a_stream_that_lost_its_end_is_not_purged() {
     let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
+    let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1", "--nats-halt-seconds", "1"];
     let mut service = start(&nats, &folder.path().join("data"), &arguments);
     let client = service.client();
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
