@@ -65,8 +65,8 @@ fn copy_of(payload: &Payload) -> Payload {
             incarnation: *incarnation,
             definition: Arc::clone(definition),
         },
-        Payload::Drop { board, incarnation } => {
-            Payload::Drop { board: board.clone(), incarnation: *incarnation }
+        Payload::Drop { board, incarnation, settled } => {
+            Payload::Drop { board: board.clone(), incarnation: *incarnation, settled: *settled }
         }
         Payload::Free { jobs } => Payload::Free { jobs: *jobs },
     }
@@ -445,7 +445,8 @@ fn a_drop_has_jobs_wait_again_that_were_not_freed_yet() {
     fed.batch(false);
     assert_eq!(fed.waiting(), 5, "a definition frees three");
     let incarnation = fed.shard.read().board("auto").expect("it is defined").incarnation;
-    fed.next.push((Payload::Drop { board: board("auto"), incarnation }, false));
+    let settled = Incarnation::default();
+    fed.next.push((Payload::Drop { board: board("auto"), incarnation, settled }, false));
     fed.batch(false);
     fed.free(100);
     fed.batch(false);
