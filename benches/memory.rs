@@ -5,6 +5,7 @@
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     reason = "a bench divides counts into microseconds, over numbers it chose itself"
@@ -28,7 +29,7 @@ const GROUP: usize = 16;
 const STEP: u32 = 64;
 
 fn main() {
-    let members = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(1_000_000);
+    let members = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     for (kind, id) in [("12_byte", short as fn(u32) -> String), ("uuid", uuid), ("64_byte", long)] {
         ids(kind, id, members);
     }
@@ -89,7 +90,9 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
         let sought: [String; GROUP] = std::array::from_fn(|_| id(draw(&mut state, members)));
         let started = Instant::now();
         let probes = sought.each_ref().map(|id| all.probe(id.as_bytes()));
-        probes.iter().for_each(|probe| all.prefetch_index(*probe));
+        for probe in &probes {
+            all.prefetch_index(*probe);
+        }
         let likely = probes.map(|probe| all.prefetch_id(probe));
         likely.iter().flatten().for_each(|handle| all.prefetch_long_id(*handle));
         for (id, probe) in sought.iter().zip(probes) {
