@@ -217,10 +217,6 @@ mod tests {
             }
         });
         let bytes = allocated.held / 200_000;
-        println!(
-            "{bytes} bytes, {} allocations, the largest of {}",
-            allocated.allocations, allocated.largest
-        );
         assert!(bytes <= 54, "{bytes} bytes");
         assert!(allocated.allocations < 400, "{}", allocated.allocations);
         assert!(allocated.largest <= CHUNK * size_of::<Slot>(), "{}: a pause", allocated.largest);

@@ -28,6 +28,7 @@ const DOCUMENTS: &[&str] = &[
 const OF_OTHERS: &[(&str, &str)] = &[
     ("bench", "cargo"),
     ("config", "prometheus"),
+    ("dupe-window", "nats"),
     ("max-bytes", "nats"),
     ("now", "systemctl"),
     ("pipe", "systemd-run"),
