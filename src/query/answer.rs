@@ -75,7 +75,7 @@ impl Listed {
         let extra = window.extra(found.handle);
         let words = found.key.words.as_slice();
         let reached_at = window.definition.reached_at(words);
-        let on_disk = extra.is_some_and(|extra| extra.has_metadata);
+        let on_disk = extra.as_ref().is_some_and(|extra| extra.has_metadata);
         Some(Self {
             member: String::from_utf8_lossy(found.key.member).into(),
             score: window.definition.score_of(words),

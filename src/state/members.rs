@@ -9,12 +9,13 @@
 //!   those out. So the disk names nobody who came after the checkpoint, whose replayed arrival may bring another handle.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::hash::BuildHasher;
 
+use crate::state::handle_map::HandleSet;
 use crate::state::ids::Ids;
 use crate::state::index::Index;
 use crate::state::page_set::PageSet;
+use crate::state::references::References;
 use crate::tree::{Handle, MemberOrder};
 
 /// Handles per dictionary page on disk.
@@ -36,14 +37,14 @@ pub struct Members {
     index: Index,
     hasher: foldhash::fast::RandomState,
     /// By handle: the trees that know the member. 0: the handle is free or quarantined.
-    references: Vec<u32>,
+    references: References,
     free: Vec<Handle>,
     /// Free when the checkpoint under way began, and kept from use until it ends.
     held_back: Vec<Handle>,
     /// Handles from here on are newer than the checkpoint under way.
     checkpointed: u32,
     /// Given up since the last checkpoint began.
-    quarantined: HashSet<Handle>,
+    quarantined: HandleSet,
     /// Given up before the checkpoint under way began; free once it completes.
     leaving: Vec<Handle>,
     /// No checkpoint names these any more: they become free a slice at a time.
@@ -66,16 +67,16 @@ impl Members {
         Self::over(Ids::default(), Index::new(), 0)
     }
 
-    fn over(ids: Ids, index: Index, handles: usize) -> Self {
+    fn over(ids: Ids, index: Index, handles: u32) -> Self {
         Self {
             ids,
             index,
             hasher: foldhash::fast::RandomState::default(),
-            references: vec![0; handles],
+            references: References::new(handles),
             free: Vec::new(),
             held_back: Vec::new(),
             checkpointed: u32::MAX,
-            quarantined: HashSet::new(),
+            quarantined: HandleSet::default(),
             leaving: Vec::new(),
             freeing: Vec::new(),
             dirty_pages: PageSet::default(),
@@ -110,7 +111,7 @@ impl Members {
     /// One past the highest handle ever given out.
     #[must_use]
     pub fn handle_space(&self) -> u32 {
-        u32::try_from(self.references.len()).expect("handles are 32 bits wide")
+        self.references.len()
     }
 
     #[must_use]
@@ -167,10 +168,7 @@ impl Members {
     /// Adds a member that is not there yet, and gives it a handle; the caller has seen that there is
     /// [room](Members::room).
     pub fn add(&mut self, id: &[u8]) -> Handle {
-        let handle = self.free.pop().unwrap_or_else(|| {
-            self.references.push(0);
-            Handle(self.handle_space() - 1)
-        });
+        let handle = self.free.pop().unwrap_or_else(|| self.references.push());
         self.ids.set(handle, id);
         self.enter(handle);
         self.dirty_pages.insert(handle.0 / MEMBERS_PER_PAGE);
@@ -179,16 +177,16 @@ impl Members {
 
     /// One more tree knows the member. Within a batch, a member may have left every tree and come back.
     pub fn refer(&mut self, handle: Handle) {
-        let Some(count) = self.references.get_mut(handle.index()) else { return };
+        let Some(count) = self.references.get_mut(handle) else { return };
         *count += 1;
-        if *count == 1 && self.quarantined.remove(&handle) {
+        if *count == 1 && self.quarantined.remove(handle).is_some() {
             self.enter(handle);
         }
     }
 
     /// One tree less knows the member; without any, it is forgotten.
     pub fn release(&mut self, handle: Handle) {
-        let Some(count) = self.references.get_mut(handle.index()) else { return };
+        let Some(count) = self.references.get_mut(handle) else { return };
         *count = count.saturating_sub(1);
         if *count == 0 {
             self.forget(handle);
@@ -197,7 +195,7 @@ impl Members {
 
     /// Forgets a member that no tree came to know: what remains of a start-up or of a change that netted to nothing.
     pub fn forget_unless_referred(&mut self, handle: Handle) {
-        if self.references.get(handle.index()) == Some(&0) && self.get(self.id(handle)) == Some(handle) {
+        if self.references.get(handle) == Some(0) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
         }
     }
@@ -206,7 +204,7 @@ impl Members {
         let hash = self.hasher.hash_one(self.ids.get(handle));
         let (ids, hasher) = (&self.ids, &self.hasher);
         self.index.remove(hash, handle, |other| hasher.hash_one(ids.get(other)));
-        self.quarantined.insert(handle);
+        self.quarantined.insert(handle, ());
         self.dirty_pages.insert(handle.0 / MEMBERS_PER_PAGE);
     }
 
@@ -218,7 +216,7 @@ impl Members {
 
     /// Begins a checkpoint: the pages to write, in order.
     pub fn begin_checkpoint(&mut self) -> Vec<u32> {
-        self.leaving.extend(self.quarantined.drain());
+        self.leaving.extend(std::mem::take(&mut self.quarantined).handles());
         self.held_back.append(&mut self.free);
         self.checkpointed = self.handle_space();
         self.dirty_pages.take()
@@ -276,14 +274,14 @@ impl Members {
         let first = page * MEMBERS_PER_PAGE;
         let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);
         (first..past).map(Handle).filter_map(|handle| {
-            let referred = self.references.get(handle.index()).is_some_and(|count| *count > 0);
-            (referred || self.quarantined.contains(&handle)).then(|| (handle, self.ids.get(handle)))
+            let referred = self.references.get(handle).is_some_and(|count| count > 0);
+            (referred || self.quarantined.contains(handle)).then(|| (handle, self.ids.get(handle)))
         })
     }
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.ids.bytes() + self.index.bytes() + self.references.capacity() * size_of::<u32>()
+        self.ids.bytes() + self.index.bytes() + self.references.bytes()
     }
 }
 
@@ -350,9 +348,8 @@ impl Dictionary {
     #[must_use]
     pub fn into_members(self, index: DictionaryIndex) -> Members {
         let free = (0..self.handles).rev().map(Handle).filter(|handle| !self.has_id(*handle)).collect();
-        let handles = usize::try_from(self.handles).unwrap_or(0);
         let DictionaryIndex { index, hasher } = index;
-        Members { hasher, free, ..Members::over(self.ids, index, handles) }
+        Members { hasher, free, ..Members::over(self.ids, index, self.handles) }
     }
 }
 

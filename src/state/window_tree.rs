@@ -1,18 +1,17 @@
 //! One (board, window, shard): the counted tree, and what it cannot hold of its entries.
 //!
-//! Knows: how an [`Entry`] is split into tree words and an [`Extra`], and which of it a checkpoint owes the disk.
+//! Knows: how an [`Entry`] is split into tree words and extras, and which of it a checkpoint owes the disk.
 //! Must not know: disks, or which jobs made the entry so.
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
 use crate::board::Definition;
 use crate::state::entry::{Entry, Extra, Standing, TreeId, Unlisted};
+use crate::state::extras::Extras;
 use crate::state::members::Members;
 use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
-use crate::tree::{Edit, Handle, Tree};
+use crate::tree::{Edit, Handle, Tree, Words};
 
 /// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
@@ -27,9 +26,6 @@ pub struct Change {
     pub handle: Handle,
     pub after: Option<Entry>,
 }
-
-/// What the tree cannot hold of its entries, by handle.
-pub(super) type Extras = HashMap<Handle, Extra, foldhash::fast::FixedState>;
 
 pub struct WindowTree {
     pub definition: Arc<Definition>,
@@ -74,38 +70,50 @@ impl WindowTree {
         Self { definition, tree, extras: None, dirty: None }
     }
 
-    pub fn load_extra(&mut self, handle: Handle, extra: Extra) {
-        self.extras.get_or_insert_default().insert(handle, extra);
+    /// Takes over what a checkpoint kept of an entry, after the tree's own pages.
+    pub fn load_extra(&mut self, handle: Handle, extra: &Extra) {
+        let standing = match (&extra.unlisted, self.tree.get(handle)) {
+            (Some(Unlisted::Hidden(words)), _) => Standing::Hidden(**words),
+            // An extra of a listed entry whose words are gone cannot come from a change; to call it removed is what a
+            // replay of the change that follows expects.
+            (Some(Unlisted::Removed), _) | (None, None) => Standing::Removed,
+            (None, Some(words)) => Standing::Listed(words),
+        };
+        let (updated_at, version, has_metadata) = (extra.updated_at, extra.version, extra.has_metadata);
+        let entry = Entry { standing, updated_at, version, has_metadata };
+        self.set_extra(handle, Some(&entry));
     }
 
     /// As [`WindowTree::load_extra`], of one that is a record by itself: its page is due.
-    pub fn load_single_extra(&mut self, handle: Handle, extra: Extra) {
+    pub fn load_single_extra(&mut self, handle: Handle, extra: &Extra) {
         let due = self.dirty.get_or_insert_default();
         due.single_extras = true;
         due.extras.insert(handle.0 / ENTRIES_PER_PAGE);
         self.load_extra(handle, extra);
     }
 
+    /// What a checkpoint keeps of an entry that the tree does not hold. Most entries have none.
     #[must_use]
-    pub fn extra(&self, handle: Handle) -> Option<&Extra> {
-        self.extras.as_ref()?.get(&handle)
+    pub fn extra(&self, handle: Handle) -> Option<Extra> {
+        let extras = self.extras.as_ref()?;
+        let told = self.tree.get(handle).and_then(|words| self.definition.reached_at(words.as_slice()));
+        extras.extra(handle, told)
     }
 
-    /// Every extra, in no order.
-    pub fn extras(&self) -> impl Iterator<Item = (Handle, &Extra)> {
-        self.extras.iter().flat_map(|extras| extras.iter()).map(|(handle, extra)| (*handle, extra))
+    /// Entries that are not listed.
+    pub fn unlisted(&self) -> impl Iterator<Item = Handle> {
+        self.extras.iter().flat_map(|extras| extras.unlisted_handles())
     }
 
     #[must_use]
     pub fn knows(&self, handle: Handle) -> bool {
-        self.tree.contains(handle) || self.extra(handle).is_some()
+        self.tree.contains(handle) || self.extras.as_ref().is_some_and(|extras| extras.is_unlisted(handle))
     }
 
     /// Every member known here, the listed ones first.
     pub fn known(&self) -> impl Iterator<Item = Handle> {
         let listed = self.tree.cursor_at(0).map(|(handle, _)| handle);
-        let extras = self.extras().map(|(handle, _)| handle);
-        listed.chain(extras.filter(|handle| !self.tree.contains(*handle)))
+        listed.chain(self.unlisted())
     }
 
     /// The board was dropped: what is left of it are members to let go of.
@@ -117,31 +125,30 @@ impl WindowTree {
     /// Everything known of a member here.
     #[must_use]
     pub fn entry(&self, handle: Handle) -> Option<Entry> {
-        match (self.tree.get(handle), self.extra(handle)) {
-            (Some(words), Some(extra)) => Some(Entry {
+        match (self.tree.get(handle), &self.extras) {
+            (Some(words), extras) => Some(self.listed(handle, words, extras.as_deref())),
+            (None, Some(extras)) => extras.unlisted(handle),
+            (None, None) => None,
+        }
+    }
+
+    fn listed(&self, handle: Handle, words: Words, extras: Option<&Extras>) -> Entry {
+        let told = self.definition.reached_at(words.as_slice());
+        match extras {
+            Some(extras) => extras.listed(handle, words, told),
+            None => Entry {
                 standing: Standing::Listed(words),
-                updated_at: extra.updated_at,
-                version: extra.version,
-                has_metadata: extra.has_metadata,
-            }),
-            (Some(words), None) => Some(Entry {
-                standing: Standing::Listed(words),
-                updated_at: self.definition.reached_at(words.as_slice()).unwrap_or_default(),
+                updated_at: told.unwrap_or_default(),
                 version: None,
                 has_metadata: false,
-            }),
-            (None, Some(extra)) => Some(Entry {
-                standing: match &extra.unlisted {
-                    Some(Unlisted::Hidden(words)) => Standing::Hidden(**words),
-                    // An extra of a listed entry whose words are gone cannot come from a change; to call it
-                    // removed is what a replay of the change that follows expects.
-                    Some(Unlisted::Removed) | None => Standing::Removed,
-                },
-                updated_at: extra.updated_at,
-                version: extra.version,
-                has_metadata: extra.has_metadata,
-            }),
-            (None, None) => None,
+            },
+        }
+    }
+
+    /// Asks for what planning a change of this handle's entry reads beside the tree.
+    pub fn prefetch_extra(&self, handle: Handle) {
+        if let Some(extras) = &self.extras {
+            extras.prefetch(handle);
         }
     }
 
@@ -164,17 +171,17 @@ impl WindowTree {
         for (at, change) in changes.iter().enumerate() {
             if let Some(ahead) = changes.get(at + LOOK_AHEAD) {
                 self.tree.prefetch_locator(ahead.handle);
+                self.prefetch_extra(ahead.handle);
             }
             let handle = change.handle;
             let known = self.knows(handle);
             let listed = change.after.as_ref().and_then(Entry::listed);
-            let extra = change.after.as_ref().and_then(|entry| self.extra_of(entry));
-            match (known, listed.is_some() || extra.is_some()) {
+            match (known, change.after.is_some()) {
                 (false, true) => members.refer(handle),
                 (true, false) => leaving.push(handle),
                 (false, false) | (true, true) => {}
             }
-            let changed = self.set_extra(handle, extra);
+            let changed = self.set_extra(handle, change.after.as_ref());
             let dirty = self.dirty.get_or_insert_default();
             dirty.pages.insert(handle.0 / ENTRIES_PER_PAGE);
             if changed {
@@ -189,43 +196,22 @@ impl WindowTree {
         }
     }
 
-    /// Says whether anything changed.
-    fn set_extra(&mut self, handle: Handle, extra: Option<Extra>) -> bool {
-        match (extra, &mut self.extras) {
-            (Some(extra), extras) => {
-                extras.get_or_insert_default().insert(handle, extra);
-                true
-            }
-            (None, Some(extras)) => {
-                let removed = extras.remove(&handle).is_some();
-                if extras.is_empty() {
-                    self.extras = None;
-                }
-                removed
-            }
-            (None, None) => false,
+    /// Keeps what of an entry the tree cannot hold. Says whether anything is or was kept.
+    fn set_extra(&mut self, handle: Handle, entry: Option<&Entry>) -> bool {
+        // What is listed in the tree may tell when it was updated: most entries' tie-break does.
+        let listed = entry.and_then(Entry::listed);
+        let told = listed.and_then(|words| self.definition.reached_at(words.as_slice()));
+        let all_told =
+            |entry: &Entry| told == Some(entry.updated_at) && entry.version.is_none() && !entry.has_metadata;
+        if self.extras.is_none() && entry.is_none_or(all_told) {
+            return false;
         }
-    }
-
-    /// The part of an entry that the tree cannot hold, if there is any.
-    fn extra_of(&self, entry: &Entry) -> Option<Extra> {
-        let unlisted = match entry.standing {
-            Standing::Listed(words) => {
-                let told = self.definition.reached_at(words.as_slice()) == Some(entry.updated_at);
-                if told && entry.version.is_none() && !entry.has_metadata {
-                    return None;
-                }
-                None
-            }
-            Standing::Hidden(words) => Some(Unlisted::Hidden(Box::new(words))),
-            Standing::Removed => Some(Unlisted::Removed),
-        };
-        Some(Extra {
-            updated_at: entry.updated_at,
-            version: entry.version,
-            has_metadata: entry.has_metadata,
-            unlisted,
-        })
+        let extras = self.extras.get_or_insert_default();
+        let changed = extras.set(handle, entry, told);
+        if extras.is_empty() {
+            self.extras = None;
+        }
+        changed
     }
 
     /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures from now.
@@ -274,8 +260,6 @@ impl WindowTree {
     pub fn bytes(&self) -> usize {
         let extras = self.extras.as_ref();
         let dirty = |dirty: &Dirty| size_of::<Dirty>() + dirty.pages.bytes() + dirty.extras.bytes();
-        self.tree.bytes()
-            + extras.map_or(0, |extras| size_of::<Extras>() + extras.allocation_size())
-            + self.dirty.as_deref().map_or(0, dirty)
+        self.tree.bytes() + extras.map_or(0, |extras| extras.bytes()) + self.dirty.as_deref().map_or(0, dirty)
     }
 }

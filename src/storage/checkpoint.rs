@@ -236,7 +236,8 @@ impl Checkpoint {
         let shard = shard.read();
         let tree = shard.tree(tree)?;
         let extras = self.handles_of(page).filter_map(|handle| Some((handle, tree.extra(handle)?)));
-        let extras: Vec<(Handle, &Extra)> = extras.collect();
+        let extras: Vec<(Handle, Extra)> = extras.collect();
+        let extras: Vec<(Handle, &Extra)> = extras.iter().map(|(handle, extra)| (*handle, extra)).collect();
         Some(if extras.is_empty() { Vec::new() } else { codec::encode_extras(&extras) })
     }
 

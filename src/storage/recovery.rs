@@ -168,8 +168,7 @@ fn load_trees(
 
 fn refer_to_known(tree: &WindowTree, members: &mut Members) {
     for_each_listed(&tree.tree, members.handle_space(), |handle| members.refer(handle));
-    let unlisted = tree.extras().map(|(handle, _)| handle).filter(|handle| !tree.tree.contains(*handle));
-    unlisted.for_each(|handle| members.refer(handle));
+    tree.unlisted().for_each(|handle| members.refer(handle));
 }
 
 fn restore(
@@ -348,7 +347,7 @@ fn load_extras(
         codec::decode_extras(value, |handle, extra| {
             order.next(handle)?;
             check_extra("extras page", handle, &extra, tree, dictionary)?;
-            tree.load_extra(handle, extra);
+            tree.load_extra(handle, &extra);
             Ok(())
         })
     })
@@ -365,7 +364,7 @@ fn load_single_extras(
         let extra = codec::decode_extra(value)?;
         let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
         check_extra("extra", handle, &extra, tree, dictionary)?;
-        tree.load_single_extra(handle, extra);
+        tree.load_single_extra(handle, &extra);
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how either works.
 
-use crate::state::{Extra, Shard, TreeId, WindowTree};
+use crate::state::{Shard, TreeId, WindowTree};
 use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
 use crate::storage::error::StorageError;
 use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
@@ -101,9 +101,8 @@ fn compare(
         }
     }
     let unlisted = |shard: &Shard, tree: &WindowTree| {
-        let unlisted = |(_, extra): &(Handle, &Extra)| extra.unlisted.is_some();
-        let named = |(handle, extra): (Handle, &Extra)| (shard.members.id(handle).to_vec(), extra.clone());
-        let mut all: Vec<_> = tree.extras().filter(unlisted).map(named).collect();
+        let named = |handle: Handle| (shard.members.id(handle).to_vec(), tree.extra(handle));
+        let mut all: Vec<_> = tree.unlisted().map(named).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
     };

@@ -49,6 +49,7 @@ impl Batch<'_> {
         let Some(tree) = jobs.find_map(tree_of) else { return };
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_locator(*handle));
         handles.iter().flatten().for_each(|handle| members.prefetch_long_id(*handle));
+        handles.iter().flatten().for_each(|handle| tree.prefetch_extra(*handle));
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_entry(*handle));
     }
 }
