@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::allocated::{self, Allocated};
-use crate::board::Definition;
-use crate::state::{BoardEvent, Change, Entry, Shard, Standing, Step, TreeId};
+use crate::board::{Definition, Ties};
+use crate::state::{BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
 use crate::types::{BoardName, MemberId, Score, ShardId, Timestamp, count, shard_of};
 use crate::writer::{Known, Registry};
 
@@ -54,25 +54,31 @@ impl Node {
 /// The step in which a board comes with its first members. Every shard reads the definition from a message of its own.
 fn creation(shard: &Shard, board: &BoardName, known: &Known, ids: &[MemberId]) -> Step {
     let definition = Arc::new(Definition::clone(&known.definition));
-    let changes = ids.iter().enumerate().map(|(nth, id)| {
-        let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::try_from(nth).expect("small"))
-            .expect("a time");
-        let score = Score::new(&[i64::try_from(nth * 7 % 5).expect("small")]).expect("a score");
-        let words = definition.entry_words(&score, at, id.as_bytes());
-        let after =
-            Entry { standing: Standing::Listed(words), updated_at: at, version: None, has_metadata: false };
-        Change { tree: shard.next_tree(), handle: shard.members.upcoming(nth), after: Some(after) }
-    });
-    let changes = changes.collect();
+    let step = arrivals(shard, shard.next_tree(), &definition, ids, None);
     let incarnation = known.incarnation;
+    Step { events: vec![BoardEvent::Define { board: board.clone(), incarnation, definition }], ..step }
+}
+
+/// The step in which new members get entries.
+fn arrivals(
+    shard: &Shard,
+    tree: TreeId,
+    definition: &Definition,
+    ids: &[MemberId],
+    version: Option<u64>,
+) -> Step {
+    let change = |(nth, id): (usize, &MemberId)| {
+        let number = i64::try_from(nth).expect("few");
+        let at = Timestamp::from_micros(1_700_000_000_000_000 + number).expect("a time");
+        let score = Score::new(&[number * 7 % 5]).expect("a score");
+        let words = definition.entry_words(&score, at, id.as_bytes());
+        let standing = Standing::Listed(words);
+        let after = Entry { standing, updated_at: at, version, has_metadata: false };
+        Change { tree, handle: shard.members.upcoming(nth), after: Some(after) }
+    };
     Step {
-        events: vec![BoardEvent::Define {
-            board: board.clone(),
-            incarnation,
-            definition: Arc::clone(&definition),
-        }],
         added: ids.iter().map(|id| id.as_bytes().into()).collect(),
-        changes,
+        changes: ids.iter().enumerate().map(change).collect(),
         ..Step::default()
     }
 }
@@ -122,5 +128,33 @@ fn a_hundred_thousand_boards_of_ten_are_within_250_mb_at_150_bytes_an_entry() {
             bytes_per(Allocated { held: dirty.held + saved.held, ..saved }, BOARDS * MEMBERS_PER_BOARD);
         assert!(entry <= entry_bytes_max, "{entry} bytes an entry");
         assert_eq!(node.shards.iter().filter_map(|shard| shard.tree(TreeId(0))).count(), usize::from(shards));
+    }
+}
+
+/// A table of all versions would have to be moved at once when it grows, under the lock.
+#[test]
+fn a_version_or_a_time_keeps_a_member_within_80_bytes_and_no_step_moves_all_of_them() {
+    let entries = 100_000;
+    for (ties, version) in [(Ties::First, Some(7)), (Ties::Member, None)] {
+        let mut shard = Shard::new(ShardId(0));
+        let definition = Arc::new(Definition { ties, ..Definition::default() });
+        let known = Known { incarnation: Incarnation(1), definition: Arc::clone(&definition) };
+        let board = BoardName::new("b").expect("a board's name");
+        shard.apply(&creation(&shard, &board, &known, &[]));
+        let mut held = 0;
+        for first in (0..entries).step_by(64) {
+            let ids = (first..entries.min(first + 64)).map(|number| format!("{number:012}"));
+            let ids: Vec<MemberId> = ids.map(|id| MemberId::new(id).expect("a member's id")).collect();
+            let step = arrivals(&shard, TreeId(0), &definition, &ids, version);
+            let ((), allocated) = allocated::count(|| shard.apply(&step));
+            held += allocated.held;
+            // 1,024 leaves, which come zeroed from the system.
+            assert!(allocated.largest <= 1 << 20, "{} bytes at once, {first} entries", allocated.largest);
+        }
+        let tree = shard.tree_mut(TreeId(0)).expect("it was defined");
+        let ((), saved) = allocated::count(|| drop(tree.begin_checkpoint()));
+        let entry = (held + saved.held) / i64::from(entries);
+        println!("{ties:?} {version:?}: {entry} bytes an entry");
+        assert!(entry <= 80, "{ties:?} {version:?}: {entry} bytes an entry");
     }
 }
