@@ -72,12 +72,13 @@ impl WindowTree {
 
     /// Takes over what a checkpoint kept of an entry, after the tree's own pages.
     pub fn load_extra(&mut self, handle: Handle, extra: &Extra) {
-        let standing = match (&extra.unlisted, self.tree.get(handle)) {
-            (Some(Unlisted::Hidden(words)), _) => Standing::Hidden(**words),
+        let standing = match (self.tree.get(handle), &extra.unlisted) {
+            // Hidden or removed after the tree's pages were captured: the replay of that change makes it so.
+            (Some(words), _) => Standing::Listed(words),
+            (None, Some(Unlisted::Hidden(words))) => Standing::Hidden(**words),
             // An extra of a listed entry whose words are gone cannot come from a change; to call it removed is what a
             // replay of the change that follows expects.
-            (Some(Unlisted::Removed), _) | (None, None) => Standing::Removed,
-            (None, Some(words)) => Standing::Listed(words),
+            (None, Some(Unlisted::Removed) | None) => Standing::Removed,
         };
         let (updated_at, version, has_metadata) = (extra.updated_at, extra.version, extra.has_metadata);
         let entry = Entry { standing, updated_at, version, has_metadata };
@@ -261,5 +262,40 @@ impl WindowTree {
         let extras = self.extras.as_ref();
         let dirty = |dirty: &Dirty| size_of::<Dirty>() + dirty.pages.bytes() + dirty.extras.bytes();
         self.tree.bytes() + extras.map_or(0, |extras| extras.bytes()) + self.dirty.as_deref().map_or(0, dirty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Score, Timestamp};
+
+    /// Extras are copied later than the tree's pages: a member is on the board there, and removed or hidden here.
+    #[test]
+    fn a_loaded_entry_is_listed_or_not_and_never_both() {
+        let definition = Arc::new(Definition::default());
+        let score = Score::new(&[1]).expect("one key");
+        let words = definition.entry_words(&score, Timestamp::default(), b"m");
+        for unlisted in [Some(Unlisted::Removed), Some(Unlisted::Hidden(Box::new(words))), None] {
+            let extra = Extra {
+                updated_at: Timestamp::MAX,
+                version: Some(7),
+                has_metadata: true,
+                unlisted: unlisted.clone(),
+            };
+            let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
+            let mut window = WindowTree::over(Arc::clone(&definition), tree);
+            window.load_extra(Handle(3), &extra);
+            window.load_extra(Handle(4), &extra);
+            assert_eq!(window.known().collect::<Vec<_>>(), [Handle(3), Handle(4)]);
+            let told = |handle| window.entry(handle).map(|entry| (entry.standing, entry.version));
+            assert_eq!(told(Handle(3)), Some((Standing::Listed(words), Some(7))));
+            let standing = match unlisted {
+                Some(Unlisted::Hidden(_)) => Standing::Hidden(words),
+                Some(Unlisted::Removed) | None => Standing::Removed,
+            };
+            assert_eq!(told(Handle(4)), Some((standing, Some(7))));
+            assert_eq!(window.entry(Handle(4)).map(|entry| entry.updated_at), Some(Timestamp::MAX));
+        }
     }
 }
