@@ -108,6 +108,10 @@ impl Extras {
         .contains(&true)
     }
 
+    pub(super) fn with_metadata(&self) -> impl Iterator<Item = Handle> {
+        self.metadata.handles()
+    }
+
     /// Entries that are not listed, in an order that holds while nothing changes.
     pub(super) fn unlisted_handles(&self) -> impl Iterator<Item = Handle> {
         self.hidden.handles().chain(self.removed.handles())

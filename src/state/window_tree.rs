@@ -101,6 +101,11 @@ impl WindowTree {
         extras.extra(handle, told)
     }
 
+    /// Entries, listed or not, whose metadata is on disk.
+    pub fn with_metadata(&self) -> impl Iterator<Item = Handle> {
+        self.extras.iter().flat_map(|extras| extras.with_metadata())
+    }
+
     /// Entries that are not listed.
     pub fn unlisted(&self) -> impl Iterator<Item = Handle> {
         self.extras.iter().flat_map(|extras| extras.unlisted_handles())

@@ -119,7 +119,7 @@ fn find_metadata(
     findings: &mut Vec<String>,
 ) -> Result<(), StorageError> {
     let mut lost = 0_u64;
-    for (handle, _) in tree.extras().filter(|(_, extra)| extra.has_metadata) {
+    for handle in tree.with_metadata() {
         lost += u64::from(store.metadata(id, shard.members.id(handle))?.is_none());
     }
     if lost > 0 {
