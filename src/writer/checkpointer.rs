@@ -16,10 +16,10 @@ use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 use crate::writer::checkpoint_gate::{CheckpointGate, PlaceInLine};
 
-/// When a checkpoint is due. Start-up after a kill replays what came since the last one began, at some half a microsecond
-/// a change. A checkpoint that follows scattered changes writes nearly everything, which costs as much as a fifth of
-/// the members' changes do. So under full load it waits for as many changes as there are members; under less, it comes
-/// as soon as it takes no more than a small share of a core.
+/// When a checkpoint is due. Start-up after a kill replays what came since the last one began. A checkpoint that
+/// follows scattered changes writes nearly everything, which costs as much as a fifth of the members' changes do.
+/// So under full load it waits for as many changes as there are members; under less, it comes as soon as it takes
+/// no more than a small share of a core.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
     /// Changes since the last one, at least.
