@@ -35,7 +35,7 @@ pub struct OpenedShard {
     pub store: Arc<StoreSlot>,
     pub state: Arc<RwLock<Shard>>,
     pub health: Arc<Health>,
-    /// Changes that were replayed after the last checkpoint.
+    /// Deltas that were replayed after the last checkpoint, and changes in them.
     pub replayed: u64,
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
 }
@@ -212,7 +212,8 @@ fn open_shard(
         store: Arc::default(),
         state: Arc::new(RwLock::new(recovered.shard)),
         health,
-        replayed: recovered.changes,
+        // Deltas without changes count too: what they parked or rejected holds the stream back until a checkpoint.
+        replayed: recovered.changes + recovered.deltas,
         reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
     };
     Ok((opened, store))

@@ -140,6 +140,8 @@ impl<S: JobSource> Writer<S> {
         }
         let shard = self.shard.read();
         parking.load(lines, |board| shard.board(board.as_str()).is_some());
+        // On a quiet stream no message says it again, and jobs that are to be rejected would wait.
+        parking.note_has_all(shard.board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
         Ok(())
     }
@@ -284,7 +286,9 @@ impl<S: JobSource> Writer<S> {
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
         self.gauges.note_failed_commit();
-        self.checkpointer.wait(&self.shard);
+        if let Some((sequence, figures)) = self.checkpointer.wait(&self.shard) {
+            self.note_checkpoint(sequence, figures);
+        }
         let mut pause = REOPEN_FIRST;
         loop {
             self.close_store();
@@ -337,6 +341,8 @@ impl<S: JobSource> Writer<S> {
             replay(&store, &mut shard, &|_, _, _| {})?;
             shard.applied
         };
+        // What was replayed wants a checkpoint as what was committed does.
+        self.checkpointer.count(1);
         if let Some(meta) = store.meta()? {
             self.health.set_jobs_rejected(meta.jobs_rejected);
         }

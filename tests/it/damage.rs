@@ -92,18 +92,20 @@ fn file_of(files: &Files, shard: u16, start: &str, end: &str) -> PathBuf {
 }
 
 /// The same files, one of them changed; `None` if it is to go.
-fn with(files: &Files, name: &Path, change: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Files {
+fn with(files: &Files, name: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Files {
     let mut files = files.clone();
-    let mut bytes = files.remove(name).expect("it is there");
-    if change(&mut bytes).is_some() {
-        files.insert(name.to_owned(), bytes);
-    }
+    change(files.get_mut(name).expect("it is there"));
     files
 }
 
-fn flip(bytes: &mut [u8], at: usize, bit: u8) -> Option<()> {
+fn without(files: &Files, name: &Path) -> Files {
+    let mut files = files.clone();
+    files.remove(name).expect("it is there");
+    files
+}
+
+fn flip(bytes: &mut [u8], at: usize, bit: u8) {
     *bytes.get_mut(at).expect("the file is as long as that") ^= bit;
-    Some(())
 }
 
 /// Where the second record of a log or manifest has its type.
@@ -120,9 +122,9 @@ fn damages(files: &Files) -> Vec<(String, Files)> {
         let name = file_of(files, 1, start, end);
         let length = files[&name].len();
         let mut add = |what: &str, files: Files| all.push((format!("{} {what}", name.display()), files));
-        add("is gone", with(files, &name, |_| None));
-        add("is empty", with(files, &name, |bytes| Some(bytes.clear())));
-        add("is cut by half", with(files, &name, |bytes| Some(bytes.truncate(length / 2))));
+        add("is gone", without(files, &name));
+        add("is empty", with(files, &name, Vec::clear));
+        add("is cut by half", with(files, &name, |bytes| bytes.truncate(length / 2)));
         add("has a flipped bit", with(files, &name, |bytes| flip(bytes, length / 3, 16)));
         if start == "MANIFEST-" || end == ".log" {
             // RocksDB's reader never returns from this.
@@ -130,7 +132,7 @@ fn damages(files: &Files) -> Vec<(String, Files)> {
                 "has a type of another kind of log",
                 with(files, &name, |bytes| {
                     let at = second_type(bytes);
-                    flip(bytes, at, 4)
+                    flip(bytes, at, 4);
                 }),
             );
         }

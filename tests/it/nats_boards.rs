@@ -201,12 +201,12 @@ fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
 fn an_import_of_new_boards_counts_what_changed() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let mut service = Binary::start(&folder.path().join("data"), 2, &["--nats", &nats.url()]);
-    let rows: String = (0..300)
+    let rows: Vec<String> = (0..300)
         .map(|n| json!({ "board": format!("b{}", n % 30), "member": format!("m{}", n % 100), "score": n }))
-        .map(|row| format!("{row}\n"))
+        .map(|row| row.to_string())
         .collect();
     let file = folder.path().join("rows.ndjson");
-    std::fs::write(&file, rows).expect("it can be written");
+    std::fs::write(&file, rows.join("\n")).expect("it can be written");
     let mut import = command();
     import.arg("import").arg(&file).args(["--to", service.base()]);
     let done = import.output().expect("the binary can be started");

@@ -80,6 +80,8 @@ impl Retention {
         }
         self.end_seen = look.last;
         self.ends.note(look.at, look.last);
+        // Ends of before the window are of no more use, also where nothing is ever purged.
+        let _ = self.ends.before(look.at, look.duplicate_window);
         self.sizes.note(look.first, look.last, look.messages, look.bytes);
         true
     }

@@ -52,15 +52,13 @@ impl Binary {
     /// Starts the service where it may refuse; what it says then.
     pub fn start_or_refusal(data_dir: &Path, shards: u16, extra: &[&str]) -> Result<Self, String> {
         let mut binary = Self::stopped(data_dir, shards, extra, &[]);
-        match binary.launch() {
-            Some(()) => Ok(binary),
-            None => {
-                let mut child = binary.child.take().expect("it was started");
-                let status = child.wait().expect("a child can be waited for");
-                assert_eq!(status.code(), Some(2), "{}", binary.log());
-                Err(binary.log())
-            }
+        if binary.launch().is_some() {
+            return Ok(binary);
         }
+        let mut child = binary.child.take().expect("it was started");
+        let status = child.wait().expect("a child can be waited for");
+        assert_eq!(status.code(), Some(2), "{}", binary.log());
+        Err(binary.log())
     }
 
     /// Starts the service again, on another port.

@@ -1,7 +1,6 @@
 //! From decisions to shards: whatever a shard lacks is published into its own stream.
 //!
-//! Knows: what is on its way, so that it is not brought twice without need; that jobs want boards; and how much of the
-//! stream each shard has taken up, which it is told with every drop, so that it need not remember those before.
+//! Knows: what is on its way, so that it is not brought twice without need, and that jobs want boards.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -20,6 +19,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
 /// Boards that jobs want and that are decided and brought together.
 const WANTED_AT_ONCE: usize = 1_000;
+
+/// A drop could tell a shard up to which life everything is settled, so that it need not remember drops before. A replica
+/// that passed over a gap, and a life whose number is lower than its record's, are not safe from that yet: the shard would take
+/// a board that is alive for one that is over, and the board would be dropped on every node. So drops stay remembered.
+const NOTHING_SETTLED: Incarnation = Incarnation(0);
 
 impl Boards {
     /// Brings one decision to every shard where it is not in force.
@@ -40,17 +44,12 @@ impl Boards {
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
         let mut sent = Vec::new();
         for shard in &self.shards {
-            let mut settled = None;
             for (name, decision) in decisions {
                 let arrived = decision.is_in_force(&shard.state.read(), name);
                 if arrived || !is_due(name, shard) {
                     continue;
                 }
-                let settled = match decision.definition {
-                    Some(_) => Incarnation::default(),
-                    None => *settled.get_or_insert_with(|| self.settled_on(shard)),
-                };
-                let sending = shard.publisher.send_command(&decision.payload(name, settled)).await?;
+                let sending = shard.publisher.send_command(&decision.payload(name, NOTHING_SETTLED)).await?;
                 self.pending.lock().note_brought(name, shard.id);
                 sent.push((shard.id, sending));
             }
@@ -60,23 +59,6 @@ impl Boards {
             brought.insert(shard, sending.stored().await?);
         }
         Ok(brought)
-    }
-
-    /// Up to which life a shard has taken up everything that was decided: such a life is there or is over, and a
-    /// definition of it that comes later is a late one.
-    fn settled_on(&self, shard: &BoardsOfShard) -> Incarnation {
-        if !*self.compared.borrow() {
-            return Incarnation::default();
-        }
-        let heard = self.heard_through.load(Ordering::Relaxed);
-        let pending = self.pending.lock();
-        let state = shard.state.read();
-        let lacking = pending.iter().filter(|(name, on_its_way)| {
-            let OnItsWay { decision, .. } = on_its_way;
-            decision.definition.is_some() && !decision.is_in_force(&state, name)
-        });
-        let lacking = lacking.map(|(_, on_its_way)| on_its_way.decision.incarnation.0).min();
-        Incarnation(lacking.map_or(heard, |lacking| heard.min(lacking.saturating_sub(1))))
     }
 
     /// Waits until a decision is in force on every shard; for each a sequence as of which it is.

@@ -14,6 +14,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 
 use crate::board::Definition;
 use crate::queue::jetstream::boards::record::{Decision, Record, Recorded, is_foreign};
@@ -305,12 +306,12 @@ impl Boards {
             for stored in records.by_ref().take(STORED_AT_ONCE) {
                 sent.push(self.send(stored).await);
             }
-            for sent in sent {
-                outcomes.push(match sent {
-                    Ok(sent) => self.stored(sent.await),
-                    Err(error) => Err(error),
-                });
-            }
+            // Together: each waits its timeout from when it is first polled, and a server may be gone with all of them.
+            let stored = sent.into_iter().map(async |sent| match sent {
+                Ok(sent) => self.stored(sent.await),
+                Err(error) => Err(error),
+            });
+            outcomes.extend(join_all(stored).await);
         }
         outcomes
     }
