@@ -8,7 +8,7 @@
 //! - [`nats_accept_gap`]: what a stream holds that does not continue what was applied is applied once, if the operator says so
 //! - [`nats_boards`]: one definition per board, whoever comes first
 //! - [`nats_boards_lost`]: what the shards hold is kept when the stream that says what boards are is lost
-//! - [`nats_boards_many`]: boards by the thousand are made without a round trip for each, and leave nothing behind
+//! - [`nats_boards_many`]: boards by the thousand are made without a round trip for each, and late definitions bring none back
 //! - [`nats_control`]: who may publish jobs can do no more than publish jobs, whatever headers they write
 //! - [`nats_credentials`]: every way to say who a node is, wrong ones, and ones that are replaced while it runs
 //! - [`nats_permissions`]: the shipped permissions are enough, none is too many, and game services can only publish jobs
