@@ -1,5 +1,5 @@
-//! Boards by the thousand: made by their first jobs, and gone again. Neither takes a round trip for each, and what is gone
-//! leaves nothing behind.
+//! Boards by the thousand: made by their first jobs without a round trip for each. A board that is gone stays gone, whenever a
+//! late definition of it arrives.
 
 use std::time::Duration;
 
