@@ -354,7 +354,6 @@ mod tests {
             steps_held += allocated.held;
         }
         let each = steps_held / i64::from(count);
-        println!("{each} bytes an entry, the largest allocation is of {steps_largest}");
         assert!(each <= 17, "{each}");
         // The table of segments: 40 bytes for some hundred entries.
         assert!(steps_largest <= 2_048 * size_of::<Segment<u64>>(), "{steps_largest}");
