@@ -1,7 +1,8 @@
 //! Lives of boards that are over.
 //!
 //! Knows: which life of a name was dropped last, and up to which life everything is settled: below that, a life is over
-//! if the shard does not hold it, and needs no record of its own. So what is remembered does not grow with history.
+//! if the shard does not hold it, and needs no record of its own. Nodes with NATS settle nothing yet, so there the names of
+//! dropped boards are all remembered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
