@@ -284,9 +284,12 @@ fn loading_ends_when_it_is_told_to_and_says_where_it_is() {
 /// Waits until somebody reads from a pipe; from then on they wait for what is never written.
 fn wait_for_reader(pipe: &Path) -> impl Sized + use<> {
     let begun = Instant::now();
+    // A process that another test starts must not inherit it: the next reader would find that one's end, not wait for ours,
+    // and read to the end of the file as soon as that process ends.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     loop {
         // Without waiting, a pipe opens for writing only once somebody has it open for reading.
-        match rustix::fs::open(pipe, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
+        match rustix::fs::open(pipe, flags, Mode::empty()) {
             Ok(writer) => return writer,
             Err(error) => assert_eq!(error, rustix::io::Errno::NXIO),
         }
