@@ -85,6 +85,17 @@ impl WindowTree {
         self.set_extra(handle, Some(&entry));
     }
 
+    /// As [`WindowTree::load_extra`], of many at once: so many that their waits for memory overlap.
+    pub fn load_extras(&mut self, extras: &[(Handle, Extra)]) {
+        for (at, (handle, extra)) in extras.iter().enumerate() {
+            if let Some((ahead, _)) = extras.get(at + LOOK_AHEAD) {
+                self.tree.prefetch_entry(*ahead);
+                self.prefetch_extra(*ahead);
+            }
+            self.load_extra(*handle, extra);
+        }
+    }
+
     /// As [`WindowTree::load_extra`], of one that is a record by itself: its page is due.
     pub fn load_single_extra(&mut self, handle: Handle, extra: &Extra) {
         let due = self.dirty.get_or_insert_default();

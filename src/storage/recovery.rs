@@ -342,14 +342,18 @@ fn load_extras(
     tree: &mut WindowTree,
     dictionary: &Dictionary,
 ) -> Result<(), StorageError> {
+    let mut extras = Vec::new();
     walk.records_of(id, |key, value| {
         let mut order = PageOrder::new("extras page", key, ENTRIES_PER_PAGE);
+        extras.clear();
         codec::decode_extras(value, |handle, extra| {
             order.next(handle)?;
             check_extra("extras page", handle, &extra, tree, dictionary)?;
-            tree.load_extra(handle, &extra);
+            extras.push((handle, extra));
             Ok(())
-        })
+        })?;
+        tree.load_extras(&extras);
+        Ok(())
     })
 }
 
