@@ -43,6 +43,12 @@ impl BoardLine {
         Ok(Self { board, definition })
     }
 
+    /// The same for another board, if one is given.
+    #[must_use]
+    pub fn with_name(self, board: Option<&BoardName>) -> Self {
+        Self { board: board.cloned().unwrap_or(self.board), ..self }
+    }
+
     /// Without an end of line.
     pub fn json(&self) -> String {
         // A board's name has nothing to escape.

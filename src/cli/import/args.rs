@@ -25,8 +25,8 @@ Examples:
   A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
     ranktree import --redis redis://10.0.0.7:6379/0 --key leaderboard --board arena
 
-CSV needs a header with the columns member and score; board (or --board), at, version and meta (a JSON object) are
-optional, and other columns are ignored. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
+CSV needs a header with the columns member, score and, without --board, board; at, version and meta (a JSON object) are
+optional, and other columns are ignored. --board sends every row to that board, also where rows name another one. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
 as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it.
 
 What `ranktree export` writes is taken as well, in either form. Its first line says what the board is: a board that is not
@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(long, value_enum, env = "RANKTREE_FORMAT")]
     pub format: Option<Format>,
 
-    /// The board of rows that name none
+    /// The board that every row goes to, whatever board it names; a row with `scores` of several boards is rejected
     #[arg(long, value_parser = BoardName::new, env = "RANKTREE_BOARD")]
     pub board: Option<BoardName>,
 
@@ -110,9 +110,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RANKTREE_REJECTS")]
     pub rejects: Option<PathBuf>,
 
-    /// How long to go on trying while the service is away or overloaded
-    #[arg(long, value_name = "TIME", env = "RANKTREE_RETRY_FOR", default_value = "60s", value_parser = duration)]
-    pub retry_for: Duration,
+    /// How long to go on trying while the service is away or overloaded; 60s once it has answered, and 0s before
+    #[arg(long, value_name = "TIME", env = "RANKTREE_RETRY_FOR", value_parser = duration)]
+    pub retry_for: Option<Duration>,
 
     /// Passes over what an export says of its board, and imports its rows into the board as it is
     #[arg(long, env = "RANKTREE_ROWS_ONLY", action = ArgAction::SetTrue)]
@@ -165,7 +165,7 @@ mod tests {
     fn arguments_are_checked_before_anything_is_read() {
         let args = parse(&["scores.csv", "--op", "best", "--board", "arena", "--retry-for", "2m"]);
         let args = args.expect("well-formed");
-        assert_eq!((args.op, args.retry_for), (Some(Op::Best), Duration::from_secs(120)));
+        assert_eq!((args.op, args.retry_for), (Some(Op::Best), Some(Duration::from_secs(120))));
         assert_eq!(parse(&[]).expect("all have defaults").batch, MAX_JOBS_PER_MESSAGE);
         for bad in [
             ["--op", "add"],

@@ -28,13 +28,13 @@ impl Batch {
 
     fn fits(&self, row: &Row, rows_max: usize) -> bool {
         self.rows.len() < rows_max
-            && self.boards + row.boards <= MAX_BOARDS_PER_REQUEST
+            && self.boards + row.boards.len().max(1) <= MAX_BOARDS_PER_REQUEST
             && self.bytes + row.job.len() + 2 <= MAX_BODY_BYTES
     }
 
     fn push(&mut self, row: Row) {
         self.bytes += row.job.len() + 1;
-        self.boards += row.boards;
+        self.boards += row.boards.len().max(1);
         self.rows.push(row);
     }
 

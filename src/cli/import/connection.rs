@@ -1,6 +1,7 @@
 //! Sends batches to the service, one after the other, and settles what comes of their jobs.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -18,6 +19,8 @@ use crate::cli::import::row::RejectedLine;
 use crate::cli::import::tally::Tally;
 use crate::cli::trust::trusted;
 
+/// How long to go on trying where nothing else is said.
+const RETRY_FOR: Duration = Duration::from_secs(60);
 /// A connection that takes longer will not come to be.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than the service itself waits for a commit, so that it is the one to say what came of it.
@@ -31,7 +34,9 @@ pub struct Service<'a> {
     authorization: Option<String>,
     /// Whose certificates are good, for https.
     trusted: Option<RootCerts>,
-    pub retry_for: Duration,
+    /// `None`: not at all before the service has answered once, and for a minute from then on.
+    retry_for: Option<Duration>,
+    has_answered: AtomicBool,
     pub tally: &'a Tally,
 }
 
@@ -48,14 +53,15 @@ impl<'a> Service<'a> {
         to: &str,
         token: Option<&str>,
         ca: Option<&Path>,
-        retry_for: Duration,
+        retry_for: Option<Duration>,
         tally: &'a Tally,
     ) -> Result<Self, ImportError> {
         let BaseUrl { text: base, is_https } = BaseUrl::parse("--to", to).map_err(ImportError::Address)?;
         let trusted = is_https.then(|| trusted(ca).map(RootCerts::from)).transpose();
         let trusted = trusted.map_err(ImportError::Trust)?;
         let authorization = token.map(|token| format!("Bearer {token}"));
-        Ok(Self { base, authorization, trusted, retry_for, tally })
+        let has_answered = AtomicBool::new(false);
+        Ok(Self { base, authorization, trusted, retry_for, has_answered, tally })
     }
 
     pub fn connection(&'a self) -> Connection<'a> {
@@ -72,6 +78,16 @@ impl<'a> Service<'a> {
             .user_agent(concat!("ranktree-import/", env!("CARGO_PKG_VERSION")))
             .build();
         Connection { service: self, agent: Agent::new_with_config(config) }
+    }
+
+    /// How long to go on trying; `None` where there may be no service at all.
+    pub fn retry_for(&self) -> Option<Duration> {
+        let once_there = self.has_answered.load(Ordering::Relaxed).then_some(RETRY_FOR);
+        self.retry_for.or(once_there)
+    }
+
+    pub fn note_answered(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
     }
 
     fn not_understood(&self, reason: String) -> ImportError {
@@ -295,7 +311,8 @@ mod tests {
 
     /// Sends the jobs `0`, `1`, ... of lines 10, 11, ... as one batch; bodies received, and the summary or the error.
     fn send(replies: Vec<Reply>, jobs: u64, op: &str) -> (Vec<String>, Result<String, String>) {
-        let patience = if replies.is_empty() { Duration::ZERO } else { Duration::from_secs(30) };
+        // Nothing is said where nobody listens.
+        let patience = (!replies.is_empty()).then_some(Duration::from_secs(30));
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
         let service = Service::new(&base, None, None, patience, &tally).expect("an address");
@@ -409,20 +426,35 @@ mod tests {
     fn patience_ends() {
         let (_, sent) = send(Vec::new(), 1, "set");
         let error = sent.expect_err("nobody is there");
-        assert!(error.starts_with("no answer from URL for 0 s (--retry-for):"), "{error}");
+        assert!(error.starts_with("nothing answers at URL: "), "{error}");
+        assert!(error.ends_with("Is the service there? --retry-for 60s waits for it"), "{error}");
+    }
+
+    #[test]
+    fn what_has_answered_once_is_waited_for() {
+        let (base, _) = service(vec![Reply::With(404, "{}")]);
+        let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
+        let service = |retry_for| Service::new(&base, None, None, retry_for, &tally).expect("an address");
+        let there = service(None);
+        assert_eq!(there.retry_for(), None);
+        assert!(there.connection().board_adds("b").is_ok_and(|adds| !adds));
+        assert_eq!(there.retry_for(), Some(RETRY_FOR));
+        let asked = service(Some(Duration::ZERO));
+        let error = asked.connection().board_adds("b").expect_err("nobody is there any more").to_string();
+        assert!(error.contains("for 0 s (--retry-for):"), "{error}");
     }
 
     #[test]
     fn only_http_and_https_addresses_are_taken() {
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
-            assert!(Service::new(bad, None, None, Duration::ZERO, &tally).is_err(), "{bad}");
+            assert!(Service::new(bad, None, None, Some(Duration::ZERO), &tally).is_err(), "{bad}");
         }
-        let service = Service::new("http://ranks.example/base/", None, None, Duration::ZERO, &tally)
+        let service = Service::new("http://ranks.example/base/", None, None, Some(Duration::ZERO), &tally)
             .expect("an address");
         assert_eq!(service.base, "http://ranks.example/base");
         let no_ca = Some(Path::new("/no/such/file"));
-        let refused = Service::new("https://ranks.example", None, no_ca, Duration::ZERO, &tally).map(|_| ());
+        let refused = Service::new("https://ranks.example", None, no_ca, None, &tally).map(|_| ());
         let refused = refused.expect_err("there is no such file").to_string();
         assert!(refused.contains("cannot read /no/such/file"), "{refused}");
     }

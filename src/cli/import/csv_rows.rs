@@ -72,7 +72,9 @@ impl<R: BufRead> CsvRows<R> {
             defaults.op.get_or_insert(Op::Set);
         }
         let mut records = Records::new(reader, u64::from(board.is_some()));
-        records.read().map_err(|source| ImportError::Read { line: 1, source })?;
+        if records.read().map_err(|source| ImportError::Read { line: 1, source })?.is_none() {
+            return Err(ImportError::Empty);
+        }
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
         let missing = |field, name: &str| ImportError::MissingColumn {
@@ -85,7 +87,8 @@ impl<R: BufRead> CsvRows<R> {
             None => find_column(&header, field),
         };
         let columns = Columns {
-            board: find("board")?,
+            // Nobody needs to find one that decides nothing.
+            board: if defaults.board.is_some() { None } else { find("board")? },
             member: find("member")?.ok_or_else(|| missing("member", "member"))?,
             score: find("score")?,
             at: find("at")?,
@@ -131,9 +134,9 @@ impl<R: BufRead> CsvRows<R> {
         };
 
         let member = MemberId::new(cell(member)?).map_err(|why| refuse(RejectCode::BadMember, why))?;
-        let board = match (optional(board)?, &self.defaults.board) {
-            (Some(name), _) => BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why))?,
-            (None, Some(default)) => default.clone(),
+        let board = match (&self.defaults.board, optional(board)?) {
+            (Some(given), _) => given.clone(),
+            (None, Some(name)) => BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why))?,
             (None, None) => {
                 return Err(malformed("the row names no board, and there is no --board".to_owned()));
             }
@@ -174,7 +177,7 @@ impl<R: BufRead> Iterator for CsvRows<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(board) = self.board.take() {
-            return Some(Ok(Parsed::Board(board)));
+            return Some(Ok(Parsed::Board(board.with_name(self.defaults.board.as_ref()))));
         }
         match self.records.read() {
             Ok(Some(line)) => Some(Ok(self.parse(line).map_or_else(Parsed::Rejected, Parsed::Row))),
@@ -427,7 +430,8 @@ mod tests {
     #[test]
     fn an_unfit_header_is_refused_before_any_row() {
         for (text, columns, expect) in [
-            ("", vec![], "the file's header has no column \"member\"; it has: . --column member=NAME"),
+            ("", vec![], "there is nothing in the file"),
+            ("\n\r\n", vec![], "there is nothing in the file"),
             ("a,b\n", vec![], "the file's header has no column \"member\"; it has: a, b."),
             ("member,score\n", vec![], "the file's header has no column \"board\""),
             ("board,member\n", vec![], "the file's header has no column \"score\""),

@@ -16,8 +16,11 @@ pub enum ImportError {
     Terminal,
     #[error("reading failed at line {line}")]
     Read { line: u64, source: io::Error },
+    #[error("there is nothing in the file: it is empty")]
+    Empty,
     #[error(
-        "the file's header has no column {name:?}; it has: {found}. --column {field}=NAME says which is meant"
+        "the file's header has no column {name:?}; it has: {found}. --column {field}=NAME says which is meant{}",
+        if *field == "board" { ", and --board NAME sends every row to that board" } else { "" }
     )]
     MissingColumn { field: &'static str, name: String, found: String },
     #[error("the file's header names the column {0:?} twice")]
@@ -42,6 +45,8 @@ pub enum ImportError {
     Rejects { path: PathBuf, source: io::Error },
     #[error("more than {0} rows are rejected (--limit-errors)")]
     TooManyRejected(u64),
+    #[error("nothing answers at {to}: {reason}. Is the service there? --retry-for 60s waits for it")]
+    NotThere { to: String, reason: String },
     #[error("no answer from {to} for {seconds} s (--retry-for): {reason}")]
     Unreachable { to: String, seconds: u64, reason: String },
     #[error(

@@ -22,6 +22,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub struct Input {
     pub reader: Box<dyn BufRead>,
     pub format: Format,
+    /// There is not a single byte to read.
+    pub is_empty: bool,
     /// Bytes read from the file so far, before unpacking.
     bytes_read: Arc<AtomicU64>,
     /// The file's size; `None` for a pipe.
@@ -68,11 +70,13 @@ impl Input {
         if head.starts_with(&BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
+        let is_empty = head.is_empty();
         let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let recognised = if is_object { Format::Ndjson } else { Format::Csv };
         Ok(Self {
             reader: Box::new(Cursor::new(head).chain(plain)),
             format: format.unwrap_or(recognised),
+            is_empty,
             bytes_read,
             bytes_total,
         })

@@ -86,6 +86,9 @@ fn open_redis(
 fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     let columns = ColumnNames::from_arguments(&args.columns)?;
     let input = Input::open(&args.file, args.format)?;
+    if input.is_empty {
+        return Err(ImportError::Empty);
+    }
     let tally = Tally::new(input.progress(), args.limit_errors, args.rejects.as_deref())?;
     let defaults = Defaults { board: args.board.clone(), op: args.op };
     let rows: Box<dyn Rows> = match input.format {
@@ -109,7 +112,7 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
             tally.read();
         }
         match parsed {
-            Parsed::Row(_) => tally.checked(),
+            Parsed::Row(row) => tally.checked(&row),
             Parsed::Rejected(line) => tally.rejected(line)?,
             Parsed::Board(line) => tally.note(&format!("the file defines the board {}", line.board)),
         }
@@ -166,10 +169,10 @@ fn distribute(
             }
         };
         tally.read();
-        for board in row.take_undecided_boards() {
-            let adds = match boards_that_add.get(&board) {
+        for board in row.boards.iter().filter(|_| row.is_undecided) {
+            let adds = match boards_that_add.get(board) {
                 Some(adds) => *adds,
-                None => *boards_that_add.entry(board.clone()).or_insert(connection.board_adds(&board)?),
+                None => *boards_that_add.entry(board.clone()).or_insert(connection.board_adds(board)?),
             };
             row.adds |= adds;
         }
@@ -179,6 +182,7 @@ fn distribute(
                 "rows that add (incr) carry no version: running this import again would count them twice",
             );
         }
+        tally.sent(&row);
         let lane = row.lane(lanes.len());
         let lane = lanes.get_mut(lane).expect("a lane's number is below their count");
         if lane.push(row).is_err() {

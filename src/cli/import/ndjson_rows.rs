@@ -96,24 +96,30 @@ impl<R: BufRead> NdjsonRows<R> {
         }
         let peek: Peek<'_> = serde_json::from_str(text).map_err(|why| malformed(why.to_string()))?;
         if peek.definition.is_some() && peek.member.is_none() {
-            return BoardLine::parse(text).map(Parsed::Board).map_err(malformed);
+            let line = BoardLine::parse(text).map_err(malformed)?;
+            return Ok(Parsed::Board(line.with_name(self.defaults.board.as_ref())));
         }
         let exported = peek.position.is_some().then(|| {
             let job: Exported<'_> = serde_json::from_str(text)?;
             serde_json::to_string(&job)
         });
         let exported = exported.transpose().map_err(|why| malformed(why.to_string()))?;
-        let fields = exported.as_deref().unwrap_or(text).trim_start_matches('{');
+        let text = exported.as_deref().unwrap_or(text);
+        let given = self.defaults.board.as_ref();
+        if let (Some(given), Some(_)) = (given, &peek.scores) {
+            return Err(malformed(format!("it has scores for boards of its own, and --board says {given}")));
+        }
+        let renamed = given.filter(|_| peek.board.is_some()).map(|_| without_board(text));
+        let renamed = renamed.transpose().map_err(|why| malformed(why.to_string()))?;
+        let fields = renamed.as_deref().unwrap_or(text).trim_start_matches('{');
         let Some(member) = peek.member else {
             return Err(malformed("it names no member".to_owned()));
         };
 
-        // Defaults are written in front of the job's own fields, so that these stay to the letter what they were:
-        // numbers above all, whose digits a parser could lose.
+        // What the command line says is written in front of the job's own fields, so that these stay to the letter what
+        // they were: numbers above all, whose digits a parser could lose.
         // Neither a board's name nor an operation's holds anything that JSON escapes.
-        let names_board = peek.board.is_some() || peek.scores.is_some();
-        let board = self.defaults.board.as_ref().filter(|_| !names_board);
-        let board = board.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
+        let board = given.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
         let op = self.defaults.op.filter(|_| peek.op.is_none());
         let op = op.map(|op| format!("\"op\":\"{}\",", op.name())).unwrap_or_default();
         let job = format!("{{{board}{op}{fields}");
@@ -123,12 +129,16 @@ impl<R: BufRead> NdjsonRows<R> {
 
         let op = peek.op.as_deref().or(self.defaults.op.map(Op::name));
         let mut boards: Vec<_> = peek.scores.unwrap_or_default().into_keys().collect();
-        boards.extend(peek.board.map(Cow::into_owned));
-        if boards.is_empty() {
-            boards.extend(self.defaults.board.as_ref().map(ToString::to_string));
-        }
+        boards.extend(given.map(ToString::to_string).or(peek.board.map(Cow::into_owned)));
         Ok(Parsed::Row(Row::new(self.line, job, &member, op, peek.version.is_some(), boards)))
     }
+}
+
+/// A job without the board that it names, and otherwise to the letter.
+fn without_board(job: &str) -> serde_json::Result<String> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(job)?;
+    fields.remove("board");
+    serde_json::to_string(&fields)
 }
 
 enum LineLength {
@@ -209,33 +219,43 @@ mod tests {
                 "{\"member\":\"m\",\"score\":1}",
                 "{\"board\":\"arena\",\"op\":\"best\",\"member\":\"m\",\"score\":1}",
             ),
-            ("{\"member\":\"m\",\"board\":\"b\"}", "{\"op\":\"best\",\"member\":\"m\",\"board\":\"b\"}"),
             (
-                "{\"member\":\"m\",\"scores\":{\"b\":1}}",
-                "{\"op\":\"best\",\"member\":\"m\",\"scores\":{\"b\":1}}",
+                "{\"member\":\"m\",\"board\":\"b\",\"score\":1e2,\"meta\":{\"n\":1.10}}",
+                "{\"board\":\"arena\",\"op\":\"best\",\"member\":\"m\",\"meta\":{\"n\":1.10},\"score\":1e2}",
             ),
             ("{\"member\":\"m\",\"op\":\"set\"}", "{\"board\":\"arena\",\"member\":\"m\",\"op\":\"set\"}"),
         ] {
-            assert_eq!(one(job, defaults.clone()).job, expect);
+            let row = one(job, defaults.clone());
+            assert_eq!((row.job.as_str(), row.boards), (expect, vec!["arena".to_owned()]));
         }
+        let several = rows("{\"member\":\"m\",\"scores\":{\"b\":1}}", defaults.clone());
+        let [Parsed::Rejected(line)] = several.as_slice() else { panic!("refused, and not {several:?}") };
+        assert_eq!(line.detail, "no job object: it has scores for boards of its own, and --board says arena");
+        let other = rows("{\"board\":\"b\",\"definition\":{}}", defaults);
+        assert!(
+            matches!(other.as_slice(), [Parsed::Board(line)] if line.board.as_str() == "arena"),
+            "{other:?}"
+        );
     }
 
     #[test]
     fn what_counts_twice_when_sent_twice_is_known() {
-        let check = |job: &str, adds: bool, undecided: &[&str]| {
+        let check = |job: &str, adds: bool, is_undecided: bool, boards: &[&str]| {
             let row = one(job, Defaults::default());
-            assert_eq!(
-                (row.adds, row.undecided_boards),
-                (adds, undecided.iter().map(ToString::to_string).collect())
-            );
+            assert_eq!((row.adds, row.is_undecided), (adds, is_undecided), "{job}");
+            assert_eq!(row.boards, boards, "{job}");
         };
-        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"set\"}", false, &[]);
-        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"incr\"}", true, &[]);
-        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"incr\",\"version\":1}", false, &[]);
-        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"op\":\"incr\",\"version\":null}", true, &[]);
-        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1,\"version\":1}", false, &[]);
-        check("{\"board\":\"b\",\"member\":\"m\",\"score\":1}", false, &["b"]);
-        check("{\"scores\":{\"b\":1,\"c\":2},\"member\":\"m\"}", false, &["b", "c"]);
+        for (job, adds, is_undecided) in [
+            ("\"score\":1,\"op\":\"set\"", false, false),
+            ("\"score\":1,\"op\":\"incr\"", true, false),
+            ("\"score\":1,\"op\":\"incr\",\"version\":1", false, false),
+            ("\"score\":1,\"op\":\"incr\",\"version\":null", true, false),
+            ("\"score\":1,\"version\":1", false, false),
+            ("\"score\":1", false, true),
+        ] {
+            check(&format!("{{\"board\":\"b\",\"member\":\"m\",{job}}}"), adds, is_undecided, &["b"]);
+        }
+        check("{\"scores\":{\"b\":1,\"c\":2},\"member\":\"m\"}", false, true, &["b", "c"]);
     }
 
     #[test]

@@ -45,7 +45,12 @@ pub fn until_answered(
     patience: &mut Patience<'_>,
 ) -> Result<Ended, ImportError> {
     loop {
-        match attempt(request()) {
+        let attempt = attempt(request());
+        if !matches!(attempt, Attempt::NotThere { .. }) {
+            patience.service.note_answered();
+        }
+        match attempt {
+            Attempt::NotThere { reason } => patience.wait(reason, Duration::ZERO)?,
             Attempt::Answered(status, answer) => return Ok(Ended::Answered(status, answer)),
             Attempt::NotApplied { reason, wait } => patience.wait(reason, wait)?,
             Attempt::Unknown { reason } if is_repeatable => patience.wait(reason, Duration::ZERO)?,
@@ -72,7 +77,10 @@ impl<'a> Patience<'a> {
     /// # Errors
     /// When the trouble would last longer than the service is given.
     pub fn wait(&mut self, reason: String, at_least: Duration) -> Result<(), ImportError> {
-        let Service { base, retry_for, tally, .. } = self.service;
+        let Service { base, tally, .. } = self.service;
+        let Some(retry_for) = self.service.retry_for() else {
+            return Err(ImportError::NotThere { to: base.clone(), reason });
+        };
         if self.trouble_since.is_none() {
             tally.note(&format!("{base} cannot be written to ({reason}); trying again"));
         }
@@ -91,9 +99,20 @@ impl<'a> Patience<'a> {
 /// How a request ended.
 enum Attempt {
     Answered(StatusCode, Box<Answer>),
-    NotApplied { reason: String, wait: Duration },
-    Unknown { reason: String },
-    Hopeless { reason: String },
+    /// Nobody took the request.
+    NotThere {
+        reason: String,
+    },
+    NotApplied {
+        reason: String,
+        wait: Duration,
+    },
+    Unknown {
+        reason: String,
+    },
+    Hopeless {
+        reason: String,
+    },
 }
 
 fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
@@ -130,10 +149,10 @@ fn classify(error: &ureq::Error) -> Attempt {
             Attempt::Hopeless { reason: format!("{reason}; --ca says whom to trust") }
         }
         ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-            Attempt::NotApplied { reason, wait: Duration::ZERO }
+            Attempt::NotThere { reason }
         }
         ureq::Error::ConnectionFailed | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
-            Attempt::NotApplied { reason, wait: Duration::ZERO }
+            Attempt::NotThere { reason }
         }
         ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => {
             Attempt::Unknown { reason }
@@ -154,7 +173,7 @@ mod tests {
     #[test]
     fn what_a_service_asks_for_is_waited_unless_that_is_too_long_or_no_number() {
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let service = Service::new("http://nowhere", None, None, Duration::from_secs(60), &tally);
+        let service = Service::new("http://nowhere", None, None, Some(Duration::from_secs(60)), &tally);
         let service = service.expect("an address");
         for (asked, expect) in [
             ("0", Some(0)),

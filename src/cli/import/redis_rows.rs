@@ -94,7 +94,8 @@ impl RedisRows {
             "board": self.board.as_str(), "member": id.as_str(), "score": score, "op": self.op.name(),
             "at": self.at.to_string(),
         });
-        Ok(Row::new(line, job.to_string(), id.as_str(), Some(self.op.name()), false, Vec::new()))
+        let boards = vec![self.board.to_string()];
+        Ok(Row::new(line, job.to_string(), id.as_str(), Some(self.op.name()), false, boards))
     }
 }
 

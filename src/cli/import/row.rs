@@ -10,10 +10,12 @@ pub trait Rows: Iterator<Item = Result<Parsed, ImportError>> {}
 
 impl<T: Iterator<Item = Result<Parsed, ImportError>>> Rows for T {}
 
-/// What the command line says about rows that do not say it themselves.
+/// What the command line says about rows.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
+    /// The board of every row, whatever it says itself.
     pub board: Option<BoardName>,
+    /// The operation of rows that name none.
     pub op: Option<Op>,
 }
 
@@ -35,10 +37,10 @@ pub struct Row {
     pub job: String,
     /// Applying it twice differs from applying it once.
     pub adds: bool,
-    /// Boards whose policy decides whether it adds.
-    pub undecided_boards: Vec<String>,
-    /// Boards that it changes.
-    pub boards: usize,
+    /// The policies of its boards decide whether it adds.
+    pub is_undecided: bool,
+    /// Boards that it changes; none are named by a job for every board.
+    pub boards: Vec<String>,
     pub member_hash: u32,
 }
 
@@ -52,14 +54,9 @@ impl Row {
         has_version: bool,
         boards: Vec<String>,
     ) -> Self {
-        let count = boards.len().max(1);
-        let undecided_boards = if op.is_none() && !has_version { boards } else { Vec::new() };
+        let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;
-        Self { line, job, adds, undecided_boards, boards: count, member_hash: fnv1a_32(member.as_bytes()) }
-    }
-
-    pub fn take_undecided_boards(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.undecided_boards)
+        Self { line, job, adds, is_undecided, boards, member_hash: fnv1a_32(member.as_bytes()) }
     }
 
     /// Which of `lanes` (at least 1) sends it: always the same for a member.

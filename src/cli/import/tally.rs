@@ -1,6 +1,6 @@
 //! What became of the rows: counts, the rejected lines, the summary. Shared by all connections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
@@ -12,10 +12,12 @@ use parking_lot::Mutex;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
-use crate::cli::import::row::RejectedLine;
+use crate::cli::import::row::{RejectedLine, Row};
 
 /// Rejected lines in the summary; `--rejects` has them all.
 const LISTED_MAX: usize = 20;
+/// Boards that the summary names.
+const BOARDS_NAMED: usize = 10;
 
 pub struct Tally {
     progress: Progress,
@@ -31,6 +33,8 @@ struct Counts {
     applied: u64,
     changed: u64,
     rejected: u64,
+    /// Where rows were sent to.
+    boards: BTreeSet<String>,
     rejected_by_code: BTreeMap<String, u64>,
     /// The first ones by line, whichever connection reported them first.
     listed: BTreeMap<u64, RejectedLine>,
@@ -74,8 +78,19 @@ impl Tally {
     }
 
     /// A row would have been sent.
-    pub fn checked(&self) {
+    pub fn checked(&self, row: &Row) {
+        self.sent(row);
         self.counts.lock().applied += 1;
+    }
+
+    /// A row goes to its boards.
+    pub fn sent(&self, row: &Row) {
+        let mut counts = self.counts.lock();
+        for board in &row.boards {
+            if !counts.boards.contains(board) {
+                counts.boards.insert(board.clone());
+            }
+        }
     }
 
     pub fn applied(&self, applied: u64, changed: u64) {
@@ -119,10 +134,21 @@ impl Tally {
 }
 
 impl Counts {
+    fn boards_named(&self) -> String {
+        let mut named = self.boards.iter().take(BOARDS_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        if let Some(more) = self.boards.len().checked_sub(BOARDS_NAMED).filter(|more| *more > 0) {
+            named.push_str(&format!(" and {more} more"));
+        }
+        named
+    }
+
     fn summary(&self, elapsed: Duration, dry_run: bool) -> String {
         let line = |name: &str, value: &dyn Display| format!("{name:<14}{:>12}", value.to_string());
         let count = |name: &str, count: u64| line(name, &HumanCount(count));
         let mut lines = vec![count("rows read", self.read)];
+        if !self.boards.is_empty() {
+            lines.push(format!("{:<14}{}", "boards", self.boards_named()));
+        }
         if dry_run {
             lines.push(count("well-formed", self.applied));
         } else {
@@ -193,6 +219,18 @@ mod tests {
         let file = std::fs::read_to_string(path).expect("it was written");
         assert_eq!(file.lines().count(), 30);
         assert_eq!(file.lines().nth(1), Some("30,bad_score,\"no, \"\"that\"\" is none\""));
+    }
+
+    #[test]
+    fn the_summary_names_the_boards_that_rows_went_to() {
+        let tally = tally(None, None);
+        for number in 0..12 {
+            let boards = vec![format!("b{number:02}")];
+            tally.checked(&Row::new(1, String::new(), "m", None, false, boards));
+        }
+        let (summary, _) = tally.finish(true).expect("no file to write");
+        let named = "boards        b00, b01, b02, b03, b04, b05, b06, b07, b08, b09 and 2 more";
+        assert!(summary.lines().any(|line| line == named), "{summary}");
     }
 
     #[test]
