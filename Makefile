@@ -174,9 +174,16 @@ $(VENV)/.redis: Makefile
 		|| { echo "The tests of the import from Redis need redis-server: apt-get install redis-server (as root)" >&2; exit 1; }
 	@touch $@
 
+# Where cargo looks by itself, so that `cargo test --release` and `cargo bench` typed by hand find RocksDB compiled too.
+.PHONY: share
+share:
+	@if [[ ! -e target && ! -L target && $(abspath $(CARGO_TARGET_DIR)) != $(CURDIR)/target ]]; then \
+		mkdir -p $(CARGO_TARGET_DIR) && ln -s $(abspath $(CARGO_TARGET_DIR)) target; \
+	fi
+
 # RocksDB's bindings are generated at build time with libclang and the headers that belong to it.
 .PHONY: libclang
-libclang:
+libclang: share
 	@has_libclang() { \
 		[[ -n "$${LIBCLANG_PATH:-}" ]] \
 			|| compgen -G '/usr/lib/llvm-*/lib/libclang.so' >/dev/null \
