@@ -108,6 +108,13 @@ impl Extras {
         .contains(&true)
     }
 
+    /// Takes over what a checkpoint kept of a listed entry whose words tell this time.
+    pub(super) fn load_listed(&mut self, handle: Handle, extra: &Extra, told: Option<Timestamp>) {
+        put(&mut self.versions, handle, extra.version);
+        put(&mut self.times, handle, Some(extra.updated_at).filter(|time| told != Some(*time)));
+        put(&mut self.metadata, handle, extra.has_metadata.then_some(()));
+    }
+
     pub(super) fn with_metadata(&self) -> impl Iterator<Item = Handle> {
         self.metadata.handles()
     }

@@ -22,4 +22,4 @@ pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Members, Probe};
 pub use retired::Retired;
 pub use shard::{Applied, BoardEvent, Incarnation, Shard, Step};
-pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, WindowTree};
+pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, ToldTimes, WindowTree};

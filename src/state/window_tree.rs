@@ -12,6 +12,7 @@ use crate::state::members::Members;
 use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, Tree, Words};
+use crate::types::Timestamp;
 
 /// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
@@ -57,6 +58,15 @@ pub struct DirtyEntries {
     pub single_extras: bool,
 }
 
+/// Times by handle; empty where the board's words tell none.
+pub struct ToldTimes(Vec<Timestamp>);
+
+impl ToldTimes {
+    fn of(&self, handle: Handle) -> Option<Timestamp> {
+        self.0.get(usize::try_from(handle.0).ok()?).copied()
+    }
+}
+
 impl WindowTree {
     #[must_use]
     pub fn new(definition: Arc<Definition>) -> Self {
@@ -85,15 +95,47 @@ impl WindowTree {
         self.set_extra(handle, Some(&entry));
     }
 
-    /// As [`WindowTree::load_extra`], of many at once: so many that their waits for memory overlap.
-    pub fn load_extras(&mut self, extras: &[(Handle, Extra)]) {
+    /// As [`WindowTree::load_extra`], of many at once.
+    ///
+    /// # Arguments
+    /// `told`: of [`WindowTree::told_times`]; to look an entry up in the tree takes longer than all else here.
+    pub fn load_extras(&mut self, extras: &[(Handle, Extra)], told: Option<&ToldTimes>) {
         for (at, (handle, extra)) in extras.iter().enumerate() {
             if let Some((ahead, _)) = extras.get(at + LOOK_AHEAD) {
-                self.tree.prefetch_entry(*ahead);
                 self.prefetch_extra(*ahead);
             }
-            self.load_extra(*handle, extra);
+            match told {
+                Some(told) if self.tree.contains(*handle) => {
+                    let extras = self.extras.get_or_insert_default();
+                    extras.load_listed(*handle, extra, told.of(*handle));
+                }
+                _ => self.load_extra(*handle, extra),
+            }
         }
+        if self.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
+            self.extras = None;
+        }
+    }
+
+    /// What the words of all listed entries tell of their times, to load many extras by. `None` where the tree lists so
+    /// few of the shard's members that looking each up takes less.
+    #[must_use]
+    pub fn told_times(&self, handle_space: u32) -> Option<ToldTimes> {
+        if self.tree.len() * 4 < u64::from(handle_space) {
+            return None;
+        }
+        let space = usize::try_from(handle_space).ok()?;
+        let mut times = ToldTimes(Vec::new());
+        for (handle, words) in self.tree.cursor_at(0) {
+            let Some(time) = self.definition.reached_at(words.as_slice()) else { break };
+            if times.0.is_empty() {
+                times.0.resize(space, Timestamp::default());
+            }
+            if let Some(slot) = usize::try_from(handle.0).ok().and_then(|at| times.0.get_mut(at)) {
+                *slot = time;
+            }
+        }
+        Some(times)
     }
 
     /// As [`WindowTree::load_extra`], of one that is a record by itself: its page is due.
@@ -284,7 +326,7 @@ impl WindowTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Score, Timestamp};
+    use crate::types::Score;
 
     /// Extras are copied later than the tree's pages: a member is on the board there, and removed or hidden here.
     #[test]
@@ -292,7 +334,8 @@ mod tests {
         let definition = Arc::new(Definition::default());
         let score = Score::new(&[1]).expect("one key");
         let words = definition.entry_words(&score, Timestamp::default(), b"m");
-        for unlisted in [Some(Unlisted::Removed), Some(Unlisted::Hidden(Box::new(words))), None] {
+        let not_listed = [Some(Unlisted::Removed), Some(Unlisted::Hidden(Box::new(words))), None];
+        for (unlisted, all_at_once) in not_listed.iter().flat_map(|how| [(how, false), (how, true)]) {
             let extra = Extra {
                 updated_at: Timestamp::MAX,
                 version: Some(7),
@@ -301,8 +344,14 @@ mod tests {
             };
             let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
             let mut window = WindowTree::over(Arc::clone(&definition), tree);
-            window.load_extra(Handle(3), &extra);
-            window.load_extra(Handle(4), &extra);
+            match all_at_once {
+                false => [3, 4].into_iter().for_each(|handle| window.load_extra(Handle(handle), &extra)),
+                true => {
+                    let told = window.told_times(4).expect("a quarter of the members is listed");
+                    let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
+                    window.load_extras(&extras, Some(&told));
+                }
+            }
             assert_eq!(window.known().collect::<Vec<_>>(), [Handle(3), Handle(4)]);
             let told = |handle| window.entry(handle).map(|entry| (entry.standing, entry.version));
             assert_eq!(told(Handle(3)), Some((Standing::Listed(words), Some(7))));

@@ -3,6 +3,7 @@
 //! Knows: which parts may be damaged and still be repaired (tree pages, from members), and which may not. Must not know:
 //! queues; the caller compares what came back with them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -343,6 +344,7 @@ fn load_extras(
     dictionary: &Dictionary,
 ) -> Result<(), StorageError> {
     let mut extras = Vec::new();
+    let told = OnceCell::new();
     walk.records_of(id, |key, value| {
         let mut order = PageOrder::new("extras page", key, ENTRIES_PER_PAGE);
         extras.clear();
@@ -352,7 +354,8 @@ fn load_extras(
             extras.push((handle, extra));
             Ok(())
         })?;
-        tree.load_extras(&extras);
+        let told = told.get_or_init(|| tree.told_times(dictionary.handle_space()));
+        tree.load_extras(&extras, told.as_ref());
         Ok(())
     })
 }
