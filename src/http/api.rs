@@ -6,14 +6,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::access::Access;
+use crate::http::error::Problem;
 use crate::http::refusals::Refusals;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
 use crate::queue::jetstream::Boards;
 use crate::writer::Registry;
+
+/// Requests that read much from the disk at a time. Most of it is in memory, so that more would only share the cores.
+const DISK_READS_AT_ONCE: usize = 8;
 
 /// What an operator may turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +77,8 @@ pub struct Api {
     body_bytes: AtomicUsize,
     /// Bytes of answers in the making or not written yet.
     pub(super) answer_bytes: AtomicUsize,
+    /// Turns of those who read much from the disk: more at once would only have more threads, and more memory, wait.
+    disk_reads: Arc<Semaphore>,
 }
 
 impl Api {
@@ -100,6 +107,7 @@ impl Api {
             in_flight: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
             answer_bytes: AtomicUsize::new(0),
+            disk_reads: Arc::new(Semaphore::new(DISK_READS_AT_ONCE)),
         }
     }
 
@@ -120,6 +128,26 @@ impl Api {
         let mut set = JoinSet::new();
         set.spawn_on(work, &self.aside);
         set.join_next().await?.ok()
+    }
+
+    /// Reads from the disk on a thread of its own, when it is this one's turn.
+    ///
+    /// # Arguments
+    /// `place`: the request's, which it keeps until the reading is done, whether or not its client still waits.
+    ///
+    /// # Errors
+    /// When the reading panicked.
+    pub(super) async fn read_disk<T: Send + 'static>(
+        &self,
+        place: Option<Arc<Admitted>>,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turn = Arc::clone(&self.disk_reads).acquire_owned().await.map_err(|_| Problem::internal())?;
+        let read = move || {
+            let (_place, _turn) = (place, turn);
+            read()
+        };
+        tokio::task::spawn_blocking(read).await.map_err(|_| Problem::internal())
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.

@@ -17,6 +17,7 @@ use crate::http::error::Problem;
 use crate::http::in_work::InWork;
 use crate::http::params::Params;
 use crate::http::refusals::{Client, Refused};
+use crate::job::MAX_METADATA_BYTES;
 use crate::metrics::{HTTP_REQUEST_SECONDS, HTTP_RESPONSES_TOTAL, READ_SECONDS, READ_SHARDS};
 use crate::query::{
     Answer, BoardView, HoldsEntries, fill_metadata, missing_metadata, read, read_with_metadata,
@@ -27,6 +28,8 @@ use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// What most bodies stay below, in bytes.
 const BODY_BYTES_EXPECTED: usize = 16 << 10;
+/// An entry without its metadata, mostly: in an answer, and while that is made.
+const ENTRY_BYTES_EXPECTED: usize = 512;
 /// How long a body may take that is thrown away.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much more of a body is read and thrown away, so that a client that writes before it reads sees the refusal.
@@ -248,12 +251,11 @@ impl Call {
         let mut answer = first.ok_or_else(Problem::unknown_board)?;
         if !self.fill_metadata_at_once(&answer.as_of, &mut answer.body) {
             // The disk blocks: off the threads that serve everyone else.
-            let (api, board, place) = (Arc::clone(&self.api), self.board().to_owned(), self.place());
-            let read = move || {
-                let _place = place;
-                read_with_metadata(&api.node, &api.registry, &board, ask)
-            };
-            let again = tokio::task::spawn_blocking(read).await.map_err(|_| Problem::internal())?;
+            self.expect_metadata(&mut answer.body)?;
+            drop(answer);
+            let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
+            let read = move || read_with_metadata(&api.node, &api.registry, &board, ask);
+            let again = self.api.read_disk(self.place(), read).await?;
             answer = again.ok_or_else(Problem::unknown_board)?;
         }
         self.asked(started);
@@ -264,6 +266,15 @@ impl Call {
     pub fn fill_metadata_at_once(&self, as_of: &AsOf, answer: &mut impl HoldsEntries) -> bool {
         let missing = missing_metadata(answer);
         missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, as_of, answer))
+    }
+
+    /// Counts the most that an answer can come to whose metadata is still to be read, before any of it is.
+    ///
+    /// # Errors
+    /// When that is more than there is room for.
+    pub fn expect_metadata(&self, answer: &mut impl HoldsEntries) -> Result<(), Problem> {
+        let each = ENTRY_BYTES_EXPECTED + MAX_METADATA_BYTES;
+        self.in_work.count_answer(missing_metadata(answer) * each)
     }
 
     /// Takes the time of a read.

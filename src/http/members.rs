@@ -171,12 +171,10 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
     let mut answer = ask();
     let as_of = answer.as_of.clone();
     if !call.fill_metadata_at_once(&as_of, &mut answer) {
-        let (api, place) = (std::sync::Arc::clone(&call.api), call.place());
-        let again = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            query::with_metadata(&api.node, ask)
-        });
-        answer = again.await.map_err(|_| Problem::internal())?;
+        call.expect_metadata(&mut answer)?;
+        drop(answer);
+        let api = std::sync::Arc::clone(&call.api);
+        answer = call.api.read_disk(call.place(), move || query::with_metadata(&api.node, ask)).await?;
     }
     call.asked(started);
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {

@@ -224,15 +224,15 @@ pub async fn with_metadata(api: &Arc<Api>, mut results: Vec<JobResult>) -> Resul
     if missing == 0 {
         return Ok(results);
     }
-    let api = Arc::clone(api);
+    let node = Arc::clone(&api.node);
     let settle = move || {
-        changes(&mut results, &mut |change| recall_metadata(&api.node, change));
+        changes(&mut results, &mut |change| recall_metadata(&node, change));
         results
     };
     if missing <= INLINE_DISK_READS {
         return Ok(settle());
     }
-    tokio::task::spawn_blocking(settle).await.map_err(|_| Problem::internal())
+    api.read_disk(None, settle).await
 }
 
 /// Writes a job's result: what it changed, why it was rejected, or why its message failed.

@@ -3,6 +3,10 @@
 //! The disk may be ahead of the answer. A record that is newer than the answer's `as_of`, or gone, says that the
 //! entry has changed since; whoever asked then reads again.
 
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
 use crate::query::answer::{Entry, Listed, ListedMetadata, Page};
 use crate::query::lookup::Lookup;
 use crate::query::node::Node;
@@ -11,6 +15,9 @@ use crate::state::TreeId;
 use crate::storage::StorageError;
 use crate::storage::codec::MetadataRecord;
 use crate::types::{AsOf, Sequence, ShardId};
+
+/// How often it is said at most that metadata cannot be read.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// An answer with entries in it.
 pub trait HoldsEntries {
@@ -108,7 +115,8 @@ fn fill(
                     listed.metadata = ListedMetadata::Json(record.json.into());
                     return;
                 }
-                Err(_) => {
+                Err(error) => {
+                    tell_unreadable(shard, &error);
                     listed.metadata = ListedMetadata::Unreadable;
                     return;
                 }
@@ -135,10 +143,24 @@ pub fn recall_metadata(node: &Node, change: &mut EntryChange) {
                 Ok(Some(record)) if Sequence(record.sequence) < sequence_of(as_of, shard) => {
                     ListedMetadata::Json(record.json.into())
                 }
-                Ok(_) | Err(_) => ListedMetadata::Unreadable,
+                Ok(_) => ListedMetadata::Unreadable,
+                Err(error) => {
+                    tell_unreadable(shard, &error);
+                    ListedMetadata::Unreadable
+                }
             };
         }
     });
+}
+
+/// Says that the disk cannot be read, not more often than somebody can read that.
+fn tell_unreadable(shard: ShardId, error: &StorageError) {
+    static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut told = TOLD.lock();
+    if told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
+        *told = Some(Instant::now());
+        tracing::error!(%shard, %error, "metadata cannot be read and is answered as null; ranktree verify tells what is damaged");
+    }
 }
 
 fn sequence_of(as_of: &AsOf, shard: ShardId) -> Sequence {

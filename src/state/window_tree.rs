@@ -344,13 +344,13 @@ mod tests {
             };
             let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
             let mut window = WindowTree::over(Arc::clone(&definition), tree);
-            match all_at_once {
-                false => [3, 4].into_iter().for_each(|handle| window.load_extra(Handle(handle), &extra)),
-                true => {
-                    let told = window.told_times(4).expect("a quarter of the members is listed");
-                    let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
-                    window.load_extras(&extras, Some(&told));
-                }
+            if all_at_once {
+                let told = window.told_times(4).expect("a quarter of the members is listed");
+                let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
+                window.load_extras(&extras, Some(&told));
+            } else {
+                window.load_extra(Handle(3), &extra);
+                window.load_extra(Handle(4), &extra);
             }
             assert_eq!(window.known().collect::<Vec<_>>(), [Handle(3), Handle(4)]);
             let told = |handle| window.entry(handle).map(|entry| (entry.standing, entry.version));

@@ -193,3 +193,37 @@ fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     let words: Vec<_> = help.split_whitespace().collect();
     assert!(words.join(" ").contains("A spreadsheet takes one that begins with ="), "{help}");
 }
+
+/// What is written to may be a pipe or a device, which stays what it is, or a link, whose file is replaced.
+#[test]
+fn an_export_takes_the_place_of_files_alone() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Binary::start(&folder.path().join("data"), 1, &[]);
+    fill(&service.client());
+    let exported = |to: &Path| {
+        let mut command = command();
+        command.args(["export", "--board", BOARD, "--url", service.base(), "--output"]).arg(to);
+        command.output().expect("the binary can be started")
+    };
+    let place = |name: &str| folder.path().join(name);
+    let made = std::process::Command::new("mkfifo").arg(place("pipe")).status().expect("there is a mkfifo");
+    assert!(made.success());
+    let pipe = place("pipe");
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).expect("text comes"));
+    assert!(exported(&place("pipe")).status.success());
+    let written = reader.join().expect("it was read");
+    assert_eq!(written.lines().count(), usize::try_from(MEMBERS).expect("small") - 1);
+    assert!(!fs::metadata(place("pipe")).expect("it is there").is_file());
+
+    fs::write(place("file"), "before").expect("it can be written");
+    std::os::unix::fs::symlink(place("file"), place("link")).expect("it can be made");
+    assert!(exported(&place("link")).status.success());
+    assert!(fs::symlink_metadata(place("link")).expect("it is there").is_symlink());
+    assert_eq!(fs::read_to_string(place("file")).expect("readable"), written);
+
+    let output = exported(folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot write to"), "{said}");
+    assert!(service.terminate().success());
+}

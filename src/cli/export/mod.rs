@@ -166,5 +166,5 @@ fn written(error: &io::Error) -> Result<ExitCode, Failure> {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(format!("the export cannot be written: {error}").into())
+    Err(format!("the export is not complete: {error}").into())
 }

@@ -1,4 +1,4 @@
-//! Where an export goes: a file that is there complete or not at all, or standard output.
+//! Where an export goes: a file that is there complete or not at all; or standard output, a pipe or a device.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -40,13 +40,21 @@ impl Output {
     pub fn create(path: Option<&Path>, format: Format, board: Option<&BoardLine>) -> Result<Self, Failure> {
         let (writer, place): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
+            Some(path) if is_no_file(path) => {
+                let opened = File::options().write(true).open(path);
+                let opened =
+                    opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
+                (Box::new(opened), None)
+            }
             Some(path) => {
+                // What a link stands for is replaced, and not the link.
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 let mut partial = path.as_os_str().to_owned();
                 partial.push(".partial");
                 let partial = PathBuf::from(partial);
                 let file = File::create(&partial)
                     .map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
-                (Box::new(file), Some((path.to_owned(), partial)))
+                (Box::new(file), Some((path, partial)))
             }
         };
         let mut writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
@@ -66,8 +74,15 @@ impl Output {
     }
 
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or the row is not whole.
     pub fn write(&mut self, board: &str, row: &Row) -> io::Result<()> {
+        if row.lacks_meta() {
+            let why = format!(
+                "the metadata of member {} cannot be read from the service's disk; ranktree verify tells what is damaged",
+                row.member
+            );
+            return Err(io::Error::other(why));
+        }
         match &mut self.sink {
             Sink::Nothing => Ok(()),
             Sink::Lines(writer) => {
@@ -110,6 +125,11 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// Whether there is something under this name that a file must not take the place of: a device, a pipe, a directory.
+fn is_no_file(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 impl Drop for Output {

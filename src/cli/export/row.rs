@@ -27,6 +27,11 @@ impl Row {
         !matches!(self.meta.get(), "{}" | "null")
     }
 
+    /// Whether the service could not read the metadata that there is.
+    pub fn lacks_meta(&self) -> bool {
+        self.meta.get() == "null"
+    }
+
     /// The keys, separated by commas.
     pub fn score_keys(&self) -> String {
         self.score.get().chars().filter(|c| !matches!(c, '[' | ']' | '"' | ' ')).collect()

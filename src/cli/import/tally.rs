@@ -135,11 +135,11 @@ impl Tally {
 
 impl Counts {
     fn boards_named(&self) -> String {
-        let mut named = self.boards.iter().take(BOARDS_NAMED).cloned().collect::<Vec<_>>().join(", ");
-        if let Some(more) = self.boards.len().checked_sub(BOARDS_NAMED).filter(|more| *more > 0) {
-            named.push_str(&format!(" and {more} more"));
+        let named = self.boards.iter().take(BOARDS_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        match self.boards.len().checked_sub(BOARDS_NAMED) {
+            Some(more @ 1..) => format!("{named} and {more} more"),
+            Some(0) | None => named,
         }
-        named
     }
 
     fn summary(&self, elapsed: Duration, dry_run: bool) -> String {
