@@ -44,8 +44,11 @@ pub enum ServiceError {
     Credentials(#[from] CredentialsError),
     #[error("NATS cannot be used: {0}")]
     Nats(#[from] SetupError),
+    #[error("the data directory cannot be used: {0}")]
+    DataDirectory(StorageError),
     #[error(
-        "{} is missing or empty, and the shards beside it hold data: bring it back, or move the others away to start anew",
+        "{} is missing or empty, and it held data, or the shards beside it do: bring it back, or move the whole data \
+         directory away to start anew",
         .0.display()
     )]
     MissingShard(PathBuf),

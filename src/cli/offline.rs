@@ -9,7 +9,8 @@ use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
-    StorageError, StorageResources, Store, holds_a_database, missing_shard, shard_directory, shards_in,
+    StorageError, StorageResources, Store, check_marked, holds_a_database, known_shards, missing_shard,
+    shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -78,6 +79,7 @@ impl Offline {
         resources: &StorageResources,
     ) -> Result<Store, StorageError> {
         let path = shard_directory(&self.data.data_dir, id);
+        check_marked(&self.data.data_dir, id)?;
         match purpose {
             For::Reading => Store::open_for_reading(&path, id, shards, resources),
             // Only `serve` makes new shards.
@@ -89,7 +91,8 @@ impl Offline {
     /// How many there are, at least one, and none missing.
     fn shards(&self) -> Result<u16, Failure> {
         let data_dir = &self.data.data_dir;
-        let shards = shards_in(data_dir)?;
+        // One that lost its last shards does not look like it.
+        let shards = shards_in(data_dir)?.max(known_shards(data_dir)?.unwrap_or(0));
         if shards == 0 {
             let folder = data_dir.display();
             return Err(format!("{folder} holds no shards; give the service's --data-dir").into());

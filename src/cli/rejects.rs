@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
-
 use crate::cli::Failure;
 use crate::cli::offline::{For, Offline};
+use crate::queue::reject_text;
 
 /// Lists stored rejects of a stopped service's data, the newest of each shard first, one JSON object a line: shard,
 /// sequence, index, reason, detail and the job. A running service publishes them to `{prefix}.rejects.{shard}`.
@@ -21,13 +20,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     args.offline.each_shard(For::Reading, |id, store, _| {
         for reject in store?.rejects(args.limit)? {
-            let job = serde_json::from_slice(&reject.job)
-                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&reject.job).into_owned()));
-            let line = json!({
-                "shard": id.0, "sequence": reject.sequence.0, "index": reject.index,
-                "reason": reject.code.name(), "detail": reject.detail, "job": job,
-            });
-            println!("{line}");
+            println!("{}", reject_text(id, &reject));
         }
         Ok(())
     })?;

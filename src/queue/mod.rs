@@ -8,6 +8,8 @@ pub mod loose;
 mod message_order;
 mod plain;
 pub mod publisher;
+mod reject_text;
 pub mod wire;
 
 pub use message_order::MessageOrder;
+pub use reject_text::reject_text;

@@ -303,7 +303,7 @@ fn read_meta(raw: Option<&RawValue>) -> Result<Option<Metadata>, Reject> {
 }
 
 /// Well-formed JSON without the white space between its tokens, and how deep it is nested.
-fn compact(json: &str) -> (String, usize) {
+pub(super) fn compact(json: &str) -> (String, usize) {
     let mut out = String::with_capacity(json.len().min(MAX_METADATA_BYTES + 1));
     let (mut inside_text, mut escaped) = (false, false);
     let (mut depth, mut depth_max) = (0_usize, 0);

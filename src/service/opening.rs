@@ -17,8 +17,8 @@ use crate::config::ServeConfig;
 use crate::service::ServiceError;
 use crate::state::Shard;
 use crate::storage::{
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, holds_a_database, mark_rebuilt, recover,
-    shard_directory,
+    Judged, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_marked,
+    holds_a_database, known_shards, mark_rebuilt, mark_shards, recover, shard_directory,
 };
 use crate::types::ShardId;
 use crate::writer::Health;
@@ -110,44 +110,82 @@ fn open_shards(
     resources: &StorageResources,
     at: &Places,
 ) -> Result<Vec<OpenedShard>, ServiceError> {
-    check_layout(config, resources)?;
-    let turn = Mutex::new(0..config.shards);
-    let opened = Mutex::new(Vec::new());
+    let known = known_shards(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+    check_layout(config, resources, known)?;
+    // Each step for all shards before the next one: where one of them is refused, no file of the others has changed. A
+    // shard that changes when it is opened waits until those were loaded that do not.
+    let shards: Vec<_> = (0..config.shards).map(ShardId).collect();
+    let judged = for_each(shards, |id| (id, judge_shard(id, config, resources, at)))?;
+    let (changing, unchanging): (Vec<_>, Vec<_>) =
+        judged.into_iter().partition(|(_, judged)| judged.changes_when_opened());
+    let mut loaded = for_each(unchanging, |(id, judged)| (id, load_shard(id, judged, at)))?;
+    loaded.extend(for_each(changing, |(id, judged)| (id, load_shard(id, judged, at)))?);
+    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, config, resources, at)))?;
+    let mut opened = Vec::with_capacity(stores.len());
+    for (id, (shard, mut store)) in stores {
+        // Only now that all are there: from here on an empty one has lost what it held.
+        store.enter_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
+        shard.store.put(Arc::new(store));
+        opened.push(shard);
+    }
+    if known.is_none()
+        && let Err(error) = mark_shards(&config.data_dir, config.shards)
+    {
+        tracing::warn!(%error, "without this file nobody notices if the data directory loses all that it holds");
+    }
+    Ok(opened)
+}
+
+/// Does a step for all shards, some at once, and gives what came of it by shard.
+fn for_each<T: Send, R: Send>(
+    items: Vec<T>,
+    step: impl Fn(T) -> (ShardId, Result<R, StorageError>) + Sync,
+) -> Result<Vec<(ShardId, R)>, ServiceError> {
+    let (turn, done) = (Mutex::new(items.into_iter()), Mutex::new(Vec::new()));
     // Loading one shard keeps two threads busy; more at once would only take turns.
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
-                    let Some(shard) = turn.lock().next() else { break };
-                    let shard = ShardId(shard);
-                    let result = open_shard(shard, config, resources, at);
-                    at.forget(shard);
-                    opened.lock().push(result.map_err(|error| ServiceError::Shard { shard, error }));
+                    let Some(item) = turn.lock().next() else { break };
+                    let result = step(item);
+                    done.lock().push(result);
                 }
             });
         }
     });
-    let mut stores = opened.into_inner().into_iter().collect::<Result<Vec<_>, _>>()?;
-    stores.sort_by_key(|(shard, _)| shard.id);
-    let mut opened = Vec::with_capacity(stores.len());
-    for (shard, mut store) in stores {
-        // Only now that all are there: from here on an empty one has lost what it held.
-        store.enter_service().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
-        shard.store.put(Arc::new(store));
-        opened.push(shard);
-    }
-    Ok(opened)
+    let mut done = done.into_inner();
+    done.sort_by_key(|(id, _)| *id);
+    let done = done.into_iter().map(|(shard, result)| match result {
+        Ok(result) => Ok((shard, result)),
+        Err(error) => Err(ServiceError::Shard { shard, error }),
+    });
+    done.collect()
 }
 
 /// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
 /// empty shard beside full ones would look like one that nobody ever wrote to.
-fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<(), ServiceError> {
+///
+/// # Arguments
+/// `known`: how many shards the data directory has had in service, if that was put down.
+fn check_layout(
+    config: &ServeConfig,
+    resources: &StorageResources,
+    known: Option<u16>,
+) -> Result<(), ServiceError> {
+    if let Some(found) = known
+        && found != config.shards
+    {
+        let (path, wanted) = (config.data_dir.clone(), config.shards);
+        return Err(ServiceError::DataDirectory(StorageError::OtherShards { path, found, wanted }));
+    }
     let (mut empty, mut held) = (None, Vec::new());
     for shard in (0..config.shards).map(ShardId) {
         let path = shard_directory(&config.data_dir, shard);
         let failed = |error| ServiceError::Shard { shard, error };
         if holds_a_database(&path).map_err(failed)? {
+            check_marked(&config.data_dir, shard).map_err(failed)?;
             let in_service = Store::was_in_service(&path, shard, config.shards).map_err(failed)?;
             held.push((shard, path, in_service));
         } else {
@@ -155,6 +193,9 @@ fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<()
         }
     }
     let Some(empty) = empty else { return Ok(()) };
+    if known.is_some() {
+        return Err(ServiceError::MissingShard(empty));
+    }
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
             Some(in_service) => in_service,
@@ -171,19 +212,47 @@ fn check_layout(config: &ServeConfig, resources: &StorageResources) -> Result<()
     Ok(())
 }
 
-fn open_shard(
+fn judge_shard(
     id: ShardId,
     config: &ServeConfig,
     resources: &StorageResources,
     at: &Places,
-) -> Result<(OpenedShard, Store), StorageError> {
-    let started = std::time::Instant::now();
-    let path = shard_directory(&config.data_dir, id);
+) -> Result<Judged, StorageError> {
     at.note(id, "reading the log", 0, 0);
-    let store = Store::open_to_load(&path, id, config.shards, resources)?;
-    let mut recovered =
-        recover(&store, TreesFrom::Pages, &|what, done, total| at.note(id, what, done, total))?;
-    // Whatever may be refused has been read by now.
+    let judged = Store::judge(&shard_directory(&config.data_dir, id), id, config.shards, resources);
+    at.forget(id);
+    judged
+}
+
+/// A shard in memory, whose directory is not open for writing yet.
+struct LoadedShard {
+    store: Store,
+    recovered: Recovered,
+    took: Duration,
+}
+
+fn load_shard(id: ShardId, judged: Judged, at: &Places) -> Result<LoadedShard, StorageError> {
+    let started = std::time::Instant::now();
+    at.note(id, "reading the log", 0, 0);
+    let loaded = judged.open().and_then(|store| {
+        let recovered =
+            recover(&store, TreesFrom::Pages, &|what, done, total| at.note(id, what, done, total))?;
+        Ok(LoadedShard { store, recovered, took: started.elapsed() })
+    });
+    at.forget(id);
+    loaded
+}
+
+/// Whatever may be refused has been read by now, of all shards.
+fn open_shard(
+    id: ShardId,
+    loaded: LoadedShard,
+    config: &ServeConfig,
+    resources: &StorageResources,
+    at: &Places,
+) -> Result<(OpenedShard, Store), StorageError> {
+    let LoadedShard { store, mut recovered, took } = loaded;
+    let (started, path) = (std::time::Instant::now(), store.path().to_owned());
     at.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
     store.adopt_format()?;
@@ -193,6 +262,7 @@ fn open_shard(
         rebuilt.push(board);
     }
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
+    at.forget(id);
     let health = Arc::new(Health::default());
     health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
     health.set_last_sequence(recovered.shard.applied.sequence.0);
@@ -203,7 +273,7 @@ fn open_shard(
         checkpoint = %recovered.checkpoint,
         deltas = recovered.deltas,
         members = recovered.shard.members.len(),
-        took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        took_ms = u64::try_from((took + started.elapsed()).as_millis()).unwrap_or(u64::MAX),
         "shard loaded"
     );
     let (shards, resources) = (config.shards, resources.clone());
@@ -239,8 +309,62 @@ mod tests {
             let refused = open(&config(shards)).map(|_| ()).expect_err("another layout").to_string();
             assert!(refused.contains("start with --shards 3"), "{refused}");
             let entries = std::fs::read_dir(folder.path()).expect("the folder is there");
-            assert_eq!(entries.count(), 3, "with {shards} shards");
+            assert_eq!(entries.count(), 4, "with {shards} shards");
         }
         assert_eq!(open(&config(3)).expect("as it was").len(), 3);
+        // One that an earlier version made does not say how many it has; its shards do.
+        let marker = folder.path().join("RANKTREE");
+        std::fs::remove_file(&marker).expect("it is there");
+        for shards in [1, 2, 4, 9] {
+            let refused = open(&config(shards)).map(|_| ()).expect_err("another layout").to_string();
+            assert!(refused.contains("start with --shards 3"), "{refused}");
+        }
+        assert_eq!(open(&config(3)).expect("as it was").len(), 3);
+        assert!(marker.exists());
+    }
+
+    #[test]
+    fn an_only_shard_that_was_emptied_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data_dir = folder.path().to_str().expect("it is UTF-8");
+        let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "1"]).expect("good settings");
+        let open = || open_shards(&config, &StorageResources::new(8 << 20, 1), &Places::default());
+        open().expect("a new directory");
+        let shard = folder.path().join("shard-000");
+        for is_there in [true, false] {
+            std::fs::remove_dir_all(&shard).expect("it is there");
+            if is_there {
+                std::fs::create_dir(&shard).expect("it can be made");
+            }
+            for _ in 0..2 {
+                let refused = open().map(|_| ()).expect_err("it lost its data").to_string();
+                assert!(refused.contains("shard-000 is missing or empty"), "{refused}");
+                assert!(refused.contains("bring it back"), "{refused}");
+            }
+            let entries = std::fs::read_dir(folder.path()).expect("readable").count();
+            assert_eq!(entries, 1 + usize::from(is_there));
+        }
+        std::fs::remove_file(folder.path().join("RANKTREE")).expect("it is there");
+        open().expect("it begins anew when it is told to");
+    }
+
+    #[test]
+    fn a_shard_that_lost_its_marker_is_refused_where_the_data_directory_has_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data_dir = folder.path().to_str().expect("it is UTF-8");
+        let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "2"]).expect("good settings");
+        let open = || open_shards(&config, &StorageResources::new(8 << 20, 2), &Places::default());
+        open().expect("a new directory");
+        let marker = folder.path().join("shard-001/RANKTREE");
+        std::fs::remove_file(&marker).expect("it is there");
+        for _ in 0..2 {
+            let refused = open().map(|_| ()).expect_err("nobody knows what is gone").to_string();
+            assert!(refused.contains("its file RANKTREE is gone"), "{refused}");
+            assert!(!marker.exists());
+        }
+        // As the words say, and as every directory of before the markers is.
+        std::fs::remove_file(folder.path().join("RANKTREE")).expect("it is there");
+        assert_eq!(open().expect("it is taken as it is").len(), 2);
+        assert!(marker.exists() && folder.path().join("RANKTREE").exists());
     }
 }

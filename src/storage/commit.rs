@@ -114,6 +114,7 @@ impl Store {
         let mut batch = WriteBatch::default();
         let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
-        self.write(batch, true)
+        self.write(batch, true)?;
+        self.mark_stream()
     }
 }

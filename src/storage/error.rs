@@ -21,6 +21,9 @@ pub enum StorageError {
     /// Nothing was changed.
     #[error("{} holds shard {found_shard} of {found_shards}, and was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export and import into a new directory", path.display())]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
+    /// Nothing was changed.
+    #[error("{} holds {found} shards, and was opened as one of {wanted}; start with --shards {found}, or export and import into a new directory", path.display())]
+    OtherShards { path: PathBuf, found: u16, wanted: u16 },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
         "{} is damaged: {what}; restore the whole directory from a copy, or, with --nats, move the data directory away and let a new one be filled from the streams, as far as they reach back",

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
+use crate::storage::files::{MARKER, has_marker, holds_a_database, marked_shards};
 use crate::types::{ShardId, decimal};
 
 /// A shard's directory.
@@ -32,6 +33,33 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     };
     let highest = entries.flatten().filter_map(|entry| number(entry.file_name().to_str()?)).max();
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
+}
+
+/// How many shards a data directory has had in service; `None` for one of before that was put down, or a new one.
+///
+/// # Errors
+/// When it cannot be read, or is from a newer ranktree.
+pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+    marked_shards(data_dir)
+}
+
+/// Refuses a shard's directory that has lost its marker. What else it lost would not be noticed: a log that is gone is
+/// nothing to RocksDB. A data directory of before the markers has none, and says so by having none itself.
+///
+/// # Errors
+/// When the marker is gone.
+pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
+    let path = shard_directory(data_dir, shard);
+    if known_shards(data_dir)?.is_none() || !holds_a_database(&path)? || has_marker(&path)? {
+        return Ok(());
+    }
+    Err(StorageError::damaged(
+        &path,
+        format!(
+            "its file {MARKER} is gone, which says what had been synced, so that nobody can tell what else is gone; if it is a              whole copy made by an older ranktree, which knows no such file, remove {} to have it taken as it is",
+            data_dir.join(MARKER).display()
+        ),
+    ))
 }
 
 /// The first of so many shards that has no directory.

@@ -232,7 +232,7 @@ fn what_is_refused_has_its_code_and_changes_nothing() {
 fn raw(service: &Binary, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(service.address()).expect("the service is there");
     stream.set_nodelay(true).expect("a socket has the option");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has the option");
+    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a socket has the option");
     for piece in pieces {
         stream.write_all(piece).expect("the connection is kept");
     }

@@ -24,7 +24,7 @@ fn it_tells_by_its_exit_code_whether_the_service_is_ready() {
     for arguments in
         [&["--listen", &address][..], &["--config", file], &["--config", file, "--live"], &["--url", &url]]
     {
-        let (code, said) = healthcheck(arguments);
+        let (code, said) = healthcheck(&[arguments, &["--timeout-ms", "60000"]].concat());
         assert_eq!(code, Some(0), "{arguments:?}: {said}");
         assert!(said.starts_with(&format!("http://{address}/")) && said.contains(": 200 OK"), "{said}");
     }
@@ -51,7 +51,7 @@ fn it_does_not_wait_for_ever_and_takes_no_for_an_answer() {
             connection.write_all(answer.as_bytes()).expect("it listens");
         }
     });
-    let (code, said) = healthcheck(&["--listen", &address]);
+    let (code, said) = healthcheck(&["--listen", &address, "--timeout-ms", "60000"]);
     assert_eq!(
         (code, said.trim()),
         (Some(1), &*format!("http://{address}/readyz: 503 Service Unavailable not ready"))

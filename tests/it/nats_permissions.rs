@@ -22,7 +22,7 @@ use crate::support::secured::Secured;
 
 /// What the server denies has no answer.
 const NO_ANSWER: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn shipped() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");

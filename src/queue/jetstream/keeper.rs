@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use crate::metrics::{self as names, figure};
 use crate::queue::jetstream::origin::identity;
 use crate::queue::jetstream::retention::{Look, Purge, Retention};
+use crate::queue::jetstream::session::Confirmed;
 use crate::queue::jetstream::source::Shared;
 use crate::queue::jetstream::streams::JetStream;
 use crate::storage::StoreSlot;
@@ -110,7 +111,7 @@ impl Told {
 struct Keeping {
     retention: Retention,
     /// The session that it is of, and how often the connection had been made when it was first seen.
-    session: Option<(u64, u64)>,
+    session: Option<(Confirmed, u64)>,
     told: Told,
 }
 
@@ -142,26 +143,28 @@ impl JetStream {
         let shared = &kept.shared;
         let name = self.names.jobs_stream(shared.shard);
         let connections = *self.managing.connected.borrow();
+        // Before the stream is asked: what it says has to be of later than what the session has found.
+        let confirmed = shared.sessions.confirmed();
         let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
         let mut look = look_of(stream.cached_info());
         keeping.told.messages.set(figure(look.messages));
         keeping.told.bytes.set(figure(look.bytes));
         keeping.told.bytes_max.set(figure(look.bytes_max));
         // Only of the stream that the shard is filled from, and that is known to continue what was applied.
-        let session = shared.session().filter(|_| identity(stream.cached_info()) == shared.stream());
-        let Some(session) = session else {
+        let confirmed = confirmed.filter(|_| identity(stream.cached_info()) == shared.stream());
+        let Some(session) = confirmed else {
             keeping.session = None;
             return Ok(false);
         };
         shared.growth.seen(look.bytes_to_next());
         if keeping.session.is_none_or(|(before, _)| before != session) {
-            keeping.retention.begin_session(&look);
+            keeping.retention.begin_session(session.end);
             keeping.session = Some((session, connections));
         }
         let same_connection = keeping.session == Some((session, connections));
         if !keeping.retention.note(&look) || !same_connection {
             // Another server may answer, or one that has lost the end of the stream: the tip has to be compared again.
-            shared.doubt_session();
+            shared.sessions.doubt();
             return Ok(false);
         }
         shared.health.set_last_sequence(look.last);
@@ -169,14 +172,15 @@ impl JetStream {
         let checkpoint = || shared.health.checkpoint_sequence();
         // Estimates of sizes may be off, so that one purge may not make all the room.
         while let Some(purge) = keeping.retention.purge(&look, checkpoint(), keeps) {
-            if !self.managing.is_up() || *self.managing.connected.borrow() != connections {
+            let same_connection = *self.managing.connected.borrow() == connections;
+            if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
                 return Ok(false);
             }
             self.purge(shared, &stream, &look, purge, &mut keeping.told).await?;
             let first = look.first;
             look = look_of(stream.info().await.map_err(|error| error.to_string())?);
             if !keeping.retention.note(&look) {
-                shared.doubt_session();
+                shared.sessions.doubt();
                 return Ok(false);
             }
             if look.first == first {

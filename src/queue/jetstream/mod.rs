@@ -22,6 +22,7 @@ mod questions;
 mod rejects;
 mod retention;
 mod servers;
+mod session;
 mod source;
 mod stream_sizes;
 mod streams;

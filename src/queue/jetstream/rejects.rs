@@ -17,12 +17,12 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, RawMessageErrorKind};
 use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::queue::jetstream::keeper::Kept;
 use crate::queue::jetstream::streams::JetStream;
-use crate::storage::codec::RejectRecord;
+use crate::queue::reject_text;
 use crate::storage::{StorageError, Store};
 use crate::types::{Sequence, ShardId};
 
@@ -38,31 +38,16 @@ const LOOK_BACK: u64 = 1_000;
 /// A job's place in the stream of jobs: its message's sequence, and its index in the message.
 type JobPlace = (Sequence, u32);
 
-/// A reject as subscribers see it.
-#[derive(Serialize, Deserialize)]
-struct RejectJson {
+/// A published reject, as far as it says which job's it is.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "a reject is known by all of its names, whatever they say")]
+struct Published {
     shard: u16,
     sequence: u64,
     index: u32,
-    reason: String,
-    detail: String,
-    /// The job, or what came in its place as text.
-    job: Value,
-}
-
-impl RejectJson {
-    fn of(shard: ShardId, reject: &RejectRecord) -> Self {
-        let job = serde_json::from_slice(&reject.job)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&reject.job).into_owned()));
-        Self {
-            shard: shard.0,
-            sequence: reject.sequence.0,
-            index: reject.index,
-            reason: reject.code.name().to_owned(),
-            detail: reject.detail.clone(),
-            job,
-        }
-    }
+    reason: IgnoredAny,
+    detail: IgnoredAny,
+    job: IgnoredAny,
 }
 
 /// The last reject of a shard in the stream of rejects.
@@ -128,9 +113,7 @@ impl JetStream {
             let rejects = with_store(kept, move |store| store.rejects_after(last, AT_A_TIME)).await?;
             let Some(newest) = rejects.last() else { return Ok(()) };
             last = (newest.sequence, newest.index);
-            let bodies = rejects.iter().map(|reject| serde_json::to_vec(&RejectJson::of(shard, reject)));
-            let bodies = bodies.map(|body| body.map(Bytes::from).map_err(|error| error.to_string()));
-            let bodies = bodies.collect::<Result<Vec<_>, _>>()?;
+            let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard, reject))).collect();
             if in_batches {
                 sequence = self.publish_batch(shard, bodies, sequence).await?;
             } else {
@@ -263,6 +246,6 @@ fn code_of(error: &PublishError) -> Option<ErrorCode> {
 
 /// Of which job a published reject is; `None` if it is none.
 fn place_of(body: &[u8]) -> Option<JobPlace> {
-    let json: RejectJson = serde_json::from_slice(body).ok()?;
-    Some((Sequence(json.sequence), json.index))
+    let Published { sequence, index, .. } = serde_json::from_slice(body).ok()?;
+    Some((Sequence(sequence), index))
 }

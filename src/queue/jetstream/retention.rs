@@ -65,10 +65,14 @@ pub struct Retention {
 
 impl Retention {
     /// A session has found that the stream continues what was applied.
-    pub fn begin_session(&mut self, look: &Look) {
-        if self.went_back || look.last < self.end_seen {
+    ///
+    /// # Arguments
+    /// `end`: where the stream ended when that session began. One that ends before that by now has lost messages since.
+    pub fn begin_session(&mut self, end: u64) {
+        if self.went_back || end < self.end_seen {
             *self = Self::default();
         }
+        self.end_seen = self.end_seen.max(end);
     }
 
     /// Takes note of a look. `false` if the stream ends before where it was seen to end: it may have lost messages, and use
@@ -216,9 +220,38 @@ mod tests {
         assert!(!retention.note(&refilled));
         assert_eq!(retention.purge(&refilled, 5_000, 0), None);
         // A session has compared the tip.
-        retention.begin_session(&refilled);
+        retention.begin_session(2_000);
         assert!(retention.note(&refilled));
         assert_eq!(retention.purge(&refilled, 1_200, 0).map(|purge| purge.before), Some(1_200));
+    }
+
+    #[test]
+    fn nothing_is_purged_of_a_stream_that_ends_before_where_its_session_found_it_to_end() {
+        let (mut retention, start) = (Retention::default(), Instant::now());
+        retention.begin_session(900);
+        // Lost since the session began, and filled again up to here.
+        let lost = look(start, 0, (1, 899), 1_000);
+        assert!(!retention.note(&lost));
+        assert_eq!(retention.purge(&lost, 5_000, 0), None);
+        retention.begin_session(899);
+        assert!(retention.note(&lost));
+        // One that finds it to end before the last look has compared the tip after that.
+        let seen = look(start, 1, (1, 950), 1_000);
+        assert!(retention.note(&seen));
+        retention.begin_session(920);
+        assert!(retention.note(&look(start, 2, (1, 930), 1_000)));
+    }
+
+    /// Where nothing is ever purged, nobody asks what is old.
+    #[test]
+    fn what_is_known_of_a_stream_that_is_never_purged_is_bounded() {
+        let (mut retention, start) = (Retention::default(), Instant::now());
+        let window = look(start, 0, (1, 1), 1).duplicate_window.as_secs();
+        for second in 0..20_000 {
+            assert!(retention.note(&look(start, second, (1, 10 + second), 10)));
+            let known = u64::try_from(retention.ends.len()).expect("few");
+            assert!(known <= window + 2, "{known} ends after {second} looks, one a second");
+        }
     }
 
     #[test]

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OnceCell, mpsc, oneshot, watch};
+use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -18,6 +18,7 @@ use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::fetcher::Fetcher;
 use crate::queue::jetstream::keeper::Growth;
 use crate::queue::jetstream::names::Names;
+use crate::queue::jetstream::session::Sessions;
 use crate::queue::jetstream::streams::Prepared;
 use crate::queue::jetstream::waiters::Waiters;
 use crate::state::Applied;
@@ -61,11 +62,8 @@ pub struct Shared {
     connection: OnceCell<Connection>,
     /// Tells the keeper how much came.
     pub growth: Growth,
-    /// The session that has found the tip's message in the stream as it was; 0 between sessions.
-    session: AtomicU64,
-    sessions: AtomicU64,
-    /// Ends a session whose stream seems to have changed.
-    pub doubted: Notify,
+    /// Tells the keeper whether the stream continues what was applied.
+    pub sessions: Sessions,
 }
 
 impl Shared {
@@ -94,34 +92,8 @@ impl Shared {
             stream,
             connection,
             growth: Growth::default(),
-            session: AtomicU64::new(0),
-            sessions: AtomicU64::new(0),
-            doubted: Notify::new(),
+            sessions: Sessions::default(),
         }
-    }
-
-    /// Whether the stream continues what was applied is not known any more, or not yet.
-    pub fn end_session(&self) {
-        self.session.store(0, Ordering::SeqCst);
-    }
-
-    /// A session has found that it does.
-    pub fn confirm_session(&self) {
-        if self.session.load(Ordering::SeqCst) == 0 {
-            let number = self.sessions.fetch_add(1, Ordering::SeqCst) + 1;
-            self.session.store(number, Ordering::SeqCst);
-        }
-    }
-
-    /// The number of the session, if there is one that has found that the stream continues what was applied.
-    pub fn session(&self) -> Option<u64> {
-        Some(self.session.load(Ordering::SeqCst)).filter(|number| *number > 0)
-    }
-
-    /// Has the tip compared once more, by another session.
-    pub fn doubt_session(&self) {
-        self.end_session();
-        self.doubted.notify_one();
     }
 
     pub fn set_state(&self, state: ShardState) {
@@ -235,6 +207,8 @@ impl JobSource for StreamSource {
         if let Some(fetcher) = self.fetcher.take() {
             fetcher.abort();
         }
+        // The one that was aborted may still be in the middle of a message, and has nothing to say any more.
+        self.shared.sessions.end();
         self.ready.clear();
         self.renamed = None;
         stream.clone_into(&mut self.stream);

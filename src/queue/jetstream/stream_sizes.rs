@@ -29,6 +29,12 @@ impl Ends {
         }
         self.0.front().filter(|end| is_old(end)).map(|(_, last)| *last)
     }
+
+    /// How many are remembered.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// How many bytes were stored up to a sequence, counted from an arbitrary one. Between two looks messages are taken to

@@ -51,19 +51,21 @@ pub fn put_of<'a>(record: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     found
 }
 
-fn slice<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+/// A text with its length before it.
+pub fn slice<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(varint(rest)?).ok()?;
     let (slice, after) = rest.split_at_checked(length)?;
     *rest = after;
     Some(slice)
 }
 
-fn varint(rest: &mut &[u8]) -> Option<u32> {
-    let mut value = 0_u32;
-    for shift in [0, 7, 14, 21, 28] {
+/// A number, seven bits a byte, the lowest first.
+pub fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
         let (byte, after) = rest.split_first()?;
         *rest = after;
-        value |= u32::from(byte & 0x7f) << shift;
+        value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Some(value);
         }

@@ -4,15 +4,31 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::storage::error::StorageError;
+use crate::storage::files::batch::{slice, varint};
 use crate::storage::files::frames::read_records;
 
 const CURRENT: &str = "CURRENT";
+
+// RocksDB's tags of what an edit of the manifest says (`db/version_edit.h`), as far as they come before its files.
+const COMPARATOR: u64 = 1;
+const LAST_SEQUENCE: u64 = 4;
+/// Of logs, of the next file, of column families: each with one number.
+const NUMBERS: [u64; 5] = [2, 3, 9, 10, 203];
+/// From here on, tags have one text, so that an older RocksDB can pass over them.
+const IGNORABLE: u64 = 1 << 13;
+
+/// What a manifest says of the logs that came before the present ones: everything in them is in files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct InFiles {
+    /// RocksDB's number of the last operation in files; 0 if it is not known.
+    pub last_sequence: u64,
+}
 
 /// Makes sure that RocksDB can read its manifest to the end, and returns from that.
 ///
 /// # Errors
 /// When a file is not there or not whole.
-pub fn check_manifest(directory: &Path) -> Result<(), StorageError> {
+pub fn check_manifest(directory: &Path) -> Result<InFiles, StorageError> {
     let damaged = |what: String| Err(StorageError::damaged(directory, what));
     let Some(current) = read(&directory.join(CURRENT))? else {
         return damaged(format!("the file {CURRENT} is gone"));
@@ -23,9 +39,10 @@ pub fn check_manifest(directory: &Path) -> Result<(), StorageError> {
     let Some(manifest) = read(&directory.join(name))? else {
         return damaged(format!("the file {name}, which {CURRENT} names, is gone"));
     };
-    let mut records = 0_u64;
-    let broken = read_records(&manifest, |_| {
+    let (mut records, mut in_files) = (0_u64, InFiles::default());
+    let broken = read_records(&manifest, |record| {
         records += 1;
+        in_files.last_sequence = in_files.last_sequence.max(last_sequence(record).unwrap_or(0));
         ControlFlow::Continue(())
     });
     match broken {
@@ -34,7 +51,19 @@ pub fn check_manifest(directory: &Path) -> Result<(), StorageError> {
             damaged(format!("the file {name} is broken after {} of {} bytes", broken.at, manifest.len()))
         }
         _ if records == 0 => damaged(format!("the file {name} holds nothing")),
-        _ => Ok(()),
+        _ => Ok(in_files),
+    }
+}
+
+/// What an edit says of the last operation in files. It comes before what it says of files.
+fn last_sequence(mut edit: &[u8]) -> Option<u64> {
+    loop {
+        match varint(&mut edit)? {
+            LAST_SEQUENCE => return varint(&mut edit),
+            tag if NUMBERS.contains(&tag) => drop(varint(&mut edit)?),
+            tag if tag == COMPARATOR || tag >= IGNORABLE => drop(slice(&mut edit)?),
+            _ => return None,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!    0  "ranktree" │ format: u32 │ stage: u32 │ shard: u16 │ shards: u16 │ crc32c of all that: u32
+//!  256  "a stream" │ crc32c of that: u32, once the shard was filled from one; zeros before
 //!  512  a floor: applied sequence: u64 │ RocksDB's sequence: u64 │ crc32c of both: u32
 //! 1024  another
 //! ```
@@ -29,6 +30,8 @@ const MAGIC: &[u8; 8] = b"ranktree";
 /// Of this file. Raised with every change that an older ranktree could not read.
 const FORMAT: u32 = 1;
 const HEAD_BYTES: usize = 20;
+const SOURCE: &[u8; 8] = b"a stream";
+const SOURCE_AT: usize = 256;
 const FLOOR_BYTES: usize = 16;
 const FLOORS_AT: [usize; 2] = [512, 1024];
 const FILE_BYTES: usize = 1536;
@@ -81,6 +84,7 @@ pub struct Marker {
 
 struct Written {
     floor: Floor,
+    is_of_a_stream: bool,
     /// Which of the floors is written next.
     turn: usize,
     /// Open once it was written to.
@@ -115,12 +119,14 @@ impl Marker {
         let [first, _] = floors;
         let turn = usize::from(first == Some(floor));
         let marker = Self::unwritten(path, stage, shard, shards);
-        let written = Mutex::new(Written { floor, turn, file: None });
+        let is_of_a_stream = checked(&bytes, SOURCE_AT, SOURCE.len()).is_some_and(|found| found == SOURCE);
+        let written = Mutex::new(Written { floor, is_of_a_stream, turn, file: None });
         Ok(Some(Self { written, damage, ..marker }))
     }
 
     fn unwritten(path: PathBuf, stage: Stage, shard: u16, shards: u16) -> Self {
-        let written = Mutex::new(Written { floor: Floor::default(), turn: 0, file: None });
+        let (floor, turn) = (Floor::default(), 0);
+        let written = Mutex::new(Written { floor, is_of_a_stream: false, turn, file: None });
         Self { path, stage, shard, shards, written, damage: None }
     }
 
@@ -152,10 +158,29 @@ impl Marker {
         self.replace().map_err(|error| StorageError::Io { path: self.path.clone(), error })
     }
 
+    /// Whether the shard is filled from a stream, which holds what comes after the last sync.
+    pub fn is_of_a_stream(&self) -> bool {
+        self.written.lock().is_of_a_stream
+    }
+
+    /// Says from now on that it is. A log that breaks may have nothing left before the break that says so.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn note_stream(&self) -> Result<(), StorageError> {
+        if std::mem::replace(&mut self.written.lock().is_of_a_stream, true) {
+            return Ok(());
+        }
+        self.replace().map_err(|error| StorageError::Io { path: self.path.clone(), error })
+    }
+
     fn replace(&self) -> std::io::Result<()> {
         let mut written = self.written.lock();
         let mut bytes = vec![0; FILE_BYTES];
         place(&mut bytes, 0, &encode_head(self.stage, self.shard, self.shards));
+        if written.is_of_a_stream {
+            place(&mut bytes, SOURCE_AT, &with_checksum(SOURCE.to_vec()));
+        }
         for at in FLOORS_AT {
             place(&mut bytes, at, &encode_floor(written.floor));
         }

@@ -1,9 +1,10 @@
 //! A shard's files, looked at without RocksDB and before it: what RocksDB would lose, empty or spin over is refused here.
 //!
-//! Knows: how RocksDB lays out `CURRENT`, its manifest and its logs, and the marker, which is a file of our own. Must not
+//! Knows: how RocksDB lays out `CURRENT`, its manifest and its logs, and the markers, which are files of our own. Must not
 //! know: column families, or what our records say.
 
 mod batch;
+mod data_marker;
 mod frames;
 mod lock;
 mod logs;
@@ -14,8 +15,9 @@ mod remains;
 #[cfg(test)]
 mod tests;
 
+pub use data_marker::{has_marker, mark_shards, marked_shards};
 pub use lock::DirectoryLock;
 pub use logs::{Logs, TornEnd, check_logs};
-pub use manifest::check_manifest;
-pub use marker::{Floor, Marker, Stage};
+pub use manifest::{InFiles, check_manifest};
+pub use marker::{Floor, MARKER, Marker, Stage};
 pub use remains::holds_a_database;

@@ -164,6 +164,41 @@ fn golden_bytes_of_a_marker() {
     }
 }
 
+/// Their tags and order are RocksDB's.
+#[test]
+fn a_manifest_says_what_is_in_files() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("CURRENT"), "MANIFEST-000005\n").expect("written");
+    let last_sequence = |edits: &[&[u8]]| {
+        let edits: Vec<_> = edits.iter().map(|edit| edit.to_vec()).collect();
+        std::fs::write(folder.path().join("MANIFEST-000005"), framed(&edits)).expect("written");
+        check_manifest(folder.path()).expect("it is whole").last_sequence
+    };
+    // The database's id, its comparator, logs, the next file, and where the files end.
+    let edit = b"\x81\x40\x02id\x01\x03cmp\x02\x07\x09\x00\x03\x08\xcb\x01\x02\x0a\x06\x04\xac\x02";
+    assert_eq!(last_sequence(&[edit]), 300);
+    assert_eq!(last_sequence(&[edit, b"\x04\x05"]), 300);
+    assert_eq!(last_sequence(&[b"\x04\x05\x67 what it says of files", edit]), 300);
+    assert_eq!(last_sequence(&[b"\x67\x04\x05", b"\x04", b""]), 0);
+}
+
+#[test]
+fn a_marker_says_that_its_shard_is_filled_from_a_stream() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let put = Marker::put(folder.path(), Stage::Created, (0, 1), Floor::default());
+    let mut marker = put.expect("the disk takes it");
+    assert!(!read_marker(folder.path()).is_of_a_stream());
+    marker.note_stream().expect("the disk takes it");
+    marker.enter(Stage::InService).expect("the disk takes it");
+    assert!(marker.is_of_a_stream() && read_marker(folder.path()).is_of_a_stream());
+    let mut bytes = std::fs::read(folder.path().join(MARKER)).expect("it is there");
+    assert_eq!(bytes[256..264], *b"a stream");
+    assert_eq!(bytes[264..268], crc32c::crc32c(b"a stream").to_le_bytes());
+    bytes[260] ^= 1;
+    std::fs::write(folder.path().join(MARKER), &bytes).expect("the disk takes it");
+    assert!(!read_marker(folder.path()).is_of_a_stream());
+}
+
 #[test]
 fn a_floor_only_rises_and_one_of_two_is_enough() {
     let folder = tempfile::tempdir().expect("a temporary folder");

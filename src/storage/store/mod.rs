@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
+pub use open::Judged;
 pub use parked::ParkedLine;
 pub use records::StoreSnapshot;
 
@@ -184,6 +185,11 @@ impl Store {
         if let Some(marker) = &self.marker {
             marker.raise(floor);
         }
+    }
+
+    /// Makes the marker say that a stream holds what comes after the last sync.
+    pub(super) fn mark_stream(&self) -> Result<(), StorageError> {
+        self.marker.as_ref().map_or(Ok(()), Marker::note_stream)
     }
 
     /// Makes what was noted of synced writes survive a power failure too.

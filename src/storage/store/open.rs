@@ -7,7 +7,7 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch};
@@ -16,7 +16,7 @@ use super::{Access, CHECKPOINT, LOG, Store};
 use crate::storage::codec::{self, FORMAT_VERSION, Meta};
 use crate::storage::error::StorageError;
 use crate::storage::files::{
-    DirectoryLock, Floor, Logs, Marker, Stage, TornEnd, check_logs, check_manifest, holds_a_database,
+    DirectoryLock, Floor, InFiles, Logs, Marker, Stage, TornEnd, check_logs, check_manifest, holds_a_database,
 };
 use crate::storage::keys;
 use crate::storage::options::{
@@ -49,6 +49,20 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
+        Self::judge(path, shard, shards, resources)?.open()
+    }
+
+    /// Locks a shard's directory, and looks whether it may be opened, before RocksDB does anything with it. It is made if it
+    /// is not there; nothing else is changed.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn judge(
+        path: &Path,
+        shard: ShardId,
+        shards: u16,
+        resources: &StorageResources,
+    ) -> Result<Judged, StorageError> {
         // Nobody else reads what boards hold; one that is there is left as its owner made it.
         DirBuilder::new()
             .recursive(true)
@@ -61,8 +75,9 @@ impl Store {
             Some(marker) => marker.stage == Stage::Creating,
             None => !holds_a_database(path)?,
         };
-        let place = Place { path, shard, shards, resources };
-        if is_new { place.create(lock) } else { place.look(lock, marker, Torn::MayBeCut) }
+        let place = Place { path: path.to_owned(), shard, shards, resources: resources.clone() };
+        let found = if is_new { Found::Nothing } else { place.look(marker)? };
+        Ok(Judged { place, lock, found })
     }
 
     /// Opens a shard's directory without ever writing to it, beside others that do the same.
@@ -83,7 +98,17 @@ impl Store {
         if marker.as_ref().is_some_and(|marker| marker.stage == Stage::Creating) {
             return Err(StorageError::Empty(path.to_owned()));
         }
-        Place { path, shard, shards, resources }.look(lock, marker, Torn::IsLeft)
+        let place = Place { path: path.to_owned(), shard, shards, resources: resources.clone() };
+        let found = place.look(marker)?;
+        if let Found::Shard { torn: Some(end), .. } = &found
+            && !end.rocksdb_stops
+        {
+            let (name, at, length) = (end.name(), end.at, end.length);
+            return Err(place.damaged(format!(
+                "its log {name} is broken after {at} of {length} bytes; a start drops what is behind that, none of which was synced"
+            )));
+        }
+        Judged { place, lock, found }.open()
     }
 
     /// Whether a directory belongs to a shard of a service that has run: other shards beside it may hold data that
@@ -116,8 +141,8 @@ impl Store {
         let read = self.meta()?;
         let Self { db, path, shard, shards, marker, resources, lock, .. } = self;
         drop(db);
-        let place = Place { path: &path, shard, shards, resources: &resources };
-        let db = DB::open_cf_descriptors(&database_options(), &path, families(&resources))
+        let place = Place { path, shard, shards, resources };
+        let db = DB::open_cf_descriptors(&database_options(), &place.path, families(&place.resources))
             .map_err(|error| place.refused(&error))?;
         let mut store = place.store(db, lock, Access::Writing);
         if store.meta()? != read {
@@ -131,16 +156,20 @@ impl Store {
         // RocksDB has brought what it found in its logs into files of its own, which are synced.
         let floor = Floor { applied: meta.applied_sequence, sequence: store.db.latest_sequence_number() };
         *store.written.lock() = floor;
-        store.marker = Some(match marker {
+        let marker = match marker {
             Some(marker) if marker.damage.is_none() => {
                 marker.raise(floor);
                 marker
             }
             lost => {
                 let stage = lost.map_or(Stage::Created, |marker| marker.stage);
-                Marker::put(&path, stage, (shard.0, shards), floor)?
+                Marker::put(&store.path, stage, (shard.0, shards), floor)?
             }
-        });
+        };
+        if !meta.stream.is_empty() {
+            marker.note_stream()?;
+        }
+        store.marker = Some(marker);
         Ok(store)
     }
 
@@ -209,27 +238,60 @@ impl Store {
     }
 }
 
-/// What to do about a torn end that RocksDB would pass over, or never return from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Torn {
-    MayBeCut,
-    IsLeft,
+/// A directory that may be opened, as far as that can be told without RocksDB. It stays locked.
+pub struct Judged {
+    place: Place,
+    lock: DirectoryLock,
+    found: Found,
+}
+
+/// What a directory holds.
+enum Found {
+    /// Nothing, or what a crash left of a shard that was being made.
+    Nothing,
+    Shard {
+        marker: Option<Marker>,
+        torn: Option<TornEnd>,
+    },
+}
+
+impl Judged {
+    /// Whether opening it to load changes files: a new shard is made, and a break that RocksDB would pass over is cut off.
+    #[must_use]
+    pub fn changes_when_opened(&self) -> bool {
+        match &self.found {
+            Found::Nothing => true,
+            Found::Shard { torn, .. } => torn.as_ref().is_some_and(|end| !end.rocksdb_stops),
+        }
+    }
+
+    /// Opens it to be loaded; what is there is only read from then on, until [`Store::into_writable`].
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open(self) -> Result<Store, StorageError> {
+        let Self { place, lock, found } = self;
+        match found {
+            Found::Nothing => place.create(lock),
+            Found::Shard { marker, torn } => place.open_what_is_there(lock, marker, torn),
+        }
+    }
 }
 
 /// A directory, whose it should be, and what it is opened with.
-struct Place<'a> {
-    path: &'a Path,
+struct Place {
+    path: PathBuf,
     shard: ShardId,
     shards: u16,
-    resources: &'a StorageResources,
+    resources: StorageResources,
 }
 
-impl Place<'_> {
+impl Place {
     /// Makes a shard where nothing is, or where a crash cut that short.
     fn create(&self, lock: DirectoryLock) -> Result<Store, StorageError> {
         let mut marker =
-            Marker::put(self.path, Stage::Creating, (self.shard.0, self.shards), Floor::default())?;
-        let db = DB::open_cf_descriptors(&creation_options(), self.path, families(self.resources))
+            Marker::put(&self.path, Stage::Creating, (self.shard.0, self.shards), Floor::default())?;
+        let db = DB::open_cf_descriptors(&creation_options(), &self.path, families(&self.resources))
             .map_err(|error| self.refused(&error))?;
         let mut store = self.store(db, lock, Access::Writing);
         store.check(None)?;
@@ -242,26 +304,29 @@ impl Place<'_> {
         Ok(store)
     }
 
-    /// Opens what is there without writing, once it was seen to be whole.
-    fn look(&self, lock: DirectoryLock, marker: Option<Marker>, torn: Torn) -> Result<Store, StorageError> {
+    /// Reads what must be whole before RocksDB reads it.
+    fn look(&self, marker: Option<Marker>) -> Result<Found, StorageError> {
         if let Some(marker) = &marker {
-            check_layout(self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
+            check_layout(&self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
             if marker.damage.is_some() {
                 tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged; it is made again from what else is there");
             }
         }
-        let marked = marker.as_ref().map(Marker::floor);
-        check_manifest(self.path)?;
-        let logs = check_logs(self.path, &keys::meta())?;
-        let torn_end = self.judge(logs, marked.unwrap_or_default())?;
-        if let Some(end) = &torn_end {
+        let in_files = check_manifest(&self.path)?;
+        let logs = check_logs(&self.path, &keys::meta())?;
+        let torn = self.judge(logs, &in_files, marker.as_ref())?;
+        Ok(Found::Shard { marker, torn })
+    }
+
+    /// Opens what is there without writing, once it was seen to be whole.
+    fn open_what_is_there(
+        &self,
+        lock: DirectoryLock,
+        marker: Option<Marker>,
+        torn: Option<TornEnd>,
+    ) -> Result<Store, StorageError> {
+        if let Some(end) = &torn {
             if !end.rocksdb_stops {
-                if torn == Torn::IsLeft {
-                    let (name, at, length) = (end.name(), end.at, end.length);
-                    return Err(self.damaged(format!(
-                        "its log {name} is broken after {at} of {length} bytes; a start drops what is behind that, none of which was synced"
-                    )));
-                }
                 end.cut()?;
             }
             tracing::warn!(
@@ -269,20 +334,28 @@ impl Place<'_> {
                 "the log ends within a record, of a write that nobody was told of or that the stream still holds; it is dropped"
             );
         }
-        let (options, families) = (database_options(), families(self.resources));
-        let db = DB::open_cf_descriptors_read_only(&options, self.path, families, false)
+        let (options, families) = (database_options(), families(&self.resources));
+        let db = DB::open_cf_descriptors_read_only(&options, &self.path, families, false)
             .map_err(|error| self.refused(&error))?;
         let mut store = self.store(db, lock, Access::Reading);
-        (store.marker, store.torn) = (marker, torn_end);
+        let marked = marker.as_ref().map(Marker::floor);
+        (store.marker, store.torn) = (marker, torn);
         store.check(marked)?;
         Ok(store)
     }
 
     /// Whether a torn log can have been torn by a power failure, with nothing lost that was answered.
-    fn judge(&self, logs: Logs, floor: Floor) -> Result<Option<TornEnd>, StorageError> {
+    fn judge(
+        &self,
+        logs: Logs,
+        in_files: &InFiles,
+        marker: Option<&Marker>,
+    ) -> Result<Option<TornEnd>, StorageError> {
         let Some(torn) = logs.torn else { return Ok(None) };
         let (name, at, length) = (torn.name(), torn.at, torn.length);
-        if logs.last_sequence.is_some_and(|last| last < floor.sequence) {
+        let floor = marker.map(Marker::floor).unwrap_or_default();
+        // A log without a record before its break is a new one: what was written before it is in files.
+        if logs.last_sequence.unwrap_or(in_files.last_sequence) < floor.sequence {
             return Err(self.damaged(format!(
                 "its log {name} is broken after {at} of {length} bytes, before the end of what had been synced"
             )));
@@ -291,8 +364,11 @@ impl Place<'_> {
             // Without a stream each write is synced before the next one begins, so that no power failure does this. With
             // one nothing is synced between checkpoints, a power failure may bring later blocks to disk and not
             // earlier ones, and the stream holds everything since the last sync.
-            let meta = torn.last_value.as_deref().and_then(|bytes| codec::decode_meta(bytes).ok());
-            if meta.is_none_or(|meta| meta.stream.is_empty()) {
+            let is_of_a_stream = match &torn.last_value {
+                Some(bytes) => codec::decode_meta(bytes).is_ok_and(|meta| !meta.stream.is_empty()),
+                None => marker.is_some_and(Marker::is_of_a_stream),
+            };
+            if !is_of_a_stream {
                 return Err(self.damaged(format!(
                     "its log {name} is broken after {at} of {length} bytes, and goes on behind that"
                 )));
@@ -304,7 +380,7 @@ impl Place<'_> {
     fn store(&self, db: DB, lock: DirectoryLock, access: Access) -> Store {
         Store {
             db,
-            path: self.path.to_owned(),
+            path: self.path.clone(),
             shard: self.shard,
             shards: self.shards,
             access,
@@ -317,14 +393,14 @@ impl Place<'_> {
     }
 
     fn damaged(&self, what: impl ToString) -> StorageError {
-        StorageError::damaged(self.path, what)
+        StorageError::damaged(&self.path, what)
     }
 
     /// Why RocksDB did not open it.
     fn refused(&self, error: &rocksdb::Error) -> StorageError {
         let words = error.to_string();
         if is_in_use(&words) {
-            return StorageError::InUse(self.path.to_owned());
+            return StorageError::InUse(self.path.clone());
         }
         match error.kind() {
             // Files or column families that are not there are as bad as those that cannot be read.

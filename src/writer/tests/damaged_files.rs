@@ -279,3 +279,50 @@ fn every_damage_of_a_shard_with_a_stream_is_refused_or_harmless() {
     let (takings, _) = outcomes.get("log").copied().unwrap_or_default();
     assert!(takings > 10, "a log is taken up to its break: {outcomes:?}");
 }
+
+/// A directory whose log began at a restart, and was not synced since if there is a stream.
+fn with_a_new_log(stream: &str) -> Crashed {
+    let mut harness = Harness::new(true);
+    harness.synced = stream.is_empty();
+    stream.clone_into(&mut harness.stream);
+    let mut models = BTreeMap::new();
+    for number in 0..40 {
+        if number == 10 {
+            harness.checkpoint(&mut |_, _| Ok(())).expect("the disk takes it");
+            harness.restart();
+        }
+        let many = (0..40).map(|member| job(&format!("m{member}"), &[("auto", &[member * number % 7])]));
+        harness.batch(&[Say::Jobs(many.collect())]);
+        models.insert(harness.last, harness.model.clone());
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    write_files(folder.path(), &files_of(harness.folder.path()));
+    let synced = if stream.is_empty() { 40 } else { 10 };
+    Crashed { folder, models, last: harness.last, synced }
+}
+
+/// Nothing before the break says then that there is a stream, but the marker does.
+#[test]
+fn a_new_log_that_is_broken_at_its_beginning_is_no_loss_where_a_stream_holds_what_it_held() {
+    for (stream, is_taken) in [("STREAM@1", true), ("", false)] {
+        let crashed = with_a_new_log(stream);
+        let files = files_of(crashed.folder.path());
+        let is_log = |name: &&PathBuf| name.extension().is_some_and(|end| end == "log");
+        let log = files.keys().rfind(is_log).expect("there is one");
+        assert!(files[log].len() > 8 << 10, "it has several pages");
+        for damage in [
+            Damage::Zero(0, 4 << 10),
+            Damage::Zero(0, 7),
+            Damage::Flip(0, 1),
+            Damage::Flip(4, 1),
+            // RocksDB's reader never returns from this.
+            Damage::Flip(6, 4),
+            Damage::Flip(100, 1),
+        ] {
+            assert_eq!(case(log, &damage, &crashed), is_taken, "{damage:?} of a log of {stream:?}");
+        }
+        // Without the marker nobody knows.
+        fs::remove_file(crashed.folder.path().join("RANKTREE")).expect("it is there");
+        assert!(!case(log, &Damage::Zero(0, 4 << 10), &crashed), "of {stream:?}");
+    }
+}

@@ -19,7 +19,7 @@ use crate::support::client::{Client, count_of};
 use crate::support::nats_server::NatsServer;
 
 /// Far above what anything here needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Nats {
     server: NatsServer,

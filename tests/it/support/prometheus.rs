@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::support::client::Client;
 use crate::support::nats::wait_until;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A real Prometheus on a free port.
 pub struct Prometheus {

@@ -52,6 +52,8 @@ const DOWN_LOOK: Duration = Duration::from_millis(500);
 pub(super) enum End {
     /// Nothing is wrong: the next one sees what this one changed.
     Again,
+    /// What this one has found is doubted: the next one begins with questions to the leader.
+    Recheck,
     /// Something failed that may be well again.
     Retry(String),
     /// The stream does not continue what was applied, as far as the server of this consumer knows.
@@ -114,12 +116,13 @@ impl Fetcher {
             return;
         }
         loop {
-            self.shared.end_session();
-            let Err(end) = self.session().await;
-            self.shared.end_session();
+            let number = self.shared.sessions.begin();
+            let Err(end) = self.session(number).await;
+            self.shared.sessions.end();
             match end {
                 End::Closed => return,
                 End::Again => {}
+                End::Recheck => self.doubts.any = true,
                 End::Refuse(reason) => {
                     self.shared.set_state(ShardState::Halted(reason));
                     return;
@@ -155,7 +158,10 @@ impl Fetcher {
     }
 
     /// One consumer's life.
-    async fn session(&mut self) -> Result<Infallible, End> {
+    ///
+    /// # Arguments
+    /// `number`: the session's, under which it tells the keeper what it has found.
+    async fn session(&mut self, number: u64) -> Result<Infallible, End> {
         let shared = Arc::clone(&self.shared);
         let connection = shared.connection().await.map_err(End::Refuse)?;
         let mut connected = connection.connected.clone();
@@ -193,7 +199,12 @@ impl Fetcher {
             .heartbeat(HEARTBEAT)
             .expires(PULL_EXPIRES);
         let mut messages = messages.messages().await.map_err(|error| retry(&error))?;
+        // Said once. With a shift the stream does not continue what was applied.
+        let mut unconfirmed = (shift == 0).then_some(target);
+        let mut confirm =
+            || unconfirmed.take().into_iter().for_each(|end| shared.sessions.confirm(number, end));
         if !overlaps {
+            confirm();
             self.note_progress(target);
         }
         let taken = AtomicU64::new(self.tip.sequence.0.saturating_sub(shift));
@@ -201,11 +212,13 @@ impl Fetcher {
         loop {
             let overlapped = overlaps;
             let mut next = tokio::select! {
-                next = messages.next() => Some(next),
-                reason = &mut lag => return Err(End::Retry(reason)),
-                _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
-                () = shared.doubted.notified() => return Err(End::Again),
+                // What ends the session comes first: there is always another message while the shard catches up.
+                biased;
                 () = self.chunks.closed() => return Err(End::Closed),
+                _ = connected.changed() => return Err(End::Retry("the connection to NATS was lost".to_owned())),
+                () = shared.sessions.doubted(number) => return Err(End::Recheck),
+                reason = &mut lag => return Err(End::Retry(reason)),
+                next = messages.next() => Some(next),
             };
             let came = Instant::now();
             let mut chunk = Vec::new();
@@ -245,6 +258,7 @@ impl Fetcher {
                 return Err(End::Again);
             }
             if goes_on {
+                confirm();
                 self.note_progress(target);
             }
         }
@@ -292,9 +306,6 @@ impl Fetcher {
 
     /// Live once all is handed on that was stored when the session began.
     fn note_progress(&mut self, target: u64) {
-        if self.origin.shift == 0 {
-            self.shared.confirm_session();
-        }
         let tip = self.tip.sequence.0;
         if tip >= target {
             self.pause = PAUSE_FIRST;

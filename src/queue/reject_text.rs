@@ -1,0 +1,84 @@
+//! A reject as JSON: in the stream of rejects, and from `ranktree rejects`.
+//!
+//! The job keeps its text, as `describe` keeps a job's: a JSON value in between would round numbers, and drop what is
+//! named twice.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::queue::wire::compact;
+use crate::storage::codec::RejectRecord;
+use crate::types::ShardId;
+
+#[derive(Serialize)]
+struct RejectJson<'a> {
+    shard: u16,
+    sequence: u64,
+    index: u32,
+    reason: &'static str,
+    detail: &'a str,
+    /// The job, or what came in its place as text.
+    job: Box<RawValue>,
+}
+
+/// One compact JSON object, without a line break.
+#[must_use]
+pub fn reject_text(shard: ShardId, reject: &RejectRecord) -> String {
+    let json = RejectJson {
+        shard: shard.0,
+        sequence: reject.sequence.0,
+        index: reject.index,
+        reason: reject.code.name(),
+        detail: &reject.detail,
+        job: job_text(&reject.job),
+    };
+    serde_json::to_string(&json).expect("text, numbers and JSON are JSON")
+}
+
+fn job_text(job: &[u8]) -> Box<RawValue> {
+    // Raw text is only skipped over: what subscribers could not read, such as 1e999, is told as text. So is a job that was cut.
+    let raw = match std::str::from_utf8(job) {
+        Ok(json) if serde_json::from_str::<Value>(json).is_ok() => compact(json).0,
+        Ok(_) | Err(_) => Value::from(String::from_utf8_lossy(job)).to_string(),
+    };
+    RawValue::from_string(raw).expect("it was just read, or written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::RejectCode;
+    use crate::types::Sequence;
+
+    fn check(job: &[u8], expected: &str) {
+        let (code, detail) = (RejectCode::Malformed, "why".to_owned());
+        let reject = RejectRecord { sequence: Sequence(7), index: 2, code, detail, job: job.to_vec() };
+        let start = r#"{"shard":3,"sequence":7,"index":2,"reason":"malformed","detail":"why","job":"#;
+        assert_eq!(reject_text(ShardId(3), &reject), format!("{start}{expected}}}"));
+    }
+
+    #[test]
+    fn the_job_of_a_reject_keeps_its_text() {
+        for job in [
+            r#"{"score":123456789012345678901234567890,"price":1.10,"e":1E2,"zero":-0.0}"#,
+            r#"{"a":1,"a":2,"escaped":"\u0041\/"}"#,
+            "1.10",
+            "null",
+        ] {
+            check(job.as_bytes(), job);
+        }
+        check(b"{ \"a\":\n [ 1.10, 2 ] }\n", r#"{"a":[1.10,2]}"#);
+    }
+
+    #[test]
+    fn what_is_no_job_is_told_as_text() {
+        check(b"", r#""""#);
+        check(b"\xff not\nJSON", "\"\u{fffd} not\\nJSON\"");
+        check(b"{\"cut\":1", r#""{\"cut\":1""#);
+        check(b"[1e999]", r#""[1e999]""#);
+        check(&b"[".repeat(300), &format!("{:?}", "[".repeat(300)));
+        let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+        check(deep.as_bytes(), &format!("{deep:?}"));
+    }
+}

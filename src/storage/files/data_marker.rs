@@ -1,0 +1,131 @@
+//! The file `RANKTREE` of a data directory: that all of its shards were there, and how many.
+//!
+//! Each shard has a marker of its own, which goes with the shard. So where that was emptied, nothing in it tells that it
+//! ever held anything; other shards may, and this does also where there is no other one. Data directories of before this
+//! file get one.
+//!
+//! ```text
+//! ranktree data directory
+//! format 1
+//! shards 3
+//! crc32c 0123abcd     of the lines above
+//! ```
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use crate::storage::error::StorageError;
+use crate::storage::files::marker::MARKER;
+
+/// Takes its place once it is whole.
+const NEW: &str = "RANKTREE.new";
+const TITLE: &str = "ranktree data directory";
+/// Of this file. Raised with every change that an older ranktree could not read.
+const FORMAT: u32 = 1;
+
+/// How many shards a data directory is known to have; `None` if nothing says, or what says it is damaged.
+///
+/// # Errors
+/// When the file cannot be read, or is from a newer ranktree.
+pub fn marked_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+    let path = data_dir.join(MARKER);
+    let text = match std::fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StorageError::Io { path, error }),
+    };
+    let Some((format, shards)) = read(&text) else {
+        tracing::warn!(path = %path.display(), "this file is damaged; a start makes it again from what else is there");
+        return Ok(None);
+    };
+    match format {
+        FORMAT => Ok(Some(shards)),
+        found => Err(StorageError::NewerFormat { path: data_dir.to_owned(), found }),
+    }
+}
+
+/// Puts down that all of so many shards are there; synced once this returns.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn mark_shards(data_dir: &Path, shards: u16) -> Result<(), StorageError> {
+    let path = data_dir.join(MARKER);
+    let put = || {
+        let new = data_dir.join(NEW);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(text(shards).as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        File::open(data_dir)?.sync_all()
+    };
+    put().map_err(|error| StorageError::Io { path: path.clone(), error })
+}
+
+/// Whether a shard's directory has a marker of its own, damaged or not.
+///
+/// # Errors
+/// When that cannot be told.
+pub fn has_marker(shard_directory: &Path) -> Result<bool, StorageError> {
+    let path = shard_directory.join(MARKER);
+    path.try_exists().map_err(|error| StorageError::Io { path, error })
+}
+
+fn text(shards: u16) -> String {
+    let lines = format!("{TITLE}\nformat {FORMAT}\nshards {shards}\n");
+    let checksum = crc32c::crc32c(lines.as_bytes());
+    format!("{lines}crc32c {checksum:08x}\n")
+}
+
+/// Format and number of shards.
+fn read(text: &str) -> Option<(u32, u16)> {
+    let (lines, checksum) = text.split_at_checked(text.rfind("crc32c ")?)?;
+    if checksum != format!("crc32c {:08x}\n", crc32c::crc32c(lines.as_bytes())) {
+        return None;
+    }
+    let mut lines = lines.lines();
+    lines.next().filter(|title| *title == TITLE)?;
+    let format = lines.next()?.strip_prefix("format ")?.parse().ok()?;
+    // What a newer one says is not read here.
+    let shards = lines.next().and_then(|line| line.strip_prefix("shards ")?.parse().ok());
+    Some((format, if format == FORMAT { shards? } else { 0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on people's disks.
+    #[test]
+    fn golden_text_of_a_data_directory() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        assert_eq!(marked_shards(folder.path()).expect("readable"), None);
+        mark_shards(folder.path(), 3).expect("the disk takes it");
+        let text = std::fs::read_to_string(folder.path().join(MARKER)).expect("it is there");
+        assert_eq!(text, "ranktree data directory\nformat 1\nshards 3\ncrc32c e21152b0\n");
+        assert_eq!(marked_shards(folder.path()).expect("readable"), Some(3));
+        let entries = std::fs::read_dir(folder.path()).expect("readable").count();
+        assert_eq!(entries, 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_damaged_one_says_nothing_and_a_newer_one_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let put = |bytes: &[u8]| {
+            std::fs::write(folder.path().join(MARKER), bytes).expect("the disk takes it");
+            marked_shards(folder.path())
+        };
+        let whole = text(3).into_bytes();
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped.get_mut(at).into_iter().for_each(|byte| *byte ^= 1);
+            assert_eq!(put(&flipped).expect("readable"), None, "{at}");
+            assert_eq!(put(whole.get(..at).expect("it is as long")).expect("readable"), None, "{at}");
+        }
+        let newer = format!("{TITLE}\nformat 2\nwhatever\n");
+        let newer = format!("{newer}crc32c {:08x}\n", crc32c::crc32c(newer.as_bytes()));
+        let refused = put(newer.as_bytes()).expect_err("it is newer").to_string();
+        assert!(refused.contains("newer ranktree"), "{refused}");
+    }
+}
