@@ -10,4 +10,5 @@ mod plain;
 pub mod publisher;
 pub mod wire;
 
+pub use describe::read_described;
 pub use message_order::MessageOrder;

@@ -9,6 +9,7 @@ mod source;
 mod checkpoints;
 mod damage;
 mod damaged_files;
+mod damaged_waiting;
 mod drained;
 mod formats;
 mod memory;
