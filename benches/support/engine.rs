@@ -120,7 +120,7 @@ impl Engine {
                 registry: &self.registry,
                 time: shard.applied.timestamp,
                 describe: &describe,
-                parked: &|_, _, _| Ok(Vec::new()),
+                parked: &|_, _, _, _| Ok(Vec::new()),
             };
             planner.plan(messages, None)
         };

@@ -4,10 +4,14 @@ use std::process::ExitCode;
 
 use crate::cli::Failure;
 use crate::cli::offline::{For, Offline};
-use crate::storage::verify;
+use crate::queue::read_described;
+use crate::storage::{verify, verify_parked};
+use crate::types::MemberId;
+use crate::writer::lines_of;
 
-/// Reads everything, recomputes every tree from members and deltas, and compares it with the stored one: order, scores,
-/// ties, counts, versions, times, metadata. Writes nothing, and needs no permission to. The service must be stopped.
+/// Reads everything, recomputes every tree from members and deltas, and compares it with the stored one:
+/// order, scores, ties, counts, versions, times, metadata. Reads every job that waits for its board. Writes
+/// nothing, and needs no permission to. The service must be stopped.
 ///
 /// Exit code 0: all is well; 1: something is wrong, and is listed; 2: the data of a shard cannot be read, or must not be
 /// used.
@@ -18,14 +22,15 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (mut wrong, mut refused) = (0, 0);
+    let (mut wrong, mut wrong_waiting, mut refused) = (0, 0, 0);
     args.offline.each_shard(For::Reading, |id, store, progress| {
         let looked_at = store.and_then(|store| {
-            let found = verify(&store, &|what, done, total| progress.note(what, done, total))?;
-            Ok((found, store.torn_end()))
+            let note = |what, done, total| progress.note(what, done, total);
+            let found = verify(&store, &note)?;
+            Ok((found, verify_parked(&store, &member_lines, &note)?, store.torn_end()))
         });
         progress.finish();
-        let ((verified, findings), torn_end) = match looked_at {
+        let ((verified, findings), (waiting, of_waiting), torn_end) = match looked_at {
             Ok(looked_at) => looked_at,
             Err(error) => {
                 println!("shard {id}: {error}");
@@ -34,29 +39,44 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
         };
         println!(
-            "shard {id}: {} boards, {} members, {} entries, {} deltas after the checkpoint, applied {}: {}",
+            "shard {id}: {} boards, {} members, {} entries, {waiting} waiting jobs, {} deltas after the checkpoint, \
+             applied {}: {}",
             verified.boards,
             verified.members,
             verified.entries,
             verified.deltas,
             verified.applied,
-            if findings.is_empty() { "all is well" } else { "something is wrong" },
+            if findings.is_empty() && of_waiting.is_empty() { "all is well" } else { "something is wrong" },
         );
         if let Some(torn_end) = torn_end {
             println!("  {torn_end}, as a power failure leaves it; nothing that was synced is missing");
         }
-        for finding in &findings {
+        for finding in findings.iter().chain(&of_waiting) {
             println!("  {finding}");
         }
         wrong += findings.len();
+        wrong_waiting += of_waiting.len();
         Ok(())
     })?;
     if wrong > 0 {
         println!("{wrong} findings. `ranktree rebuild` makes the trees again from members.");
     }
-    match (refused, wrong) {
+    if wrong_waiting > 0 {
+        println!(
+            "{wrong_waiting} findings in waiting jobs: restore the whole directory from a copy, or move the data directory away \
+             and let a new one be filled from the streams, as far as they reach back."
+        );
+    }
+    match (refused, wrong + wrong_waiting) {
         (0, 0) => Ok(ExitCode::SUCCESS),
         (0, _) => Ok(ExitCode::from(1)),
         _ => Err(format!("{refused} shards cannot be used as they are").into()),
     }
+}
+
+/// Whose a waiting job is, and where it may wait.
+fn member_lines(job: &[u8]) -> Result<(MemberId, [u32; 2]), String> {
+    let job = read_described(job).ok_or("it is no job")?;
+    let lines = lines_of(&job.member);
+    Ok((job.member, lines))
 }

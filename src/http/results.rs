@@ -93,7 +93,7 @@ pub enum JobResult {
     Parked,
     /// It is stored, and nobody waits for what comes of it.
     Stored,
-    /// Its message was refused, or its commit failed.
+    /// Its message was refused, or a commit failed: that of its message, or of the one that freed it.
     Failed(NotPublished),
 }
 
@@ -153,7 +153,14 @@ pub fn message_results(
     let mut results = Vec::with_capacity(indexes.len());
     let mut brought = Brought::default();
     let (mut view, mut looks) = (None, 0);
-    for (index, (sequence, job)) in indexes.iter().zip(outcome.jobs) {
+    for (index, job) in indexes.iter().zip(outcome.jobs) {
+        let (sequence, job) = match job {
+            Ok(known) => known,
+            Err(why) => {
+                results.push(JobResult::Failed(why));
+                continue;
+            }
+        };
         results.push(match (job, asked.get(*index)) {
             (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
             (JobOutcome::Parked(_), _) => JobResult::Parked,

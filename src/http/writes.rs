@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::publisher::{NotPublished, Publisher};
 use crate::types::{AsOf, Sequence, ShardId};
-use crate::writer::{JobOutcome, MessageOutcome, ShardState};
+use crate::writer::{CommitFailed, JobOutcome, MessageOutcome, ShardState};
 
 /// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
 /// 64 of them are about 50 microseconds.
@@ -198,7 +198,7 @@ fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
 pub struct Settled {
     /// A read that waits for this one finds all that the jobs did.
     sequence: Sequence,
-    pub jobs: Vec<(Sequence, JobOutcome)>,
+    pub jobs: Vec<Result<(Sequence, JobOutcome), NotPublished>>,
 }
 
 /// Waits for jobs whose boards are still to be defined, as long as there is time.
@@ -209,12 +209,25 @@ async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> Sett
         if let JobOutcome::Parked(later) = &known.1
             && let Ok(Some(freed)) = tokio::time::timeout_at(deadline, later.outcome()).await
         {
-            known = freed;
+            known = match freed {
+                Ok(freed) => freed,
+                Err(failed) => {
+                    settled.jobs.push(Err(freed_unknown(&failed)));
+                    continue;
+                }
+            };
         }
         settled.sequence = settled.sequence.max(known.0);
-        settled.jobs.push(known);
+        settled.jobs.push(Ok(known));
     }
     settled
+}
+
+/// The job is stored, and its board is there.
+fn freed_unknown(failed: &CommitFailed) -> NotPublished {
+    NotPublished::Unknown(format!(
+        "the job waited for its board, and is applied once this node can commit again; {failed}"
+    ))
 }
 
 /// Publishes messages, each shard's in order and before any is waited for that does not have to be; tells what came of each.

@@ -292,6 +292,11 @@ fn open_shard(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Applied;
+    use crate::storage::Commit;
+    use crate::storage::codec::DeltaEncoder;
+    use crate::types::Sequence;
+    use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
     #[test]
     fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
@@ -366,5 +371,30 @@ mod tests {
         std::fs::remove_file(folder.path().join("RANKTREE")).expect("it is there");
         assert_eq!(open().expect("it is taken as it is").len(), 2);
         assert!(marker.exists() && folder.path().join("RANKTREE").exists());
+    }
+
+    /// Messages that changed nothing, of jobs that were rejected or that wait, hold the stream back until a
+    /// checkpoint as others do. After a restart too, one that the queue wants must begin.
+    #[test]
+    fn a_wanted_checkpoint_begins_after_a_replay_of_messages_that_changed_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data_dir = folder.path().to_str().expect("it is UTF-8");
+        let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "1"]).expect("good settings");
+        let open = || {
+            let resources = StorageResources::new(8 << 20, config.shards);
+            open_shards(&config, &resources, &Places::default()).expect("it opens").remove(0)
+        };
+        let can_begin = |opened: &OpenedShard| {
+            let (policy, gate) = (CheckpointPolicy::default(), CheckpointGate::default());
+            Checkpointer::new(policy, gate, opened.replayed).can_begin()
+        };
+        let opened = open();
+        assert!(!can_begin(&opened), "there is nothing to put into one");
+        let applied = Applied { sequence: Sequence(1), ..Applied::default() };
+        let delta = DeltaEncoder::new(Sequence(1), applied, &[], 0).finish();
+        let commit = Commit { applied, delta, ..Commit::default() };
+        opened.store.get().expect("it is open").commit(&commit, true).expect("the disk takes it");
+        drop(opened);
+        assert!(can_begin(&open()));
     }
 }

@@ -23,6 +23,7 @@ mod replay;
 mod walk;
 
 mod verify;
+mod verify_parked;
 
 pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
 pub use commit::Commit;
@@ -36,3 +37,4 @@ pub use replay::replay;
 pub use slot::StoreSlot;
 pub use store::{Judged, ParkedLine, Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};
+pub use verify_parked::{MemberLines, verify_parked};

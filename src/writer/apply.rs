@@ -8,6 +8,7 @@ use crate::state::{Applied, Change, Shard, TreeId};
 use crate::tree::Handle;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, Freed, JobOutcome, MessageOutcome, Place};
+use crate::writer::parking::Asker;
 use crate::writer::plan::{PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 use crate::writer::source::AnswerTo;
 
@@ -52,7 +53,7 @@ fn apply_jobs(
     }
     for PlannedFreed { job, to } in freed {
         let outcome = apply_planned(shard, job);
-        answers.extend(to.map(|to| FreedAnswer { freed: (applied.sequence, outcome), to }));
+        answers.extend(to.map(|to| FreedAnswer { freed: Ok((applied.sequence, outcome)), to }));
     }
     shard.applied = applied;
     RwLockWriteGuard::unlock_fair(guard);
@@ -91,7 +92,7 @@ impl Answers {
             let _ = to.send(Ok(outcome));
         }
         for FreedAnswer { freed, to } in self.freed {
-            let _ = to.send(freed);
+            let _ = to.tell.send(freed);
         }
     }
 }
@@ -99,7 +100,7 @@ impl Answers {
 /// What came of a job that waited, and who waits for that.
 pub struct FreedAnswer {
     pub freed: Freed,
-    pub to: tokio::sync::oneshot::Sender<Freed>,
+    pub to: Asker,
 }
 
 /// An answer, and who waits for it.

@@ -8,6 +8,7 @@ mod decide;
 mod plan;
 
 mod apply;
+mod order;
 mod outcome;
 mod parking;
 mod wanted;
@@ -19,6 +20,7 @@ mod health;
 mod registry;
 mod rejects_kept;
 
+mod reopen;
 mod turn;
 
 pub use apply::apply;
@@ -27,8 +29,8 @@ pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, Freed, JobOutcome, Later, MessageOutcome, Place};
-pub use parking::{ParkedJob, Parking};
-pub use plan::{Plan, PlannedStep, Planner};
+pub use parking::{ParkedJob, Parking, lines_of};
+pub use plan::{FREED_PER_MESSAGE, Plan, PlannedStep, Planner};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
 pub use rejects_kept::RejectsKept;
 pub use source::{

@@ -10,6 +10,7 @@ use crate::board::Definition;
 use crate::job::Reject;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
+use crate::writer::source::CommitFailed;
 
 /// What came of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +22,9 @@ pub enum JobOutcome {
     Parked(Later),
 }
 
-/// What came of a job that waited, and the sequence of the message that freed it, at which this is so.
-pub type Freed = (Sequence, JobOutcome);
+/// What came of a job that waited, and the sequence of the message that freed it, at which this is so. An
+/// error: it was freed by a batch of which that cannot be told.
+pub type Freed = Result<(Sequence, JobOutcome), CommitFailed>;
 
 /// What will have come of a job that waits.
 #[derive(Clone)]
@@ -34,7 +36,7 @@ impl Later {
         Self(Arc::new(Mutex::new(Some(freed))))
     }
 
-    /// Waits until the job is freed and applied. `None`: this node cannot tell any more, or was asked before.
+    /// Waits until the job is freed and applied. `None`: the node ends before, or was asked already.
     pub async fn outcome(&self) -> Option<Freed> {
         let freed = self.0.lock().take()?;
         freed.await.ok()

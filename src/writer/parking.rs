@@ -6,10 +6,12 @@
 //! memory is bounded however many jobs wait; of the jobs themselves only those are in memory that the batch being
 //! planned has brought.
 //!
-//! Knows: which lines there are, and which of them wait for which board. Must not know: how a definition is decided, or
-//! where the jobs are kept. What waits and what is freed follows from the messages alone, so that every replica and every
-//! replay parks and frees the same jobs at the same messages: the order in which lines are freed is that of the
-//! places of their first jobs, which does not depend on when this process started.
+//! Knows: which lines there are, and how many jobs wait in each. Must not know: how a definition is decided,
+//! or where the jobs are kept. What waits and what is freed follows from the messages alone, so that every
+//! replica and every replay parks and frees the same jobs at the same messages: the order in which lines are
+//! freed ([`order`]) does not depend on when this process started.
+//!
+//! [`order`]: crate::writer::order
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,17 +20,30 @@ use tokio::sync::oneshot;
 
 use crate::job::{Job, Targets};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp, fnv1a_32};
+use crate::writer::order::Order;
 use crate::writer::outcome::Freed;
 use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, Wants};
 
 /// While so many lines are in use, members that begin to wait share lines. A line takes some hundred bytes while jobs wait in
-/// it, and a definition may have to look at every one: some milliseconds in all.
+/// it. Any number would do, but it is the same on all replicas.
 pub const OWN_LINES: usize = 1 << 15;
 /// Lines that are shared. It is part of the disk format, as is how a member's line is told.
 pub const SHARED_LINES: u32 = 1 << 14;
 /// Marks the number of a shared line.
 const SHARED: u32 = 1 << 31;
+/// The lowest bit of a member's hash that tells its shared line.
+const SHARED_FROM_BIT: u32 = 16;
+// Members of the same line of their own have the same shared line. Else one of them could wait in the shared
+// line while another comes to use their own, and the first one's next job would go there and overtake those
+// that wait already. So the bits that tell a shared line are among those that tell a line of one's own.
+const _: () = assert!(SHARED_LINES.is_power_of_two() && SHARED_LINES <= SHARED >> SHARED_FROM_BIT);
+
+/// Jobs asked for before askers that went away are looked for: few enough not to notice.
+const ASKED_MIN: usize = 1_024;
+/// Boards that lines wait for and that are looked at in a turn, to be told once more: a millisecond's worth
+/// at most.
+const TOLD_PER_TURN: usize = 4_096;
 
 /// A message, and a job's place in it.
 pub type Place = (Sequence, u32);
@@ -39,12 +54,29 @@ pub struct ParkedJob {
     /// The timestamp of the message that brought it: the time of a job that names none.
     pub timestamp: Timestamp,
     pub job: Job,
+    /// Which of the boards that it names it waits for, as of when it was last looked at.
+    pub board: u32,
 }
 
-/// Jobs that wait for the same boards as the first of them.
+impl ParkedJob {
+    /// The board that it is filed under; `None` if it names none.
+    #[must_use]
+    pub fn filed_under(&self) -> Option<&BoardName> {
+        usize::try_from(self.board).ok().and_then(|board| boards(&self.job).nth(board))
+    }
+}
+
+/// Who waits for the outcome of a job that waits.
+pub struct Asker {
+    pub place: Place,
+    pub line: u32,
+    pub tell: oneshot::Sender<Freed>,
+}
+
+/// Jobs that wait for a board, or behind one that does.
 struct Line {
-    /// The place of the first one.
-    first: Place,
+    /// [`ParkedJob::board`] of the first one.
+    board: u32,
     /// How many there are.
     jobs: usize,
     /// The last of them, which came with the batch being planned and are not on disk yet.
@@ -68,23 +100,22 @@ pub struct Parking {
     pub shared_lines: u32,
     wants: Wants,
     lines: HashMap<u32, Line>,
-    /// Lines whose first job waits for a board: for the first one that it names and the shard does not know.
-    by_board: HashMap<BoardName, BTreeSet<u32>>,
-    /// Lines whose first job may wait no longer, by its place.
-    ready: BTreeSet<(Place, u32)>,
+    order: Order,
     jobs: usize,
     /// Lines with jobs that are not on disk yet.
     with_fresh: BTreeSet<u32>,
-    /// No board will come that the shard does not have: nobody waits for one any longer.
-    has_all: bool,
     /// Who waits for the outcomes of jobs.
-    asked: HashMap<Place, oneshot::Sender<Freed>>,
+    asked: HashMap<Place, Asker>,
+    /// With so many of them, those that went away are looked for.
+    asked_max: usize,
 }
 
 /// A line whose turn it is, to be given back by [`Parking::give_back`].
 pub struct Turn {
     pub line: u32,
     pub first: Place,
+    /// [`ParkedJob::board`] of that job.
+    pub board: u32,
     /// How many of its jobs are on disk; the others are in `fresh`, behind those.
     pub on_disk: usize,
     pub fresh: VecDeque<(Place, ParkedJob)>,
@@ -100,12 +131,11 @@ impl Parking {
             shared_lines: SHARED_LINES,
             wants: Wants::new(wanted),
             lines: HashMap::new(),
-            by_board: HashMap::new(),
-            ready: BTreeSet::new(),
+            order: Order::default(),
             jobs: 0,
             with_fresh: BTreeSet::new(),
-            has_all: false,
             asked: HashMap::new(),
+            asked_max: ASKED_MIN,
         }
     }
 
@@ -116,14 +146,12 @@ impl Parking {
         is_known: impl Fn(&BoardName) -> bool,
     ) {
         self.lines.clear();
-        self.by_board.clear();
-        self.ready.clear();
         self.with_fresh.clear();
-        (self.jobs, self.has_all) = (0, false);
+        (self.order, self.jobs) = (Order::default(), 0);
         for (line, jobs, first, parked) in lines {
-            self.lines.insert(line, Line { first, jobs, fresh: VecDeque::new() });
+            self.lines.insert(line, Line { board: parked.board, jobs, fresh: VecDeque::new() });
             self.jobs += jobs;
-            self.put_in_order(line, first, boards(&parked.job).find(|board| !is_known(board)).cloned());
+            self.file(line, first, &parked, &is_known);
         }
     }
 
@@ -141,14 +169,13 @@ impl Parking {
     /// Whether there may be jobs that need to wait no longer.
     #[must_use]
     pub fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+        self.order.has_next()
     }
 
     /// The line that a member shares with others, whoever comes to be in it.
     #[must_use]
     pub fn shared_line(&self, member: &MemberId) -> u32 {
-        // The upper half: the lower bits chose the shard.
-        SHARED | ((fnv1a_32(member.as_bytes()) >> 16) % self.shared_lines)
+        shared_line(member, self.shared_lines)
     }
 
     /// The line in use in which this member's jobs wait, or would have to. While a line of its own is in use, all of them
@@ -167,26 +194,32 @@ impl Parking {
         self.line_in_use(member).is_some()
     }
 
-    /// Has a job wait, for boards that are unknown or behind another job. Gives the line.
-    pub fn park(&mut self, place: Place, parked: ParkedJob, is_known: impl Fn(&BoardName) -> bool) -> u32 {
+    /// Has a job wait, for boards that are unknown or behind another job. Gives the line, and says in the job
+    /// what it waits for.
+    pub fn park(
+        &mut self,
+        place: Place,
+        parked: &mut ParkedJob,
+        is_known: impl Fn(&BoardName) -> bool,
+    ) -> u32 {
         let member = &parked.job.member;
         let id = self.line_in_use(member).unwrap_or_else(|| {
             if self.lines.len() < self.own_lines { own_line(member) } else { self.shared_line(member) }
         });
-        let unknown: Vec<&BoardName> = boards(&parked.job).filter(|board| !is_known(board)).collect();
         if self.auto_create {
-            self.wants.add(unknown.iter().copied());
+            self.wants.add(boards(&parked.job).filter(|board| !is_known(board)));
         }
-        let waits_for = unknown.first().copied().cloned();
-        let line =
-            self.lines.entry(id).or_insert_with(|| Line { first: place, jobs: 0, fresh: VecDeque::new() });
+        parked.board =
+            (0..).zip(boards(&parked.job)).find(|(_, board)| !is_known(board)).map_or(0, |(at, _)| at);
+        let line = self.lines.entry(id);
+        let line = line.or_insert_with(|| Line { board: parked.board, jobs: 0, fresh: VecDeque::new() });
         line.jobs += 1;
-        line.fresh.push_back((place, parked));
+        line.fresh.push_back((place, parked.clone()));
         let is_first = line.jobs == 1;
         self.jobs += 1;
         self.with_fresh.insert(id);
         if is_first {
-            self.put_in_order(id, place, waits_for);
+            self.file(id, place, parked, is_known);
         }
         id
     }
@@ -202,98 +235,96 @@ impl Parking {
 
     /// A board is defined: lines that wait for it may go on.
     pub fn note_defined(&mut self, board: &BoardName) {
-        for line in self.by_board.remove(board).unwrap_or_default() {
-            self.make_ready(line);
+        self.order.note_board(board, true);
+    }
+
+    /// A board is dropped: lines that were not freed yet wait for its next life.
+    pub fn note_dropped(&mut self, board: &BoardName) {
+        if self.order.note_board(board, false) && self.auto_create {
+            self.wants.add(std::iter::once(board));
         }
     }
 
-    /// Whether the shard has as many boards as there can be. What waits for another one may go on, and be rejected.
+    /// Whether the shard has as many boards as there can be. What waits for another one may go on, and be
+    /// rejected.
     pub fn note_has_all(&mut self, has_all: bool) {
-        if has_all && !self.has_all {
-            let lines: Vec<u32> = self.by_board.drain().flat_map(|(_, lines)| lines).collect();
-            for line in lines {
-                self.make_ready(line);
-            }
-        }
-        self.has_all = has_all;
-    }
-
-    fn make_ready(&mut self, id: u32) {
-        if let Some(line) = self.lines.get(&id) {
-            self.ready.insert((line.first, id));
-        }
+        self.order.note_has_all(has_all);
     }
 
     /// Takes the line whose turn it is: of those that may go on, the one with the oldest first job.
     pub fn take_turn(&mut self) -> Option<Turn> {
-        let (first, id) = self.ready.pop_first()?;
+        let (first, id) = self.order.take_next()?;
         let line = self.lines.get_mut(&id)?;
-        let on_disk = line.on_disk();
-        Some(Turn { line: id, first, on_disk, fresh: std::mem::take(&mut line.fresh) })
+        let (board, on_disk) = (line.board, line.on_disk());
+        Some(Turn { line: id, first, board, on_disk, fresh: std::mem::take(&mut line.fresh) })
     }
 
     /// Gives back a line after its turn.
     ///
     /// # Arguments
-    /// `freed`: how many of its jobs wait no longer. `fresh`: what is left of [`Turn::fresh`]. `next`: the place of the
-    /// job that is first now, and the board that it waits for, if it does; `None` if no job is left.
+    /// `freed`: how many of its jobs wait no longer. `fresh`: what is left of [`Turn::fresh`]. `next`: the
+    /// job that is first now, which says what it waits for; `None` if no job is left.
     pub fn give_back(
         &mut self,
         id: u32,
         freed: usize,
         fresh: VecDeque<(Place, ParkedJob)>,
-        next: Option<(Place, Option<BoardName>)>,
+        next: Option<&(Place, ParkedJob)>,
+        is_known: impl Fn(&BoardName) -> bool,
     ) {
         self.jobs -= freed;
-        let Some((first, waits_for)) = next else {
+        let Some((place, parked)) = next else {
             self.lines.remove(&id);
             self.with_fresh.remove(&id);
             return;
         };
         if let Some(line) = self.lines.get_mut(&id) {
+            line.board = parked.board;
             line.jobs -= freed;
-            line.first = first;
             line.fresh = fresh;
         }
         if self.auto_create {
-            self.wants.add(waits_for.iter());
+            self.wants.add(parked.filed_under().filter(|board| !is_known(board)).into_iter());
         }
-        self.put_in_order(id, first, waits_for);
+        self.file(id, *place, parked, is_known);
     }
 
-    fn put_in_order(&mut self, id: u32, first: Place, waits_for: Option<BoardName>) {
-        match waits_for {
-            Some(board) => {
-                self.by_board.entry(board).or_default().insert(id);
-            }
-            None => {
-                self.ready.insert((first, id));
-            }
-        }
+    fn file(&mut self, id: u32, first: Place, parked: &ParkedJob, is_known: impl Fn(&BoardName) -> bool) {
+        let board = parked.filed_under();
+        self.order.file((first, id), board.cloned(), board.is_none_or(is_known));
     }
 
-    /// The outcome of a job that waits, once it is freed.
-    pub fn ask(&mut self, place: Place) -> oneshot::Receiver<Freed> {
+    /// The outcome of a job that waits in a line, once it is freed.
+    pub fn ask(&mut self, place: Place, line: u32) -> oneshot::Receiver<Freed> {
         let (tell, told) = oneshot::channel();
-        self.asked.insert(place, tell);
+        self.ask_again(Asker { place, line, tell });
         told
     }
 
+    /// Whoever asked for the outcome of a job that still waits, after all, goes on waiting.
+    pub fn ask_again(&mut self, asker: Asker) {
+        if self.asked.len() >= self.asked_max {
+            self.asked.retain(|_, asker| !asker.tell.is_closed());
+            // Each is looked at once or twice, however many there are.
+            self.asked_max = ASKED_MIN.max(2 * self.asked.len());
+        }
+        self.asked.insert(asker.place, asker);
+    }
+
     /// Who waits for the outcome of a job.
-    pub fn take_asked(&mut self, place: Place) -> Option<oneshot::Sender<Freed>> {
+    pub fn take_asked(&mut self, place: Place) -> Option<Asker> {
         // Only writes over HTTP ask.
         if self.asked.is_empty() {
             return None;
         }
-        self.asked.remove(&place).filter(|tell| !tell.is_closed())
+        self.asked.remove(&place).filter(|asker| !asker.tell.is_closed())
     }
 
     /// Tells that boards are wanted: those that jobs named since the last call, and now and then all that lines wait for,
-    /// should the first time have come to nothing.
+    /// a part of them at each call, should the first time have come to nothing.
     pub fn tell_wanted(&mut self) {
-        let all = self.by_board.keys();
-        if self.auto_create && self.wants.tell(all) {
-            self.asked.retain(|_, tell| !tell.is_closed());
+        if self.auto_create {
+            self.wants.tell(|from| self.order.wanted(from, TOLD_PER_TURN));
         }
     }
 
@@ -306,6 +337,17 @@ impl Parking {
 /// The line of a member that shares it with nobody, or hardly ever: two that do wait along with one another.
 fn own_line(member: &MemberId) -> u32 {
     fnv1a_32(member.as_bytes()) & !SHARED
+}
+
+/// The lines in which a member's jobs may wait: its own, and one that it shares.
+#[must_use]
+pub fn lines_of(member: &MemberId) -> [u32; 2] {
+    [own_line(member), shared_line(member, SHARED_LINES)]
+}
+
+fn shared_line(member: &MemberId, shared_lines: u32) -> u32 {
+    // The upper half: the lower bits chose the shard.
+    SHARED | ((fnv1a_32(member.as_bytes()) >> SHARED_FROM_BIT) % shared_lines)
 }
 
 /// The boards that a job names.

@@ -10,25 +10,23 @@ use tokio::sync::watch;
 
 use crate::state::{Applied, Retired, Shard};
 use crate::storage::codec::{Meta, ParkedRecord};
-use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot, replay};
+use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
 use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking, Place};
-use crate::writer::plan::{Plan, PlannedStep, Planner};
+use crate::writer::plan::{GoesOn, Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
 use crate::writer::rejects_kept::RejectsKept;
-use crate::writer::source::{AnswerTo, CommitFailed, Fetched, JobSource, Message, Payload, Renamed};
+use crate::writer::reopen::{Interrupted, Waiting};
+use crate::writer::source::{Fetched, JobSource, Message, Payload, Renamed};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// While the queue is full until there is a checkpoint: publishers wait for it.
 const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
-/// Pauses between attempts to reopen after a failed commit.
-const REOPEN_FIRST: Duration = Duration::from_millis(100);
-const REOPEN_MAX: Duration = Duration::from_secs(10);
 /// Members of dropped boards let go of per turn of the loop: about 20 µs.
 const RELEASED_PER_TURN: usize = 128;
 /// Entries of dropped boards that are freed between two turns: about a millisecond's worth.
@@ -56,13 +54,6 @@ pub struct Writer<S> {
     pub time: Timestamp,
     /// Which rejects are kept.
     pub rejects_kept: RejectsKept,
-}
-
-/// Why a writer's turn did not come to its end.
-struct Interrupted {
-    reason: String,
-    /// Who waits for messages that the queue will bring again, by the messages' sequences.
-    waiting: Vec<(Sequence, AnswerTo)>,
 }
 
 impl<S: JobSource> Writer<S> {
@@ -103,7 +94,7 @@ impl<S: JobSource> Writer<S> {
     }
 
     /// Takes up the queue where the store ends.
-    fn resume(&mut self, applied: Applied) -> Result<(), String> {
+    pub(super) fn resume(&mut self, applied: Applied) -> Result<(), String> {
         let store = match self.store.get() {
             Ok(store) => store,
             // The first commit will find that out, and have it opened again.
@@ -175,7 +166,7 @@ impl<S: JobSource> Writer<S> {
     /// Puts down where messages come from, and only then has more of them fetched.
     fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
         let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
-        noted.map_err(|error| Interrupted { reason: error.to_string(), waiting: Vec::new() })?;
+        noted.map_err(|error| Interrupted { reason: error.to_string(), waiting: Waiting::default() })?;
         // Whoever asked may have gone away, and will find it there.
         let _ = renamed.done.send(());
         Ok(())
@@ -211,10 +202,9 @@ impl<S: JobSource> Writer<S> {
         let parking = self.parking.take();
         let shard = self.shard.read();
         let describe = |job: &_| self.source.describe(job);
-        let parked = |line: u32, from: Place, limit: usize| {
+        let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
-            let records = store.parked_in(line, from, limit).map_err(|error| error.to_string())?;
-            records.into_iter().map(|record| read_parked(&self.source, record)).collect()
+            read_line(&store, |record| read_parked(&self.source, record), line, from, limit, goes_on)
         };
         let planner = Planner {
             shard: &shard,
@@ -266,119 +256,13 @@ impl<S: JobSource> Writer<S> {
                 Ok((plan.steps, committed))
             }
             Err(reason) => {
-                let answers = plan.steps.into_iter().filter_map(|step| match step {
-                    PlannedStep::Answered { applied, answer, .. } => Some((applied.sequence, answer)),
-                    PlannedStep::Bulk(_) | PlannedStep::Freed { .. } => None,
-                });
-                let mut waiting: Vec<_> = answers.collect();
+                let mut waiting = Waiting::of(plan.steps);
                 if self.source.needs_sync() {
-                    tell_failed(&mut waiting, &reason);
+                    waiting.tell_of_messages(&reason);
                 }
                 Err(Interrupted { reason, waiting })
             }
         }
-    }
-
-    /// After a failed commit nothing more is written through the store that failed: what of the batch is on disk is
-    /// unknown, and a RocksDB whose log append failed does not heal. It is opened again until that works.
-    fn reopen_until_well(&mut self, interrupted: Interrupted) {
-        let Interrupted { reason, mut waiting } = interrupted;
-        tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
-        self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
-        self.gauges.note_failed_commit();
-        if let Some((sequence, figures)) = self.checkpointer.wait(&self.shard) {
-            self.note_checkpoint(sequence, figures);
-        }
-        let mut pause = REOPEN_FIRST;
-        loop {
-            self.close_store();
-            self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
-            match self.try_reopen(&mut waiting) {
-                Ok(()) => break,
-                Err(error) => {
-                    tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
-                    // It may take until somebody makes room on the disk: longer than anybody waits.
-                    tell_failed(&mut waiting, &error.to_string());
-                    let reason = format!("reopening after a failed commit: {error}");
-                    self.health.set_state(ShardState::CatchingUp(reason.clone()));
-                    if self.refuse_waiting(&reason, pause) {
-                        tracing::warn!(shard = %self.id, "told to end before the store could be opened again; what was answered is on disk");
-                        return;
-                    }
-                    pause = (pause * 2).min(REOPEN_MAX);
-                }
-            }
-        }
-        tracing::info!(shard = %self.id, "the store is open again");
-        self.health.set_state(self.source.state());
-    }
-
-    fn close_store(&self) {
-        let Some(mut store) = self.store.take() else { return };
-        // Readers of metadata hold it for the length of a look-up.
-        loop {
-            match Arc::try_unwrap(store) {
-                Ok(store) => {
-                    drop(store);
-                    return;
-                }
-                Err(shared) => {
-                    store = shared;
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
-        }
-    }
-
-    /// # Arguments
-    /// `waiting`: who waits for messages of the failed batch. None is left when it works: what the queue brings again is
-    /// waited for again.
-    fn try_reopen(&mut self, waiting: &mut Vec<(Sequence, AnswerTo)>) -> Result<(), StorageError> {
-        let store = (self.reopen)()?;
-        // The failed batch may be on disk after all: what is committed is what is applied.
-        let applied = {
-            let mut shard = self.shard.write();
-            replay(&store, &mut shard, &|_, _, _| {})?;
-            shard.applied
-        };
-        // What was replayed wants a checkpoint as what was committed does.
-        self.checkpointer.count(1);
-        if let Some(meta) = store.meta()? {
-            self.health.set_jobs_rejected(meta.jobs_rejected);
-        }
-        // A write that reaches the disk shows that there is room again.
-        store.sync()?;
-        store.probe()?;
-        self.store.put(Arc::new(store));
-        // What is on disk after all does not come again, and what came of it can no longer be told.
-        waiting.retain(|(sequence, _)| *sequence <= applied.sequence);
-        tell_failed(waiting, "it was found applied when the store was opened again");
-        self.resume(applied)
-            .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
-        self.applied.send_replace(applied.sequence);
-        Ok(())
-    }
-
-    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how long. Says
-    /// whether the source has ended, and with it the need to reopen.
-    fn refuse_waiting(&mut self, reason: &str, pause: Duration) -> bool {
-        if self.source.needs_sync() {
-            let until = Instant::now() + pause;
-            while let Some(left) = until.checked_duration_since(Instant::now()) {
-                match self.source.fetch(self.source.limits(), left) {
-                    Fetched::Batch(messages) => {
-                        for answer in messages.into_iter().filter_map(|message| message.answer) {
-                            let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
-                        }
-                    }
-                    Fetched::Renamed(_) | Fetched::Nothing => {}
-                    Fetched::Ended => return true,
-                }
-            }
-        } else {
-            std::thread::sleep(pause);
-        }
-        self.source.has_ended()
     }
 
     fn halt(&self, reason: String) {
@@ -430,7 +314,7 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
-    fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
+    pub(super) fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
         self.health.set_checkpoint_sequence(sequence.0);
         self.gauges.note_checkpoint(&figures);
         tracing::info!(
@@ -459,13 +343,6 @@ impl<S: JobSource> Writer<S> {
     }
 }
 
-fn tell_failed(waiting: &mut Vec<(Sequence, AnswerTo)>, reason: &str) {
-    for (_, answer) in waiting.drain(..) {
-        // The client may have disconnected.
-        let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
-    }
-}
-
 /// Frees what dropped boards held, without keeping readers or the writer from their work.
 fn free_aside(released: Vec<Retired>) {
     if released.iter().map(Retired::entries).sum::<u64>() > FREED_AT_ONCE {
@@ -490,11 +367,36 @@ pub fn jobs_in(message: &Message) -> usize {
     }
 }
 
+/// Jobs of a line; see [`ReadParked`](crate::writer::plan::ReadParked).
+pub fn read_line(
+    store: &Store,
+    read: impl Fn(ParkedRecord) -> Result<(Place, ParkedJob), String>,
+    line: u32,
+    from: Place,
+    limit: usize,
+    goes_on: GoesOn<'_>,
+) -> Result<Vec<(Place, ParkedJob)>, String> {
+    let (mut jobs, mut unreadable) = (Vec::new(), None);
+    let scanned = store.each_parked_in(line, from, |record| match read(record) {
+        Ok((place, parked)) => {
+            let more = goes_on(&parked);
+            jobs.push((place, parked));
+            more && jobs.len() < limit
+        }
+        Err(reason) => {
+            unreadable = Some(reason);
+            false
+        }
+    });
+    scanned.map_err(|error| error.to_string())?;
+    unreadable.map_or(Ok(jobs), Err)
+}
+
 /// A job that waits, as the source reads it.
 fn read_parked(source: &impl JobSource, record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
-    let ParkedRecord { sequence, index, timestamp, job } = record;
+    let ParkedRecord { sequence, index, timestamp, job, board } = record;
     let job = source.read(&job).ok_or_else(|| {
         format!("job {index} of message {sequence}, which waits for its board, cannot be read")
     })?;
-    Ok(((sequence, index), ParkedJob { timestamp, job }))
+    Ok(((sequence, index), ParkedJob { timestamp, job, board }))
 }

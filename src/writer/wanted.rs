@@ -37,13 +37,15 @@ pub struct Wants {
     wanted: Arc<WantedBoards>,
     /// Not told yet.
     new: BTreeSet<BoardName>,
-    /// When all of it was told last.
+    /// When telling all of it began last.
     told_all: Option<Instant>,
+    /// What of it was told then, if not all yet: up to this board.
+    told_to: Option<BoardName>,
 }
 
 impl Wants {
     pub fn new(wanted: Arc<WantedBoards>) -> Self {
-        Self { wanted, new: BTreeSet::new(), told_all: None }
+        Self { wanted, new: BTreeSet::new(), told_all: None, told_to: None }
     }
 
     pub fn add<'a>(&mut self, boards: impl Iterator<Item = &'a BoardName>) {
@@ -54,24 +56,30 @@ impl Wants {
         }
     }
 
-    /// Tells what is new, and `all` if that is due; whether it was.
-    pub fn tell<'a>(&mut self, all: impl ExactSizeIterator<Item = &'a BoardName>) -> bool {
+    /// Tells what is new, and a part of all that is wanted if that is due.
+    ///
+    /// # Arguments
+    /// `all`: some of it, from behind a board on, and the board behind which to go on; `None` at the end.
+    pub fn tell(&mut self, all: impl FnOnce(Option<&BoardName>) -> (Vec<BoardName>, Option<BoardName>)) {
         let mut wanted = std::mem::take(&mut self.new);
         let due = self.told_all.is_none_or(|told| told.elapsed() >= TELL_AGAIN);
-        if due {
-            self.told_all = Some(Instant::now());
-            wanted.extend(all.cloned());
+        if due || self.told_to.is_some() {
+            if self.told_to.is_none() {
+                self.told_all = Some(Instant::now());
+            }
+            let (part, told_to) = all(self.told_to.as_ref());
+            wanted.extend(part);
+            self.told_to = told_to;
         }
         if !wanted.is_empty() {
             self.wanted.want(wanted);
         }
-        due
     }
 
     /// Forgets what is new, and makes all of it due.
     pub fn defer(&mut self) {
         self.new.clear();
-        self.told_all = None;
+        (self.told_all, self.told_to) = (None, None);
     }
 }
 
@@ -82,24 +90,35 @@ mod tests {
     #[test]
     fn what_is_new_is_told_at_once_and_all_of_it_once_nobody_defers_any_longer() {
         let names = ["a", "b", "c"].map(|name| BoardName::new(name).expect("a good name"));
-        let [a, b, _] = &names;
+        let [a, b, c] = &names;
         let told = |wanted: &WantedBoards| wanted.take().into_iter().collect::<Vec<_>>();
         let wanted = Arc::new(WantedBoards::default());
         let mut wants = Wants::new(Arc::clone(&wanted));
-        wants.add([a, a].into_iter());
-        wants.tell([a].into_iter());
-        assert_eq!(told(&wanted), std::slice::from_ref(a));
+        // What is wanted in all, in parts of two boards.
+        let all = |from: Option<&BoardName>| {
+            let rest: Vec<_> = names.iter().filter(|name| from.is_none_or(|from| *name > from)).collect();
+            let part: Vec<BoardName> = rest.iter().copied().take(2).cloned().collect();
+            let last = part.last().cloned().filter(|_| rest.len() > 2);
+            (part, last)
+        };
+        wants.add([c, c].into_iter());
+        wants.tell(all);
+        assert_eq!(told(&wanted), names);
+        wants.tell(all);
+        assert_eq!(told(&wanted), std::slice::from_ref(c), "the other part");
         // Not due again for a while: only what is new.
         wants.told_all = Some(Instant::now() + TELL_AGAIN);
         wants.add([b].into_iter());
-        wants.tell(names.iter());
+        wants.tell(all);
         assert_eq!(told(&wanted), std::slice::from_ref(b));
-        wants.tell(names.iter());
+        wants.tell(all);
         assert_eq!(told(&wanted), []);
-        wants.add([b].into_iter());
+        wants.add([c].into_iter());
         wants.defer();
         assert_eq!(told(&wanted), []);
-        wants.tell(names.iter());
-        assert_eq!(told(&wanted), names);
+        wants.tell(all);
+        assert_eq!(told(&wanted), [a.clone(), b.clone()]);
+        wants.tell(all);
+        assert_eq!(told(&wanted), std::slice::from_ref(c));
     }
 }

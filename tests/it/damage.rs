@@ -11,11 +11,15 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ranktree::storage::codec::ParkedRecord;
+use ranktree::storage::{StorageResources, Store, shard_directory};
+use ranktree::types::{MemberId, Sequence, ShardId, Timestamp};
+use ranktree::writer::lines_of;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::support::binary::{Binary, run, signal, spawn};
-use crate::support::client::Client;
+use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, wait_applied};
 
 const SHARDS: u16 = 2;
@@ -219,6 +223,45 @@ fn verify_needs_no_permission_to_write() {
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{stdout}\n{stderr}");
     assert!(files_of(service.data_dir()) == before, "verify changed a file");
+}
+
+/// Jobs that wait for their boards are read as all else is.
+#[test]
+fn verify_reads_waiting_jobs_and_says_which_is_where_nobody_looks_for_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let path = entry_path("b", "m");
+    assert_eq!(service.client().put(&path, &json!({ "score": 1 })).0, 200);
+    assert!(service.terminate().success());
+    let verified = || {
+        let Output { status, stdout, .. } = run("verify", service.data_dir());
+        (status.code(), String::from_utf8_lossy(&stdout).into_owned())
+    };
+    let park = |line: u32, index: u32| {
+        let path = shard_directory(service.data_dir(), ShardId(0));
+        let store = Store::open(&path, ShardId(0), 1, &StorageResources::new(8 << 20, 1)).expect("it opens");
+        let job = br#"{"member":"m","board":"never","score":1}"#.to_vec();
+        let (sequence, timestamp) = (Sequence(1), Timestamp::default());
+        let record = ParkedRecord { sequence, index, timestamp, job, board: 0 };
+        store.put_in_lines(&[(line, record)]).expect("the disk takes it");
+    };
+    let (code, said) = verified();
+    assert!(
+        code == Some(0) && said.contains("1 entries, 0 waiting jobs, ") && said.contains("all is well"),
+        "{said}"
+    );
+    let [own, shared] = lines_of(&MemberId::new("m").expect("a good id"));
+    park(own, 5);
+    let (code, said) = verified();
+    assert!(code == Some(0) && said.contains("1 waiting jobs, ") && said.contains("all is well"), "{said}");
+    park(own + 1, 6);
+    let (code, said) = verified();
+    let wrong = format!(
+        "job 6 of message 1, which waits for its board, is in line {}; those of m wait in line {own} or {shared}\n",
+        own + 1
+    );
+    assert!(code == Some(1) && said.contains("something is wrong") && said.contains(&wrong), "{said}");
+    assert!(said.contains("1 findings in waiting jobs") && !said.contains("rebuild"), "{said}");
 }
 
 #[test]

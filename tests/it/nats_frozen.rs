@@ -7,33 +7,27 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, is_there, job_of, start};
 use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, Publisher, shard_status, wait_applied, wait_until};
 use crate::support::nats_cluster::{Cluster, SERVERS};
 use crate::support::slow_link::SlowLink;
 
-const STREAM: &str = "RANKTREE_JOBS_0";
-const SUBJECT: &str = "ranktree.jobs.0";
 const PURPOSES: [&str; 3] = ["ranktree consume", "ranktree publish", "ranktree manage"];
 /// A publisher that waits longer tries again.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
-fn define_arena(client: &Client) {
-    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
-    assert_eq!(status, 201, "{answer}");
-}
-
 /// Publishes a score until it is stored, and waits until it is visible.
 fn publish(publisher: &Publisher, client: &Client, member: &str) {
-    let body = json!({ "board": "arena", "member": member, "score": 1 }).to_string();
+    let body = job_of(member);
     let mut stored = None;
     wait_until("it is stored", || {
         stored = publisher.publish_as(member, SUBJECT, &body, ANSWER_WITHIN);
         stored.is_some()
     });
     wait_applied(client, &[stored.expect("it was just seen")]);
-    assert_eq!(client.get(&entry_path("arena", member)).0, 200);
+    assert!(is_there(client, member));
 }
 
 /// Writes a score over HTTP until that is taken.
@@ -46,10 +40,9 @@ fn write(client: &Client, member: &str) {
 fn a_frozen_server_is_left_and_jobs_go_on_by_way_of_the_others() {
     let (cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
     let urls = cluster.urls();
-    let arguments = ["--nats", &urls, "--nats-replicas", "3", "--nats-stream-mib", "64"];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let service = start(&urls, &folder.path().join("data"), 64, &["--nats-replicas", "3"]);
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     // Each of the three leads the stream, or feeds the service, or neither.
     for frozen in 0..SERVERS {
         write(&client, &format!("before-{frozen}"));
@@ -75,9 +68,7 @@ fn a_frozen_server_is_left_and_jobs_go_on_by_way_of_the_others() {
     }
     let status = shard_status(&client, 0);
     assert_eq!(status["state"], "live", "{status}");
-    assert!(service.terminate().success());
-    assert!(!service.log().contains("is halted"), "{}", service.log());
-    service.verify();
+    end_unhalted(service);
 }
 
 #[test]
@@ -86,9 +77,9 @@ fn a_server_whose_packets_are_dropped_is_left() {
     let url = nats.url();
     let links = [(); 2].map(|()| SlowLink::start(url.strip_prefix("nats://").expect("a URL"), 0));
     let urls = links.each_ref().map(|link| format!("nats://{}", link.address())).join(",");
-    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &urls]);
+    let service = Binary::start(&folder.path().join("data"), 1, &["--nats", &urls]);
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     let publisher = nats.publisher();
     // After the first, all connections go by way of the second: so then all of them are left.
     for (number, link) in links.iter().enumerate() {
@@ -103,7 +94,5 @@ fn a_server_whose_packets_are_dropped_is_left() {
         });
         link.drop_all(false);
     }
-    assert!(service.terminate().success());
-    assert!(!service.log().contains("is halted"), "{}", service.log());
-    service.verify();
+    end_unhalted(service);
 }

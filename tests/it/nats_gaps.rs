@@ -8,34 +8,15 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::support::arena::{STREAM, define, end_unhalted, is_there, publish, start};
 use crate::support::binary::Binary;
-use crate::support::client::{Client, entry_path};
+use crate::support::client::entry_path;
 use crate::support::delivery_link::{Delivery, DeliveryLink};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 
-const STREAM: &str = "RANKTREE_JOBS_0";
-const SUBJECT: &str = "ranktree.jobs.0";
+const STREAM_MIB: u64 = 16;
 /// For a test that waits for a halt.
 const AT_ONCE: [&str; 2] = ["--nats-halt-seconds", "1"];
-
-fn start(url: &str, data: &Path, extra: &[&str]) -> Binary {
-    let mut arguments = vec!["--nats", url, "--nats-stream-mib", "16"];
-    arguments.extend(extra);
-    Binary::start(data, 1, &arguments)
-}
-
-fn define_arena(client: &Client) {
-    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
-    assert_eq!(status, 201, "{answer}");
-}
-
-fn publish(nats: &Nats, member: &str) -> u64 {
-    nats.publish(SUBJECT, json!({ "board": "arena", "member": member, "score": 1 }).to_string())
-}
-
-fn is_there(client: &Client, member: &str) -> bool {
-    client.get(&entry_path("arena", member)).0 == 200
-}
 
 /// A service behind a link, with a board and one job applied, and what the link says of its consumers.
 fn linked(nats: &Nats, data: &Path) -> (Binary, DeliveryLink, Arc<Mutex<Vec<Delivery>>>) {
@@ -46,8 +27,8 @@ fn linked(nats: &Nats, data: &Path) -> (Binary, DeliveryLink, Arc<Mutex<Vec<Deli
         noting.lock().push(delivery.clone());
         true
     });
-    let service = start(&link.url(), data, &[]);
-    define_arena(&service.client());
+    let service = start(&link.url(), data, STREAM_MIB, &[]);
+    define(&service.client(), &json!({}));
     wait_applied(&service.client(), &[publish(nats, "first")]);
     (service, link, seen)
 }
@@ -55,7 +36,7 @@ fn linked(nats: &Nats, data: &Path) -> (Binary, DeliveryLink, Arc<Mutex<Vec<Deli
 #[test]
 fn a_consumer_that_brings_nothing_is_replaced() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (mut service, link, seen) = linked(&nats, &folder.path().join("data"));
+    let (service, link, seen) = linked(&nats, &folder.path().join("data"));
     let client = service.client();
     let behind =
         seen.lock().iter().rfind(|delivery| delivery.stream == STREAM).expect("one").consumer.clone();
@@ -64,15 +45,13 @@ fn a_consumer_that_brings_nothing_is_replaced() {
     wait_applied(&client, &[publish(&nats, "second")]);
     assert!(is_there(&client, "second"));
     wait_state(&client, 0, "live");
-    assert!(service.terminate().success());
-    assert!(!service.log().contains("is halted"), "{}", service.log());
-    service.verify();
+    end_unhalted(service);
 }
 
 #[test]
 fn what_consumers_skip_and_the_leader_has_is_no_gap() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (mut service, link, _) = linked(&nats, &folder.path().join("data"));
+    let (service, link, _) = linked(&nats, &folder.path().join("data"));
     let client = service.client();
     let (skipped, consumers) =
         (nats.info(STREAM).state.last_sequence + 1, Arc::new(Mutex::new(BTreeSet::new())));
@@ -93,17 +72,15 @@ fn what_consumers_skip_and_the_leader_has_is_no_gap() {
     assert!(is_there(&client, "skipped") && is_there(&client, "next"));
     assert_eq!(consumers.lock().len(), 4);
     wait_state(&client, 0, "live");
-    assert!(service.terminate().success());
-    assert!(!service.log().contains("is halted"), "{}", service.log());
-    service.verify();
+    end_unhalted(service);
 }
 
 #[test]
 fn what_the_leader_lacks_halts_the_shard_until_the_operator_accepts_it() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let (data, url) = (folder.path().join("data"), nats.url());
-    let mut service = start(&url, &data, &[]);
-    define_arena(&service.client());
+    let mut service = start(&url, &data, STREAM_MIB, &[]);
+    define(&service.client(), &json!({}));
     wait_applied(&service.client(), &[publish(&nats, "first")]);
     assert!(service.terminate().success());
     publish(&nats, "second");
@@ -111,14 +88,14 @@ fn what_the_leader_lacks_halts_the_shard_until_the_operator_accepts_it() {
     let last = publish(&nats, "third");
     nats.purge_subject(STREAM, "ranktree.control.0");
 
-    service = start(&url, &data, &AT_ONCE);
+    service = start(&url, &data, STREAM_MIB, &AT_ONCE);
     let client = service.client();
     let reason = wait_state(&client, 0, "halted");
     assert!(reason.contains(&format!("the message {missing} is missing")), "{reason}");
     assert!(reason.contains("--accept-gap 0"), "{reason}");
     assert!(is_there(&client, "second") && !is_there(&client, "third"));
     assert!(service.terminate().success());
-    let mut service = start(&url, &data, &[&AT_ONCE[..], &["--accept-gap", "0"]].concat());
+    let mut service = start(&url, &data, STREAM_MIB, &[&AT_ONCE[..], &["--accept-gap", "0"]].concat());
     wait_applied(&service.client(), &[last]);
     assert!(is_there(&service.client(), "third"));
     assert!(service.terminate().success());
@@ -141,9 +118,9 @@ fn swap_store(nats: &mut Nats, aside: &Path) {
 fn a_stream_that_is_gone_is_waited_for_and_a_halt_is_over_when_it_is_back() {
     let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let (data, url, aside) = (folder.path().join("data"), nats.url(), folder.path().join("aside"));
-    let mut service = start(&url, &data, &[]);
+    let mut service = start(&url, &data, STREAM_MIB, &[]);
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     wait_applied(&client, &[publish(&nats, "first")]);
 
     // Servers recover slowly: a suspicion is no halt yet.
@@ -162,7 +139,7 @@ fn a_stream_that_is_gone_is_waited_for_and_a_halt_is_over_when_it_is_back() {
     assert!(service.terminate().success());
     assert!(!service.log().contains("is halted"), "{}", service.log());
 
-    let mut service = start(&url, &data, &AT_ONCE);
+    let mut service = start(&url, &data, STREAM_MIB, &AT_ONCE);
     let client = service.client();
     wait_state(&client, 0, "live");
     swap_store(&mut nats, &aside);

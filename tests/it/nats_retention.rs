@@ -7,22 +7,17 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
+use crate::support::arena::{self, STREAM, SUBJECT};
 use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 
-const STREAM: &str = "RANKTREE_JOBS_0";
-const SUBJECT: &str = "ranktree.jobs.0";
 const STREAM_MIB: u64 = 8;
 const STREAM_BYTES: u64 = STREAM_MIB << 20;
 
 fn start(nats: &Nats, data: &Path, extra: &[&str]) -> Binary {
-    let (url, mib) = (nats.url(), STREAM_MIB.to_string());
-    let mut arguments = vec!["--nats", &url, "--nats-stream-mib", &mib];
-    arguments.extend(extra);
-    let service = Binary::start(data, 1, &arguments);
-    let (status, answer) = service.client().put("/v1/boards/arena", &json!({ "policy": "incr" }));
-    assert!(status == 200 || status == 201, "{answer}");
+    let service = arena::start(&nats.url(), data, STREAM_MIB, extra);
+    arena::define(&service.client(), &json!({ "policy": "incr" }));
     service
 }
 
@@ -147,8 +142,7 @@ fn a_stream_that_lost_its_end_is_not_purged() {
     let mut service = start(&nats, &folder.path().join("data"), &arguments);
     let client = service.client();
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
-    let job = json!({ "board": "arena", "member": "m7", "score": 1 }).to_string();
-    let publish = |nats: &Nats, count: u32| (0..count).map(|_| nats.publish(SUBJECT, &job)).last();
+    let publish = |nats: &Nats, count: u32| (0..count).map(|_| arena::publish(nats, "m7")).last();
     let last = publish(&nats, 50).expect("there are some");
     wait_until("the stream is purged", || nats.info(STREAM).state.first_sequence == last);
     let last = publish(&nats, 50).expect("there are some");

@@ -36,7 +36,7 @@ use crate::storage::StoreSlot;
 use crate::tree::Words;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
-    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Message,
+    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Later, Message,
     MessageOutcome, Payload, Place, Registry, ShardState,
 };
 
@@ -53,6 +53,9 @@ const SHARDS: [u16; 3] = [1, 2, 5];
 const REJECTED: i64 = 13;
 /// The score whose message cannot be committed.
 const UNCOMMITTED: i64 = 666;
+
+/// The score whose job waits for its board, and is freed by a batch that cannot be committed.
+const FREED_IN_VAIN: i64 = 668;
 
 pub struct Fixture {
     router: Router,
@@ -151,6 +154,12 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
                         drop(answer.send(Err(CommitFailed { reason: "the script says so".to_owned() })));
                     }
                     return;
+                }
+                if score.keys() == [FREED_IN_VAIN] {
+                    let (tell, told) = tokio::sync::oneshot::channel();
+                    drop(tell.send(Err(CommitFailed { reason: "the script says so".to_owned() })));
+                    outcomes.push(JobOutcome::Parked(Later::new(told)));
+                    continue;
                 }
                 if score.keys() == [UNHEARD] {
                     // Dropped, it would be an answer.

@@ -66,6 +66,23 @@ async fn a_failed_commit_is_told_and_not_hidden_among_the_others() {
     assert_eq!(results[64]["failed"], json!("commit_failed"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_freed_by_a_batch_that_could_not_be_committed_is_of_unknown_outcome() {
+    let service = start(1);
+    let one = r#"{"score":668}"#;
+    service.check_refusals(&[("PUT", "/v1/boards/a/members/m", one, 503, "commit_unknown")]).await;
+    let job = |index: usize| format!(r#"{{"board":"a","member":"m{index}","score":{index}}}"#);
+    let jobs = format!("[{},{},{}]", job(1), job(668), job(2));
+    let (status, problem) = service.send("POST", "/v1/jobs", &jobs).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (503, &json!("commit_unknown")));
+    let results = problem["results"].as_array().expect("a list");
+    let told: Vec<_> = results.iter().map(|result| (&result["changed"], &result["failed"])).collect();
+    let (applied, unknown) = ((&json!(true), &json!(null)), (&json!(null), &json!("commit_unknown")));
+    assert_eq!(told, [applied, unknown, applied]);
+    let detail = results[1]["detail"].as_str().expect("text");
+    assert!(detail.starts_with("the job waited for its board, and is applied once"), "{detail}");
+}
+
 /// The jobs of a request, each of so many boards.
 fn jobs_of(boards: usize, jobs: usize) -> String {
     let scores: Vec<String> = (0..boards).map(|number| format!("\"b{number}\":1")).collect();

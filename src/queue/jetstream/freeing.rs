@@ -14,10 +14,8 @@ use tokio::sync::watch;
 use crate::queue::jetstream::publisher::StreamPublisher;
 use crate::queue::publisher::NotPublished;
 use crate::types::{Sequence, ShardId};
-use crate::writer::{Health, Payload};
+use crate::writer::{FREED_PER_MESSAGE, Health, Payload};
 
-/// Jobs that a command frees, under one hold of the lock: a quarter of a millisecond or so.
-const JOBS_PER_COMMAND: usize = 256;
 /// Commands on their way at once. Enough to keep the writer at work while the next ones are published.
 const COMMANDS_MAX: u64 = 16;
 /// A shard that is not live frees nothing, or frees by the messages that it has yet to apply.
@@ -50,9 +48,9 @@ impl Freeing {
     }
 
     async fn free_some(&mut self) -> Result<(), NotPublished> {
-        let jobs = u64::try_from(JOBS_PER_COMMAND).unwrap_or(u64::MAX);
+        let jobs = u64::try_from(FREED_PER_MESSAGE).unwrap_or(u64::MAX);
         let commands = self.health.jobs_parked().div_ceil(jobs).clamp(1, COMMANDS_MAX);
-        let payload = Payload::Free { jobs: JOBS_PER_COMMAND };
+        let payload = Payload::Free { jobs: FREED_PER_MESSAGE };
         let stored = try_join_all((0..commands).map(|_| self.publisher.store_command(&payload))).await?;
         let last = stored.into_iter().max().unwrap_or_default();
         // Late or not at all: what is to be freed then is seen by the next look.

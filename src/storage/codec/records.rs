@@ -69,6 +69,8 @@ pub struct ParkedRecord {
     pub timestamp: Timestamp,
     /// The job as the queue describes it.
     pub job: Vec<u8>,
+    /// Which of the boards that it names it waits for, as of when it was last looked at: the first is 0.
+    pub board: u32,
 }
 
 #[derive(Encode, Decode)]
@@ -162,15 +164,26 @@ pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Rej
 
 #[must_use]
 pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {
-    to_vec(&(record.timestamp.as_micros(), record.job.as_slice()))
+    let mut bytes = to_vec(&(record.timestamp.as_micros(), record.job.as_slice()));
+    // Nearly every job waits for the first board that it names.
+    if record.board > 0 {
+        bytes.extend(to_vec(&record.board));
+    }
+    bytes
 }
 
 /// # Errors
 /// When the bytes are no such record.
 pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<ParkedRecord, Undecodable> {
-    let (micros, job): (i64, Vec<u8>) = from_slice("parked job", bytes)?;
+    let fail = |error: DecodeError| undecodable("parked job", error);
+    let ((micros, job), read): ((i64, Vec<u8>), usize) = decode_bounded(bytes).map_err(fail)?;
     let timestamp = Timestamp::from_micros(micros).map_err(|error| undecodable("parked job", error))?;
-    Ok(ParkedRecord { sequence, index, timestamp, job })
+    let rest = bytes.get(read..).unwrap_or_default();
+    let board = if rest.is_empty() { 0 } else { from_slice("parked job", rest)? };
+    if board == 0 && !rest.is_empty() {
+        return Err(undecodable("parked job", "bytes follow it"));
+    }
+    Ok(ParkedRecord { sequence, index, timestamp, job, board })
 }
 
 /// A job's place in the stream: its message's sequence, and its index in the message.

@@ -66,6 +66,16 @@ fn reject() -> RejectRecord {
     }
 }
 
+fn parked() -> ParkedRecord {
+    ParkedRecord {
+        sequence: Sequence(5),
+        index: 3,
+        timestamp: time(1_000_000),
+        job: b"{}".to_vec(),
+        board: 0,
+    }
+}
+
 fn delta() -> Delta {
     let entry = Entry {
         standing: Standing::Listed(words(&[!(0x4b0 ^ (1 << 63)), (1 << 63) + 5])),
@@ -160,6 +170,8 @@ fn golden_bytes_of_every_value() {
         "030405fc7011010002fbe8030001fb2c0100fdffffffffffffffff00fd0000000000000080",
     );
     check(encode_place(Sequence(300), 4), "fb2c0104");
+    check(encode_parked(&parked()), "fc80841e00027b7d");
+    check(encode_parked(&ParkedRecord { board: 3, ..parked() }), "fc80841e00027b7d03");
     check(encode_delta(&delta()), GOLDEN_DELTA);
     check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
 }
@@ -185,6 +197,10 @@ fn every_value_is_read_back() {
     for code in RejectCode::ALL {
         let record = RejectRecord { code, ..reject() };
         assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&record)), Ok(record));
+    }
+    for board in [0, 1, 63, u32::MAX] {
+        let record = ParkedRecord { board, ..parked() };
+        assert_eq!(decode_parked(Sequence(5), 3, &encode_parked(&record)), Ok(record));
     }
     assert_eq!(decode_place(&encode_place(Sequence(u64::MAX), 999)), Ok((Sequence(u64::MAX), 999)));
     let metadata = MetadataRecord { sequence: u64::MAX, json: "{}".to_owned() };
@@ -232,6 +248,7 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
     vec![
         ("meta", encode_meta(&meta()), |bytes| decode_meta(bytes).is_ok()),
         ("reject", encode_reject(&reject()), |bytes| decode_reject(Sequence(5), 3, bytes).is_ok()),
+        ("parked job", encode_parked(&parked()), |bytes| decode_parked(Sequence(5), 3, bytes).is_ok()),
         ("metadata", encode_metadata(&metadata), |bytes| decode_metadata(bytes).is_ok()),
         ("dictionary", encode_dictionary([(Handle(3), &b"p42"[..])].into_iter()), |bytes| {
             dictionary(bytes).is_ok()

@@ -43,32 +43,42 @@ impl Store {
         Ok(lines)
     }
 
-    /// The first `limit` jobs of a line that are at this place or behind it.
+    /// Hands the jobs of a line that are at this place or behind it to `each`, in their order, for as long as
+    /// that wants more.
     ///
     /// # Errors
     /// When the disk cannot be read, or a record is none.
-    pub fn parked_in(
+    pub fn each_parked_in(
         &self,
         line: u32,
         (sequence, index): (Sequence, u32),
-        limit: usize,
-    ) -> Result<Vec<ParkedRecord>, StorageError> {
+        mut each: impl FnMut(ParkedRecord) -> bool,
+    ) -> Result<(), StorageError> {
         let mut options = prefix_options(&keys::of_line(line));
         // A few records: reading ahead would read all the lines that follow.
         options.set_readahead_size(0);
         options.fill_cache(true);
-        let mut parked = Vec::new();
         let mut iterator = self.db().raw_iterator_cf_opt(self.log(), options);
         iterator.seek(keys::parked_in_line(line, sequence, index));
-        while let (true, Some((key, value))) = (parked.len() < limit, iterator.item()) {
+        while let Some((key, value)) = iterator.item() {
             if let Some((sequence, index)) = keys::place_in_stream(key) {
                 let record = codec::decode_parked(sequence, index, value);
-                parked.push(record.map_err(|error| self.damaged(error))?);
+                if !each(record.map_err(|error| self.damaged(error))?) {
+                    return Ok(());
+                }
             }
             iterator.next();
         }
-        iterator.status()?;
-        Ok(parked)
+        Ok(iterator.status()?)
+    }
+
+    /// Whether a job waits in a line.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn is_parked(&self, line: u32, (sequence, index): (Sequence, u32)) -> Result<bool, StorageError> {
+        let key = keys::parked_in_line(line, sequence, index);
+        Ok(self.db().get_pinned_cf(self.log(), key)?.is_some())
     }
 
     /// Jobs that wait as format 1 kept them, the oldest first: in no lines.
@@ -99,6 +109,20 @@ impl Store {
             batch.delete_cf(self.log(), keys::parked(sequence, index));
         }
         self.write(batch, true)
+    }
+
+    /// All jobs of a line.
+    ///
+    /// # Errors
+    /// As [`Store::each_parked_in`].
+    #[cfg(test)]
+    pub fn parked_in(&self, line: u32) -> Result<Vec<ParkedRecord>, StorageError> {
+        let mut parked = Vec::new();
+        self.each_parked_in(line, (Sequence(0), 0), |record| {
+            parked.push(record);
+            true
+        })?;
+        Ok(parked)
     }
 
     /// Puts a job where format 1 kept it.

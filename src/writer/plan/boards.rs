@@ -97,6 +97,10 @@ impl Batch<'_> {
             self.forget_tree(tree);
             self.boards.insert(name.clone(), None);
             self.board_count -= 1;
+            if let Some(parking) = &mut self.parking {
+                parking.note_dropped(&name);
+            }
+            self.note_board_count();
         }
         self.dropped.note(name.clone(), incarnation);
         self.dropped.settle(settled);

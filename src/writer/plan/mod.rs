@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 pub use planned::{Plan, PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
+pub use waiting::FREED_PER_MESSAGE;
 
 use crate::job::Job;
 use crate::state::{Applied, BoardEvent, Dropped, Shard, Step, TreeId};
@@ -41,8 +42,12 @@ use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
 
-/// Reads so many jobs of a line, from a place on. An error says why they cannot be read.
-pub type ReadParked<'a> = dyn Fn(u32, Place, usize) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
+/// Reads jobs of a line, from a place on: up to so many, and up to the first that must not be gone on behind,
+/// that one included. An error says why they cannot be read.
+pub type ReadParked<'a> =
+    dyn Fn(u32, Place, usize, GoesOn<'_>) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
+/// Whether to read on behind a job.
+pub type GoesOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
 /// What a planner is told about its shard.
 pub struct Planner<'a> {
@@ -53,7 +58,7 @@ pub struct Planner<'a> {
     /// The effective time of the last message; see [`Plan::time`].
     pub time: Timestamp,
     pub describe: &'a dyn Fn(&Job) -> Vec<u8>,
-    /// Reads a line of waiting jobs from a place on, as many as are asked for, as the last commit left it.
+    /// Reads a line of waiting jobs, as the last commit left it.
     pub parked: &'a ReadParked<'a>,
 }
 

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use crate::board::Definition;
 use crate::job::Reject;
 use crate::state::{Applied, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
-use crate::writer::outcome::{Freed, Later};
-use crate::writer::parking::Parking;
+use crate::writer::outcome::Later;
+use crate::writer::parking::{Asker, Parking};
 use crate::writer::source::AnswerTo;
 
 /// Where a job was meant to take effect, for the answer.
@@ -35,7 +33,7 @@ pub enum PlannedJob {
 /// A job that waited and waits no longer, or several whose outcomes nobody asked for.
 pub struct PlannedFreed {
     pub job: PlannedJob,
-    pub to: Option<oneshot::Sender<Freed>>,
+    pub to: Option<Asker>,
 }
 
 /// What is applied under one hold of the lock.
@@ -55,6 +53,20 @@ pub enum PlannedStep {
     },
 }
 
+impl PlannedStep {
+    /// Of a step that is not going to be applied: who waits for its message, and who for jobs that it would
+    /// have freed.
+    #[must_use]
+    pub fn into_waiting(self) -> (Option<(Sequence, AnswerTo)>, Vec<Asker>) {
+        let (answer, freed) = match self {
+            Self::Bulk(_) => (None, Vec::new()),
+            Self::Freed { jobs, .. } => (None, jobs),
+            Self::Answered { freed, applied, answer, .. } => (Some((applied.sequence, answer)), freed),
+        };
+        (answer, freed.into_iter().filter_map(|freed| freed.to).collect())
+    }
+}
+
 /// What a batch comes to.
 pub struct Plan {
     pub first: Sequence,
@@ -69,7 +81,8 @@ pub struct Plan {
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     pub dropped_trees: Vec<TreeId>,
-    /// Jobs that wait from now on, in the form that is stored, and their lines.
+    /// Jobs that wait from now on, or for another board from now on, in the form that is stored, and their
+    /// lines.
     pub parked: Vec<(u32, ParkedRecord)>,
     /// Those that wait no longer: line, sequence and index.
     pub unparked: Vec<(u32, Sequence, u32)>,

@@ -1,9 +1,10 @@
 //! Jobs that wait for the queue to bring the definition of a board, and those that wait no longer.
 //!
-//! Every message frees jobs, but no more than a bounded number, so that neither a batch nor a hold of the lock grows with how
-//! many wait. What one message leaves, the next ones free: messages of jobs as many as they bring, and commands of their own
-//! that nodes publish where the queue is quiet. So each message's effect is whole, whatever it frees, a crash between any
-//! two of them is like any other, and every replica frees the same jobs at the same message.
+//! Every message frees jobs, but no more than a bounded number, and looks at no more lines than that, so that
+//! neither a batch nor a hold of the lock grows with how many wait. What one message leaves, the next ones
+//! free: messages of jobs as many as they bring, and commands of their own that nodes publish where the queue
+//! is quiet. So each message's effect is whole, whatever it frees, a crash between any two of them is like
+//! any other, and every replica frees the same jobs at the same message.
 
 use std::collections::VecDeque;
 
@@ -12,8 +13,12 @@ use crate::state::Applied;
 use crate::storage::codec::ParkedRecord;
 use crate::types::BoardName;
 use crate::writer::outcome::Later;
-use crate::writer::parking::{self, ParkedJob, Parking, Place, Turn};
+use crate::writer::parking::{self, Asker, ParkedJob, Parking, Place, Turn};
 use crate::writer::plan::{Batch, PlannedFreed, PlannedJob};
+
+/// Jobs that one message frees at most, and lines that it looks at: all of that is under one hold of a lock,
+/// a quarter of a millisecond or so. Every replica has the same number.
+pub const FREED_PER_MESSAGE: usize = 256;
 
 /// What a message frees.
 #[derive(Default)]
@@ -47,36 +52,43 @@ impl Batch<'_> {
         let Some(mut parking) = self.parking.take() else { return };
         let Applied { sequence, timestamp, .. } = applied;
         let place = (sequence, index_in_message(index));
-        let parked = ParkedJob { timestamp, job: job.clone() };
-        let line = parking.park(place, parked, |name| self.board(name).is_some());
-        let record = ParkedRecord { sequence, index: place.1, timestamp, job: (self.planner.describe)(job) };
-        self.parked.push((line, record));
+        let mut parked = ParkedJob { timestamp, job: job.clone(), board: 0 };
+        let line = parking.park(place, &mut parked, |name| self.board(name).is_some());
         self.parking = Some(parking);
+        self.put_parked(line, place, &parked);
+    }
+
+    fn put_parked(&mut self, line: u32, (sequence, index): Place, parked: &ParkedJob) {
+        let ParkedJob { timestamp, job, board } = parked;
+        let (job, timestamp, board) = ((self.planner.describe)(job), *timestamp, *board);
+        self.parked.push((line, ParkedRecord { sequence, index, timestamp, job, board }));
     }
 
     /// What will have come of a job that was just parked.
     pub(super) fn ask_later(&mut self, index: usize, applied: Applied) -> PlannedJob {
         let place = (applied.sequence, index_in_message(index));
+        let (line, _) = *self.parked.last().expect("a job was parked just now");
         let parking = self.parking.as_mut().expect("a job was parked there");
-        PlannedJob::Parked(Later::new(parking.ask(place)))
+        PlannedJob::Parked(Later::new(parking.ask(place, line)))
     }
 
-    /// Plans up to `limit` of the jobs that wait no longer, after a message's own.
+    /// Plans up to `limit` of the jobs that wait no longer, after a message's own, and no more than a message
+    /// may free.
     ///
     /// # Arguments
     /// `own`: how many jobs the message brought. Rejects of those that it frees are numbered behind these.
     pub(super) fn free(&mut self, limit: usize, own: usize, applied: Applied) -> FreedJobs {
         let mut freed = FreedJobs::default();
-        let Some(parking) = self.parking.as_ref().filter(|parking| !parking.is_empty()) else { return freed };
+        self.note_board_count();
+        let Some(parking) = self.parking.as_ref().filter(|parking| parking.has_ready()) else { return freed };
+        // Where no more boards can come, what waits for one is rejected, and holds up nobody any longer.
         let has_all = self.has_all_boards(parking);
         self.frees = true;
-        while freed.count < limit {
-            let Some(parking) = &mut self.parking else { break };
-            // Where no more boards can come, what waits for one is rejected, and holds up nobody any longer.
-            parking.note_has_all(has_all);
-            let Some(turn) = parking.take_turn() else { break };
+        let mut budget = limit.min(FREED_PER_MESSAGE);
+        while budget > 0 {
+            let Some(turn) = self.parking.as_mut().and_then(Parking::take_turn) else { break };
             let line = turn.line;
-            let mut jobs = match self.read(turn, limit - freed.count) {
+            let mut jobs = match self.read(turn, budget, has_all) {
                 Ok(jobs) => jobs,
                 Err(reason) => {
                     self.unreadable = Some(reason);
@@ -84,21 +96,20 @@ impl Batch<'_> {
                 }
             };
             let before = freed.count;
-            let next = loop {
-                let Some((place, parked)) = jobs.first() else { break None };
-                let unknown = parking::boards(&parked.job).find(|name| self.board(name).is_none());
-                let unknown = unknown.filter(|_| !has_all).cloned();
-                if unknown.is_some() || freed.count == limit {
-                    break Some((*place, unknown));
-                }
-                let Some((place, parked)) = jobs.take_first() else { break None };
+            while freed.count - before < budget
+                && jobs.first().is_some_and(|(_, parked)| has_all || self.unknown(parked).is_none())
+                && let Some((place, parked)) = jobs.take_first()
+            {
                 self.unparked.push((line, place.0, place.1));
                 self.plan_freed(place, parked, own + freed.count, applied, &mut freed.told);
                 freed.count += 1;
-            };
-            if let Some(parking) = &mut self.parking {
-                parking.give_back(line, freed.count - before, jobs.into_fresh(), next);
             }
+            let freed_here = freed.count - before;
+            // A line that was looked at in vain costs as much as a job: all of a great many may wait for
+            // another board. What is looked at follows from what is on disk, not from what this process has
+            // looked at before.
+            budget -= freed_here.max(1);
+            self.give_back(line, freed_here, jobs, budget > 0 || freed_here == 0);
         }
         self.frees = false;
         if !freed.told.is_empty() {
@@ -107,10 +118,43 @@ impl Batch<'_> {
         freed
     }
 
+    /// Puts a line back in its place after its turn.
+    ///
+    /// # Arguments
+    /// `was_seen`: whether the first of the jobs that are left was found to wait. If not, it is as it was put
+    /// down.
+    fn give_back(&mut self, line: u32, freed: usize, jobs: FrontOfLine, was_seen: bool) {
+        let mut next = jobs.first().cloned();
+        if let Some((place, parked)) = next.as_mut().filter(|_| was_seen)
+            && let Some(board) = self.unknown(parked).filter(|board| *board != parked.board)
+        {
+            parked.board = board;
+            self.put_parked(line, *place, parked);
+        }
+        let Some(mut parking) = self.parking.take() else { return };
+        let is_known = |name: &BoardName| self.board(name).is_some();
+        parking.give_back(line, freed, jobs.into_fresh(), next.as_ref(), is_known);
+        self.parking = Some(parking);
+    }
+
+    /// Which of the boards that a job names is the first that is unknown.
+    fn unknown(&self, parked: &ParkedJob) -> Option<u32> {
+        let mut boards = (0..).zip(parking::boards(&parked.job));
+        boards.find(|(_, name)| self.board(name).is_none()).map(|(at, _)| at)
+    }
+
+    /// Boards were defined or dropped: there may be as many as there can be, or no longer.
+    pub(super) fn note_board_count(&mut self) {
+        let Some(has_all) = self.parking.as_ref().map(|parking| self.has_all_boards(parking)) else { return };
+        if let Some(parking) = &mut self.parking {
+            parking.note_has_all(has_all);
+        }
+    }
+
     fn plan_freed(
         &mut self,
         place: Place,
-        ParkedJob { timestamp, job }: ParkedJob,
+        ParkedJob { timestamp, job, .. }: ParkedJob,
         index: usize,
         applied: Applied,
         told: &mut Vec<PlannedFreed>,
@@ -118,7 +162,7 @@ impl Batch<'_> {
         // What comes of it is this message's doing; its time is that of the message that brought it.
         let then = Applied { timestamp, ..applied };
         let job = Ok(job);
-        let Some(to) = self.parking.as_mut().and_then(|parking| parking.take_asked(place)) else {
+        let Some(to) = self.take_asked(place) else {
             // The reason is among the rejects already, and nobody waits for it.
             let _ = self.plan_job(&job, index, then);
             return;
@@ -126,6 +170,10 @@ impl Batch<'_> {
         self.set_aside(applied, told);
         let planned = self.plan_told_job(&job, index, then, applied);
         told.push(PlannedFreed { job: planned, to: Some(to) });
+    }
+
+    fn take_asked(&mut self, place: Place) -> Option<Asker> {
+        self.parking.as_mut().and_then(|parking| parking.take_asked(place))
     }
 
     /// Puts what the step holds so far before what comes now.
@@ -137,17 +185,30 @@ impl Batch<'_> {
         }
     }
 
-    /// The first jobs of a line: as many as may be freed, and the next one, which tells what the others wait for.
-    fn read(&self, turn: Turn, limit: usize) -> Result<FrontOfLine, String> {
-        let Turn { line, first, on_disk, fresh } = turn;
+    /// The first jobs of a line: those that may be freed, up to `limit`, and the next one, which tells what
+    /// the others wait for. Others are not read.
+    fn read(&self, turn: Turn, limit: usize, has_all: bool) -> Result<FrontOfLine, String> {
+        let Turn { line, first, board, on_disk, fresh } = turn;
         let wanted = on_disk.min(limit + 1);
-        let stored = if wanted == 0 { Vec::new() } else { (self.planner.parked)(line, first, wanted)? };
-        if stored.len() != wanted || stored.first().is_some_and(|(place, _)| *place != first) {
+        let mut waits = false;
+        let mut goes_on = |parked: &ParkedJob| {
+            waits = !has_all && self.unknown(parked).is_some();
+            !waits
+        };
+        let stored =
+            if wanted == 0 { Vec::new() } else { (self.planner.parked)(line, first, wanted, &mut goes_on)? };
+        let is_cut_off = stored.len() != wanted && !waits;
+        if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
             return Err(format!("of {wanted} jobs that wait from {first:?} on, {} are there", stored.len()));
         }
         // Behind those that are not read nothing may go.
-        let all_read = wanted == on_disk;
-        Ok(FrontOfLine { stored: stored.into(), fresh, all_read })
+        let all_read = stored.len() == on_disk;
+        let mut jobs = FrontOfLine { stored: stored.into(), fresh, all_read };
+        if let Some((_, first)) = jobs.first_mut() {
+            // The batch may have put it down otherwise than it was read.
+            first.board = board;
+        }
+        Ok(jobs)
     }
 }
 
@@ -162,6 +223,10 @@ struct FrontOfLine {
 impl FrontOfLine {
     fn first(&self) -> Option<&(Place, ParkedJob)> {
         self.stored.front().or_else(|| self.fresh.front().filter(|_| self.all_read))
+    }
+
+    fn first_mut(&mut self) -> Option<&mut (Place, ParkedJob)> {
+        self.stored.front_mut().or_else(|| self.fresh.front_mut().filter(|_| self.all_read))
     }
 
     fn take_first(&mut self) -> Option<(Place, ParkedJob)> {

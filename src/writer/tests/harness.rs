@@ -199,7 +199,7 @@ impl Harness {
             registry: &self.registry,
             time: Timestamp::default(),
             describe: &|job| format!("{job:?}").into_bytes(),
-            parked: &|_, _, _| Ok(Vec::new()),
+            parked: &|_, _, _, _| Ok(Vec::new()),
         };
         Some(planner.plan(messages, None))
     }

@@ -1,6 +1,7 @@
 //! The write path as a whole, on real RocksDB directories, against a model too simple to be wrong.
 
 mod build;
+mod fed;
 mod harness;
 mod model;
 mod source;
@@ -8,6 +9,7 @@ mod source;
 mod checkpoints;
 mod damage;
 mod damaged_files;
+mod damaged_waiting;
 mod drained;
 mod formats;
 mod memory;
@@ -15,6 +17,7 @@ mod parked;
 mod races;
 mod random;
 mod rejects;
+mod reopened;
 mod replayed;
 mod times;
 mod waiting;

@@ -14,15 +14,51 @@ use crate::storage::{StorageError, Store};
 use crate::types::{Sequence, count};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::{open, time};
-use crate::writer::tests::source::{Running, jobs};
-use crate::writer::{AnswerTo, BatchLimits, Fetched, JobSource, Message, Outcome};
+use crate::writer::tests::source::{Running, copy_of, jobs};
+use crate::writer::{AnswerTo, BatchLimits, Fetched, JobSource, Message, Outcome, Payload};
 
-/// Message `n` sets m to `n`. Each is a batch of its own.
-struct Stream {
-    messages: u64,
+/// Jobs that were described, so that they can be read again: the wire's form belongs to queues.
+pub type Described = Arc<Mutex<HashMap<Vec<u8>, Job>>>;
+
+/// Each message is a batch of its own, and is brought as often as it is asked for.
+pub struct Stream {
+    pub messages: Vec<Payload>,
     next: u64,
     waiting: Arc<Mutex<HashMap<u64, oneshot::Sender<Outcome>>>>,
-    before_fetch: Box<dyn FnMut(u64) + Send>,
+    pub described: Described,
+    /// Is told the number of the message that is fetched next.
+    pub before_fetch: Box<dyn FnMut(u64) + Send>,
+}
+
+impl Stream {
+    /// Somebody waits for each message.
+    pub fn new(messages: Vec<Payload>) -> (Self, Vec<oneshot::Receiver<Outcome>>) {
+        let waiting: Arc<Mutex<HashMap<_, _>>> = Arc::default();
+        let answers = (1..=count(messages.len())).map(|number| {
+            let (answer, answered) = oneshot::channel();
+            waiting.lock().insert(number, answer);
+            answered
+        });
+        let answers = answers.collect();
+        let (described, before_fetch) = (Arc::default(), Box::new(|_| {}));
+        (Self { messages, next: 1, waiting, described, before_fetch }, answers)
+    }
+
+    /// Has something done before a message is fetched for the first time.
+    pub fn before_message(&mut self, message: u64, act: impl Fn() + Send + 'static) {
+        let mut is_done = false;
+        self.before_fetch = Box::new(move |number| {
+            if number == message && !is_done {
+                is_done = true;
+                act();
+            }
+        });
+    }
+}
+
+pub fn message(number: u64, payload: Payload, answer: Option<AnswerTo>) -> Message {
+    let (sequence, timestamp) = (Sequence(number), time(number));
+    Message { sequence, timestamp, hash: number, payload, bytes: 100, answer }
 }
 
 impl JobSource for Stream {
@@ -34,32 +70,25 @@ impl JobSource for Stream {
     fn fetch(&mut self, _: BatchLimits, _: Duration) -> Fetched {
         let number = self.next;
         (self.before_fetch)(number);
-        if number > self.messages {
-            return Fetched::Ended;
-        }
+        let at = usize::try_from(number - 1).expect("small");
+        let Some(payload) = self.messages.get(at) else { return Fetched::Ended };
         self.next += 1;
         let waiting = Arc::clone(&self.waiting);
         let answer = AnswerTo::named(move |outcome| match waiting.lock().remove(&number) {
             Some(to) => to.send(outcome),
             None => Err(outcome),
         });
-        let score = i64::try_from(number).expect("small");
-        Fetched::Batch(vec![Message {
-            sequence: Sequence(number),
-            timestamp: time(number),
-            hash: number,
-            payload: jobs(vec![job("m", &[("b", &[score])])]),
-            bytes: 100,
-            answer: Some(answer),
-        }])
+        Fetched::Batch(vec![message(number, copy_of(payload), Some(answer))])
     }
 
     fn describe(&self, job: &Job) -> Vec<u8> {
-        format!("{job:?}").into_bytes()
+        let described = format!("{job:?}").into_bytes();
+        self.described.lock().insert(described.clone(), job.clone());
+        described
     }
 
-    fn read(&self, _: &[u8]) -> Option<Job> {
-        None
+    fn read(&self, described: &[u8]) -> Option<Job> {
+        self.described.lock().get(described).cloned()
     }
 
     fn limits(&self) -> BatchLimits {
@@ -73,26 +102,10 @@ impl JobSource for Stream {
 
 /// Applies three messages, of which the second meets no store the first time; what was told of each.
 fn run(running: &Running, reopen: impl Fn() -> Result<Store, StorageError> + Send + 'static) -> Vec<Outcome> {
-    let (store, mut is_taken) = (Arc::clone(&running.store), false);
-    let waiting: Arc<Mutex<HashMap<_, _>>> = Arc::default();
-    let answers: Vec<_> = (1..=3)
-        .map(|number| {
-            let (answer, answered) = oneshot::channel();
-            waiting.lock().insert(number, answer);
-            answered
-        })
-        .collect();
-    let source = Stream {
-        messages: count(answers.len()),
-        next: 1,
-        waiting,
-        before_fetch: Box::new(move |number| {
-            if number == 2 && !is_taken {
-                is_taken = true;
-                drop(store.take());
-            }
-        }),
-    };
+    let set = |score| jobs(vec![job("m", &[("b", &[score])])]);
+    let (mut source, answers) = Stream::new(vec![set(1), set(2), set(3)]);
+    let store = Arc::clone(&running.store);
+    source.before_message(2, move || drop(store.take()));
     running.writer_reopening(source, reopen).run();
     running.load();
     assert_eq!(running.board("b"), [("m".to_owned(), 3)], "all were applied in the end");

@@ -118,6 +118,21 @@ impl JobSource for VecSource {
     }
 }
 
+pub fn copy_of(payload: &Payload) -> Payload {
+    match payload {
+        Payload::Jobs(jobs) => Payload::Jobs(jobs.clone()),
+        Payload::Define { board, incarnation, definition } => Payload::Define {
+            board: board.clone(),
+            incarnation: *incarnation,
+            definition: Arc::clone(definition),
+        },
+        Payload::Drop { board, incarnation, settled } => {
+            Payload::Drop { board: board.clone(), incarnation: *incarnation, settled: *settled }
+        }
+        Payload::Free { jobs } => Payload::Free { jobs: *jobs },
+    }
+}
+
 pub fn jobs(jobs: Vec<Job>) -> Payload {
     Payload::Jobs(jobs.into_iter().map(Ok::<_, BadJob>).collect())
 }

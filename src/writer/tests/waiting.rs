@@ -1,6 +1,7 @@
 //! A writer whose definitions come through its queue: where jobs wait between its turns, and who is told of them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 
@@ -39,7 +40,8 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
     }
     let later = |outcome: &JobOutcome| {
         let JobOutcome::Parked(later) = outcome else { panic!("{outcome:?}") };
-        let (sequence, outcome) = later.outcome().now_or_never().flatten().expect("it was told");
+        let told = later.outcome().now_or_never().flatten().expect("it was told");
+        let (sequence, outcome) = told.expect("committed");
         let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
         let place = |place: Option<crate::writer::Place>| place.map(|place| (place.better, place.total));
         (sequence.0, place(boards[0].before), place(boards[0].after))
@@ -64,7 +66,7 @@ fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     for (index, job) in (0..).zip(&waiting) {
         let (sequence, job) = (Sequence(0), source.describe(job));
         store
-            .park_in_no_line(&ParkedRecord { sequence, index, timestamp: time(0), job })
+            .park_in_no_line(&ParkedRecord { sequence, index, timestamp: time(0), job, board: 0 })
             .expect("the disk takes it");
     }
     drop(store);
@@ -88,4 +90,42 @@ fn a_waiting_job_that_cannot_be_read_halts_the_shard_and_says_which() {
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
     let ShardState::Halted(reason) = running.health.state() else { panic!("{:?}", running.health.state()) };
     assert_eq!(reason, "job 0 of message 1, which waits for its board, cannot be read");
+}
+
+/// Where no more boards can come, what waits for one is rejected, by commands that the node publishes where
+/// the queue is quiet. A restart must not forget to ask for them: on a quiet queue no message would say again
+/// that there are as many boards as there can be.
+#[test]
+fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
+    let full = || {
+        let mut parking = parking();
+        parking.boards_max = 1;
+        parking
+    };
+    let running = Running::new(true);
+    let waiting: Vec<_> = (0..8).map(|number| job(&format!("m{number}"), &[("never", &[1])])).collect();
+    let (source, _) = VecSource::new(vec![jobs(waiting.clone()), define("b")]);
+    Writer { parking: Some(full()), ..running.writer(source) }.run();
+    assert_eq!(running.health.jobs_parked(), 5, "a definition frees three");
+    running.load();
+    let frees = running.health.frees();
+    running.health.set_frees(false);
+    let (mut source, _) =
+        VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Free { jobs: 100 }]);
+    for job in &waiting {
+        source.describe(job);
+    }
+    let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));
+    let seen = Arc::clone(&asked);
+    // The first fetch brings nothing, and the second is made when the writer has looked around.
+    source.before_fetch = Box::new(move || {
+        fetches += 1;
+        if fetches == 2 {
+            seen.store(*frees.borrow(), Ordering::SeqCst);
+        }
+        fetches > 1
+    });
+    Writer { parking: Some(full()), ..running.writer(source) }.run();
+    assert!(asked.load(Ordering::SeqCst), "commands are asked for");
+    assert_eq!((running.health.jobs_parked(), running.health.jobs_rejected()), (0, 8));
 }

@@ -1,6 +1,7 @@
 //! What the tests stand on: the real binary, a client, a model, the real jobs, random numbers, raw
 //! connections.
 
+pub mod arena;
 pub mod binary;
 pub mod certificates;
 pub mod client;

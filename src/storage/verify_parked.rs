@@ -1,0 +1,115 @@
+//! Checks the jobs that wait for their boards: every one is where it will be looked for.
+//!
+//! Knows: lines and places. Must not know: how a job is written down, or how a member's lines are told; it is
+//! given that.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+
+use crate::storage::codec::{self, ParkedRecord};
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::recovery::Progress;
+use crate::storage::store::Store;
+use crate::types::{MemberId, Sequence};
+
+/// The length of a waiting job's key, in its line and as format 1 kept it.
+const KEY_BYTES: usize = 17;
+const KEY_BYTES_IN_NO_LINE: usize = 13;
+/// Findings that are listed; the others are counted.
+const LISTED: usize = 20;
+
+/// Whose a job is, as it was put down, and in which lines its member's jobs may wait: its own, and one that
+/// it shares. An error says why it cannot be read.
+pub type MemberLines<'a> = &'a dyn Fn(&[u8]) -> Result<(MemberId, [u32; 2]), String>;
+
+/// Reads every job that waits: how many there are, and what was found wrong, in words.
+///
+/// # Errors
+/// When the disk cannot be read.
+pub fn verify_parked(
+    store: &Store,
+    member_lines: MemberLines<'_>,
+    progress: Progress<'_>,
+) -> Result<(u64, Vec<String>), StorageError> {
+    let applied = store.meta()?.map_or(Sequence(0), |meta| Sequence(meta.applied_sequence));
+    let mut found =
+        Found { member_lines, applied, waiting: 0, own_lines: HashSet::new(), wrong: Vec::new(), more: 0 };
+    // Lines of members' own come before those that are shared.
+    for prefix in [keys::PARKED_IN_LINE, keys::PARKED] {
+        store.scan_log(&[prefix], &[prefix], |key, value| {
+            found.look_at(key, value);
+            if found.waiting.is_multiple_of(1_000) {
+                progress("reading waiting jobs", found.waiting, 0);
+            }
+            Ok(())
+        })?;
+    }
+    if found.more > 0 {
+        found.wrong.push(format!("{} more waiting jobs have something wrong", found.more));
+    }
+    Ok((found.waiting, found.wrong))
+}
+
+struct Found<'a> {
+    member_lines: MemberLines<'a>,
+    applied: Sequence,
+    waiting: u64,
+    /// Lines of members' own that jobs wait in.
+    own_lines: HashSet<u32>,
+    wrong: Vec<String>,
+    more: usize,
+}
+
+impl Found<'_> {
+    fn look_at(&mut self, key: &[u8], value: &[u8]) {
+        self.waiting += 1;
+        if let Err(wrong) = self.check(key, value) {
+            if self.wrong.len() < LISTED {
+                self.wrong.push(wrong);
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+
+    fn check(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        let in_line = key.first() == Some(&keys::PARKED_IN_LINE);
+        let (line, length) = match keys::line_of(key).filter(|_| in_line) {
+            Some(line) => (Some(line), KEY_BYTES),
+            None => (None, KEY_BYTES_IN_NO_LINE),
+        };
+        let place = keys::place_in_stream(key).filter(|_| key.len() == length);
+        let Some((sequence, index)) = place else {
+            return Err(format!("a waiting job has a key of {} bytes, which is none: {key:02x?}", key.len()));
+        };
+        let wrong = |what: &dyn Display| {
+            format!("job {index} of message {sequence}, which waits for its board, {what}")
+        };
+        if sequence > self.applied {
+            return Err(wrong(&format_args!(
+                "is of a message after the last that was applied, {}",
+                self.applied
+            )));
+        }
+        let record = codec::decode_parked(sequence, index, value);
+        let ParkedRecord { job, .. } = record.map_err(|error| wrong(&format_args!("is damaged: {error}")))?;
+        let (member, [own, shared]) =
+            (self.member_lines)(&job).map_err(|error| wrong(&format_args!("cannot be read: {error}")))?;
+        match line {
+            None => Ok(()),
+            Some(line) if line == own => {
+                self.own_lines.insert(line);
+                Ok(())
+            }
+            // A member's next job would overtake those in the shared line.
+            Some(line) if line == shared && self.own_lines.contains(&own) => Err(wrong(&format_args!(
+                "waits in the shared line {line}, and others of {member} in their own"
+            ))),
+            Some(line) if line == shared => Ok(()),
+            Some(line) => Err(wrong(&format_args!(
+                "is in line {line}; those of {member} wait in line {own} or {shared}"
+            ))),
+        }
+    }
+}

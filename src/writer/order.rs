@@ -1,0 +1,187 @@
+//! The order in which lines of waiting jobs are freed.
+//!
+//! Each line is filed under one board that its first job names. While that board is unknown, the line cannot
+//! go on; once it is known, the line's turn comes, which may find that the job waits for another board as
+//! well, and has the line filed under that one. A definition or a drop does not touch the lines, however many
+//! there are: it only moves their board.
+//!
+//! Knows: which lines may go on, and that the one with the oldest first job is the next. Must not know: jobs.
+//! What it knows follows from where lines are filed and which boards there are, and both are on disk: a
+//! restart changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use crate::types::BoardName;
+use crate::writer::parking::Place;
+
+/// A line, by the place of its first job.
+type Head = (Place, u32);
+
+/// `None`: the first job names no board, so it waits for none.
+type Filed = Option<BoardName>;
+
+#[derive(Default)]
+pub struct Order {
+    filed: BTreeMap<Filed, Lines>,
+    /// The first line of each board that is known.
+    ready: BTreeMap<Head, Filed>,
+    /// The first line of each board that is not.
+    held: BTreeMap<Head, Filed>,
+    /// No board will come that the shard does not have: nothing is held any longer.
+    has_all: bool,
+}
+
+/// The lines of a board: at least one.
+struct Lines {
+    heads: BTreeSet<Head>,
+    is_known: bool,
+}
+
+impl Order {
+    /// Files a line that is not filed.
+    pub fn file(&mut self, head: Head, board: Filed, is_known: bool) {
+        let lines = self.filed.entry(board.clone());
+        let lines = lines.or_insert_with(|| Lines { heads: BTreeSet::new(), is_known });
+        let first = lines.heads.first().copied();
+        lines.heads.insert(head);
+        if first.is_none_or(|first| head < first) {
+            let heads = if lines.is_known { &mut self.ready } else { &mut self.held };
+            if let Some(first) = first {
+                heads.remove(&first);
+            }
+            heads.insert(head, board);
+        }
+    }
+
+    /// Takes the line whose turn it is: of those that may go on, the one with the oldest first job.
+    pub fn take_next(&mut self) -> Option<Head> {
+        let ready = self.ready.first_key_value().map(|(head, _)| *head);
+        let held = self.held.first_key_value().map(|(head, _)| *head).filter(|_| self.has_all);
+        let heads = match (ready, held) {
+            (Some(ready), Some(held)) if held < ready => &mut self.held,
+            (None, Some(_)) => &mut self.held,
+            _ => &mut self.ready,
+        };
+        let (head, board) = heads.pop_first()?;
+        let lines = self.filed.get_mut(&board)?;
+        lines.heads.remove(&head);
+        match lines.heads.first() {
+            Some(next) => drop(heads.insert(*next, board)),
+            None => drop(self.filed.remove(&board)),
+        }
+        Some(head)
+    }
+
+    /// A board was defined or dropped. Whether lines are filed under it.
+    pub fn note_board(&mut self, board: &BoardName, is_known: bool) -> bool {
+        let Some(lines) = self.filed.get_mut(&Some(board.clone())) else { return false };
+        if lines.is_known != is_known
+            && let Some(first) = lines.heads.first()
+        {
+            lines.is_known = is_known;
+            let (from, to) =
+                if is_known { (&mut self.held, &mut self.ready) } else { (&mut self.ready, &mut self.held) };
+            to.extend(from.remove_entry(first));
+        }
+        true
+    }
+
+    /// Whether the shard has as many boards as there can be. What waits for another one may go on, and be
+    /// rejected.
+    pub fn note_has_all(&mut self, has_all: bool) {
+        self.has_all = has_all;
+    }
+
+    /// Whether there is a line that may go on.
+    #[must_use]
+    pub fn has_next(&self) -> bool {
+        !self.ready.is_empty() || (self.has_all && !self.held.is_empty())
+    }
+
+    /// Of the boards behind `from`, or all, so many are looked at: those that lines wait for, and where to
+    /// look on; `None` at the end.
+    pub fn wanted(&self, from: Option<&BoardName>, limit: usize) -> (Vec<BoardName>, Option<BoardName>) {
+        let mut boards = self.filed.range((Bound::Excluded(from.cloned()), Bound::Unbounded));
+        let (mut wanted, mut last) = (Vec::new(), None);
+        for (board, lines) in boards.by_ref().take(limit) {
+            wanted.extend(board.clone().filter(|_| !lines.is_known));
+            last.clone_from(board);
+        }
+        (wanted, last.filter(|_| boards.next().is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Sequence;
+
+    fn name(text: &str) -> BoardName {
+        BoardName::new(text).expect("a good name")
+    }
+
+    fn head(number: u32) -> Head {
+        ((Sequence(u64::from(number)), 0), number)
+    }
+
+    /// Takes lines for as long as there are any.
+    fn taken(order: &mut Order) -> Vec<u32> {
+        std::iter::from_fn(|| order.take_next()).map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn lines_go_on_by_age_whatever_their_board_once_it_is_known() {
+        let mut order = Order::default();
+        for (line, board) in [(5, "a"), (3, "b"), (4, "a"), (1, "c"), (2, "a"), (6, "b")] {
+            order.file(head(line), Some(name(board)), false);
+        }
+        order.file(head(7), None, true);
+        assert_eq!(taken(&mut order), [7]);
+        assert!(!order.has_next());
+        assert!(order.note_board(&name("a"), true) && order.note_board(&name("b"), true));
+        assert!(!order.note_board(&name("another"), true));
+        assert_eq!(order.take_next(), Some(head(2)));
+        // Its first job turns out to wait for c as well.
+        order.file(head(2), Some(name("c")), false);
+        order.note_board(&name("b"), false);
+        assert_eq!(taken(&mut order), [4, 5]);
+        order.note_board(&name("b"), true);
+        assert_eq!(order.take_next(), Some(head(3)));
+        order.note_has_all(true);
+        assert_eq!(taken(&mut order), [1, 2, 6]);
+        assert!(order.filed.is_empty() && order.ready.is_empty() && order.held.is_empty());
+    }
+
+    #[test]
+    fn room_for_boards_holds_again_what_no_board_could_come_for() {
+        let mut order = Order::default();
+        order.file(head(1), Some(name("a")), false);
+        order.file(head(2), Some(name("a")), false);
+        order.note_has_all(true);
+        assert_eq!(order.take_next(), Some(head(1)));
+        order.note_has_all(false);
+        assert!(!order.has_next());
+        assert_eq!(order.take_next(), None);
+    }
+
+    #[test]
+    fn wanted_boards_are_looked_at_a_few_at_a_time() {
+        let mut order = Order::default();
+        assert_eq!(order.wanted(None, 2), (Vec::new(), None));
+        for (line, board) in [(1, "a"), (2, "b"), (3, "c"), (4, "c"), (5, "d")] {
+            order.file(head(line), Some(name(board)), board == "b");
+        }
+        order.file(head(6), None, true);
+        let (mut from, mut looks) = (None, Vec::new());
+        loop {
+            let (wanted, next) = order.wanted(from.as_ref(), 2);
+            looks.push(wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+            from = next;
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(looks, ["a", "c,d"]);
+    }
+}

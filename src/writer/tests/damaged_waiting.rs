@@ -1,0 +1,108 @@
+//! Waiting jobs that someone or something damaged: `verify` reads every one, and says what is wrong with
+//! which.
+
+use crate::storage::codec::{ParkedRecord, encode_parked};
+use crate::storage::verify_parked;
+use crate::types::{MemberId, Sequence};
+use crate::writer::lines_of;
+use crate::writer::parking::SHARED_LINES;
+use crate::writer::tests::build::{job, member};
+use crate::writer::tests::fed::Fed;
+use crate::writer::tests::harness::time;
+
+/// How many jobs wait, and what is said of them.
+fn verified(fed: &Fed) -> (u64, Vec<String>) {
+    let described = fed.described.borrow();
+    let member_lines = |job: &[u8]| -> Result<(MemberId, [u32; 2]), String> {
+        let job = described.get(job).ok_or("it is no job")?;
+        Ok((job.member.clone(), lines_of(&job.member)))
+    };
+    verify_parked(fed.store(), &member_lines, &|_, _, _| {}).expect("readable")
+}
+
+/// Three members wait, each in a line of its own but the last, which shares one.
+fn fed() -> Fed {
+    let mut fed = Fed::new(&[]);
+    fed.lines = (2, SHARED_LINES);
+    fed.load_parking();
+    fed.say_unseen(["a", "b", "c"].map(|id| job(id, &[("auto", &[1])])).into());
+    fed.say_unseen(vec![job("b", &[("auto", &[2])]), job("c", &[("auto", &[2])])]);
+    fed.batch(false);
+    fed
+}
+
+fn key(line: u32, (sequence, index): (u64, u32)) -> Vec<u8> {
+    [&[0x06][..], &line.to_be_bytes(), &sequence.to_be_bytes(), &index.to_be_bytes()].concat()
+}
+
+#[test]
+fn waiting_jobs_that_are_well_are_counted() {
+    let fed = fed();
+    assert_eq!(verified(&fed), (5, Vec::new()));
+    // One more, as format 1 kept it.
+    let record = fed.store().parked_in(lines_of(&member("a"))[0]).expect("readable").remove(0);
+    fed.store().park_in_no_line(&ParkedRecord { index: 7, ..record }).expect("the disk takes it");
+    assert_eq!(verified(&fed), (6, Vec::new()));
+}
+
+#[test]
+fn what_is_wrong_with_a_waiting_job_is_said_in_a_sentence() {
+    let [own_b, _] = lines_of(&member("b"));
+    let [own_c, shared_c] = lines_of(&member("c"));
+    let good = |fed: &Fed, line: u32| {
+        let key = fed.store().keys_from(&key(line, (0, 0))[..5]).expect("readable").remove(0);
+        fed.store().record(&key).expect("readable").expect("there")
+    };
+    let no_job = ParkedRecord {
+        sequence: Sequence(1),
+        index: 1,
+        timestamp: time(1),
+        job: b"nothing".to_vec(),
+        board: 0,
+    };
+    let of_job_1 = "job 1 of message 1, which waits for its board, ";
+    let cases: Vec<(Vec<u8>, Option<Vec<u8>>, String)> = vec![
+        (key(own_b, (1, 1)), Some(b"\xfd".to_vec()), format!("{of_job_1}is damaged: a parked job cannot be read")),
+        (key(own_b, (1, 1)), Some(encode_parked(&no_job)), format!("{of_job_1}cannot be read: it is no job")),
+        (
+            key(own_b + 1, (2, 5)),
+            None,
+            format!("job 5 of message 2, which waits for its board, is in line {}; those of b wait", own_b + 1),
+        ),
+        (
+            key(own_b, (3, 0)),
+            None,
+            "job 0 of message 3, which waits for its board, is of a message after the last that was applied, 2"
+                .to_owned(),
+        ),
+        (key(own_b, (2, 0))[..12].to_vec(), None, "a waiting job has a key of 12 bytes".to_owned()),
+    ];
+    for (key, value, said) in cases {
+        let fed = fed();
+        let value = value.unwrap_or_else(|| good(&fed, own_b));
+        fed.store().damage(&key, Some(&value)).expect("the disk takes it");
+        let (_, wrong) = verified(&fed);
+        assert!(wrong.len() == 1 && wrong[0].starts_with(&said), "{wrong:?}, not {said}");
+    }
+    // A job of c in a line of its own, while others wait in the one that it shares.
+    let fed = fed();
+    let value = good(&fed, shared_c);
+    fed.store().damage(&key(own_c, (2, 5)), Some(&value)).expect("the disk takes it");
+    let (waiting, wrong) = verified(&fed);
+    let said = format!("waits in the shared line {shared_c}, and others of c in their own");
+    assert!(
+        waiting == 6 && wrong.len() == 2 && wrong.iter().all(|wrong| wrong.ends_with(&said)),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn a_great_many_findings_are_counted_and_not_listed() {
+    let fed = fed();
+    for index in 0..100 {
+        fed.store().damage(&key(1, (1, index)), Some(b"\xfd")).expect("the disk takes it");
+    }
+    let (waiting, wrong) = verified(&fed);
+    assert_eq!((waiting, wrong.len()), (105, 21));
+    assert_eq!(wrong[20], "80 more waiting jobs have something wrong");
+}

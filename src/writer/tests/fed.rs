@@ -1,0 +1,331 @@
+//! A shard whose definitions come through its queue, driven a batch at a time, and compared with a model and
+//! a replica.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use parking_lot::RwLock;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use crate::board::Definition;
+use crate::job::Job;
+use crate::state::{Incarnation, Shard};
+use crate::storage::codec::ParkedRecord;
+use crate::storage::{Commit, Store, TreesFrom, recover};
+use crate::types::{Sequence, ShardId, Timestamp, count};
+use crate::writer::apply::apply;
+use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, Place, SHARED_LINES};
+use crate::writer::plan::{GoesOn, Planner};
+use crate::writer::tests::build::{board, race, strokes};
+use crate::writer::tests::harness::{check, open, time};
+use crate::writer::tests::model::Model;
+use crate::writer::tests::source::copy_of;
+use crate::writer::turn::read_line;
+use crate::writer::{BadJob, JobOutcome, Later, Message, Payload, Registry};
+
+/// A shard whose definitions come through its queue.
+pub struct Fed {
+    pub folder: TempDir,
+    pub store: Option<Store>,
+    pub shard: Arc<RwLock<Shard>>,
+    pub parking: Option<Parking>,
+    /// What was described, so that it can be read again: the wire's form belongs to queues.
+    pub described: RefCell<HashMap<Vec<u8>, Job>>,
+    /// Lines that were read, and jobs in them.
+    pub looks: Cell<usize>,
+    pub reads: Cell<usize>,
+    /// Messages of the next batch, and which of them somebody waits for.
+    pub next: Vec<(Payload, bool)>,
+    pub last: u64,
+    pub boards_max: usize,
+    /// How many are members' own, and how many are shared.
+    pub lines: (usize, u32),
+    pub rejects: BTreeMap<&'static str, u64>,
+    pub model: Model,
+    pub model_rejects: BTreeMap<&'static str, u64>,
+    /// Whether it is to be compared with a replica.
+    pub has_replica: bool,
+    /// Every message so far.
+    pub history: Vec<Payload>,
+    /// How often each board was dropped.
+    drops: BTreeMap<String, u64>,
+    /// What the shard was at the end of batches.
+    pub states: BTreeMap<u64, String>,
+    /// Outcomes of jobs that waited, asked for since the last restart.
+    pub later: Vec<Later>,
+}
+
+fn definition(name: &str) -> Arc<Definition> {
+    match name {
+        "race" => race(),
+        "strokes" => strokes(),
+        _ => Arc::default(),
+    }
+}
+
+impl Fed {
+    /// # Arguments
+    /// `boards`: those that will have been defined in the end.
+    pub fn new(boards: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = open(folder.path()).expect("a new directory opens");
+        let mut model = Model::default();
+        for name in boards {
+            model.create(&board(name), &definition(name));
+        }
+        let shard = Arc::new(RwLock::new(Shard::new(ShardId(0))));
+        let mut fed = Self {
+            folder,
+            store: Some(store),
+            shard,
+            parking: None,
+            described: RefCell::default(),
+            looks: Cell::default(),
+            reads: Cell::default(),
+            next: Vec::new(),
+            last: 0,
+            boards_max: usize::MAX,
+            lines: (OWN_LINES, SHARED_LINES),
+            rejects: BTreeMap::new(),
+            model,
+            model_rejects: BTreeMap::new(),
+            has_replica: true,
+            history: Vec::new(),
+            drops: BTreeMap::new(),
+            states: BTreeMap::new(),
+            later: Vec::new(),
+        };
+        fed.load_parking();
+        fed
+    }
+
+    pub fn store(&self) -> &Store {
+        self.store.as_ref().expect("it is open")
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.parking.as_ref().expect("it is there between batches").len()
+    }
+
+    pub fn read(&self, record: ParkedRecord) -> (Place, ParkedJob) {
+        let ParkedRecord { sequence, index, timestamp, job, board } = record;
+        let job = self.described.borrow().get(&job).cloned().expect("it was described");
+        ((sequence, index), ParkedJob { timestamp, job, board })
+    }
+
+    pub fn load_parking(&mut self) {
+        let mut parking = Parking::new(true, Arc::default());
+        parking.boards_max = self.boards_max;
+        (parking.own_lines, parking.shared_lines) = self.lines;
+        let lines = self.store().parked_lines().expect("readable").into_iter().map(|line| {
+            let (place, parked) = self.read(line.first);
+            (line.line, line.jobs, place, parked)
+        });
+        let shard = self.shard.read();
+        parking.load(lines, |board| shard.board(board.as_str()).is_some());
+        parking.note_has_all(shard.board_count() >= self.boards_max);
+        drop(shard);
+        self.parking = Some(parking);
+    }
+
+    pub fn say(&mut self, jobs: Vec<Job>, asks: bool) {
+        let now = time(self.last + count(self.next.len()) + 1).as_micros();
+        for job in &jobs {
+            if let Err(code) = self.model.apply(job, now) {
+                *self.model_rejects.entry(code.name()).or_default() += 1;
+            }
+        }
+        self.next.push((Payload::Jobs(jobs.into_iter().map(Ok::<_, BadJob>).collect()), asks));
+    }
+
+    /// Says jobs that the model is not told of.
+    pub fn say_unseen(&mut self, jobs: Vec<Job>) {
+        self.next.push((Payload::Jobs(jobs.into_iter().map(Ok::<_, BadJob>).collect()), false));
+    }
+
+    /// Any number of its own for each board, and the same whenever its definition is brought again.
+    fn incarnation(&self, name: &str) -> Incarnation {
+        let drops = self.drops.get(name).copied().unwrap_or_default();
+        Incarnation(name.bytes().map(u64::from).sum::<u64>() + drops)
+    }
+
+    pub fn define(&mut self, name: &str) {
+        let (incarnation, definition) = (self.incarnation(name), definition(name));
+        self.next.push((Payload::Define { board: board(name), incarnation, definition }, false));
+    }
+
+    /// The next definition is that of another life. The model knows nothing of drops.
+    pub fn drop_board(&mut self, name: &str) {
+        let (incarnation, settled) = (self.incarnation(name), Incarnation::default());
+        self.next.push((Payload::Drop { board: board(name), incarnation, settled }, false));
+        *self.drops.entry(name.to_owned()).or_default() += 1;
+    }
+
+    pub fn free(&mut self, jobs: usize) {
+        self.next.push((Payload::Free { jobs }, false));
+    }
+
+    /// Plans and commits what was said, and applies it unless the process dies first.
+    pub fn batch(&mut self, dies: bool) {
+        let mut messages = Vec::new();
+        let mut answers = Vec::new();
+        for (payload, asks) in std::mem::take(&mut self.next) {
+            self.last += 1;
+            if self.has_replica {
+                self.history.push(copy_of(&payload));
+            }
+            let (answer, answered) = asks.then(oneshot::channel).unzip();
+            answers.extend(answered);
+            messages.push(Message {
+                sequence: Sequence(self.last),
+                timestamp: time(self.last),
+                hash: self.last,
+                payload,
+                bytes: 0,
+                answer: answer.map(Into::into),
+            });
+        }
+        if !messages.is_empty() {
+            let parking = self.parking.take();
+            let plan = {
+                let shard = self.shard.read();
+                let describe = |job: &Job| {
+                    let bytes = format!("{job:?}").into_bytes();
+                    self.described.borrow_mut().insert(bytes.clone(), job.clone());
+                    bytes
+                };
+                let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
+                    self.looks.set(self.looks.get() + 1);
+                    let read = |record| {
+                        self.reads.set(self.reads.get() + 1);
+                        Ok(self.read(record))
+                    };
+                    read_line(self.store(), read, line, from, limit, goes_on)
+                };
+                let planner = Planner {
+                    shard: &shard,
+                    id: ShardId(0),
+                    shards: 1,
+                    registry: &Registry::new(true),
+                    time: Timestamp::default(),
+                    describe: &describe,
+                    parked: &parked,
+                };
+                planner.plan(messages, parking)
+            };
+            assert_eq!(plan.unreadable, None);
+            self.parking = plan.parking;
+            for reject in &plan.rejects {
+                *self.rejects.entry(reject.code.name()).or_default() += 1;
+            }
+            let commit = Commit {
+                applied: plan.applied,
+                delta: plan.delta,
+                rejects: plan.rejects,
+                metadata: plan.metadata,
+                dropped_trees: plan.dropped_trees,
+                parked: plan.parked,
+                unparked: plan.unparked,
+                ..Commit::default()
+            };
+            self.store().commit(&commit, false).expect("the disk takes it");
+            self.parking.as_mut().expect("it was given back").note_committed();
+            if !dies {
+                for step in plan.steps {
+                    apply(&self.shard, step).1.send();
+                }
+                for mut answered in answers {
+                    let outcome = answered.try_recv().expect("it is answered").expect("it is committed");
+                    self.later.extend(outcome.jobs.into_iter().filter_map(|job| match job {
+                        JobOutcome::Parked(later) => Some(later),
+                        JobOutcome::Applied(_) | JobOutcome::Rejected(_) => None,
+                    }));
+                }
+            }
+        }
+        if dies {
+            self.restart();
+        }
+        if self.has_replica && self.last > 0 {
+            let state = self.state();
+            self.states.insert(self.last, state);
+        }
+    }
+
+    /// All that a replica must agree in: boards, entries, what waits, and rejects.
+    pub fn state(&self) -> String {
+        use std::fmt::Write as _;
+        let mut state = String::new();
+        let shard = self.shard.read();
+        for (name, board) in shard.boards() {
+            let tree = shard.tree(board.all).expect("a board has a tree");
+            let known = tree.known();
+            let entries: BTreeMap<Vec<u8>, _> =
+                known.map(|handle| (shard.members.id(handle).to_vec(), tree.entry(handle))).collect();
+            writeln!(state, "{name} {entries:?}").expect("memory can be written to");
+        }
+        let rejects = self.store().rejects(usize::MAX).expect("readable");
+        let lines = self.store().parked_lines().expect("readable").into_iter().map(|line| line.line);
+        let waiting: Vec<_> =
+            lines.map(|line| (line, self.store().parked_in(line).expect("readable"))).collect();
+        let has_ready = self.parking.as_ref().is_some_and(Parking::has_ready);
+        writeln!(state, "{} {has_ready} {waiting:?} {rejects:?}", self.waiting())
+            .expect("memory can be written to");
+        state
+    }
+
+    /// What is in memory is lost; what is on disk is read, and as many jobs wait as before.
+    pub fn restart(&mut self) {
+        let waiting = self.waiting();
+        self.later.clear();
+        self.store = None;
+        let store = open(self.folder.path()).expect("the directory opens");
+        let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
+        self.shard = Arc::new(RwLock::new(recovered.shard));
+        self.store = Some(store);
+        self.load_parking();
+        assert_eq!(self.waiting(), waiting);
+    }
+
+    /// Frees what need not wait any longer, a few jobs at a time.
+    pub fn free_all(&mut self) {
+        self.batch(false);
+        while self.parking.as_ref().expect("it is there between batches").has_ready() {
+            self.free(2);
+            self.batch(false);
+        }
+    }
+
+    /// A replica that gets each message in a batch of its own, and never restarts, is the same at every
+    /// message.
+    pub fn check_replica(&self) {
+        let mut replica = Self::new(&[]);
+        (replica.boards_max, replica.lines) = (self.boards_max, self.lines);
+        replica.load_parking();
+        for payload in &self.history {
+            replica.next.push((copy_of(payload), false));
+            replica.batch(false);
+        }
+        for (sequence, state) in &self.states {
+            assert_eq!(replica.states.get(sequence), Some(state), "after message {sequence}");
+        }
+    }
+
+    /// All is as if every board had been there first.
+    pub fn check(&mut self) {
+        self.free_all();
+        assert_eq!(self.waiting(), 0);
+        assert!(self.store().parked_lines().expect("readable").is_empty());
+        for later in self.later.drain(..) {
+            let freed = later.outcome().now_or_never().expect("it was told");
+            freed.expect("who waits for a job is told what came of it").expect("it was committed");
+        }
+        check(&mut self.shard.write(), self.store(), &self.model, self.last);
+        assert_eq!(self.rejects, self.model_rejects);
+        self.restart();
+        check(&mut self.shard.write(), self.store(), &self.model, self.last);
+    }
+}

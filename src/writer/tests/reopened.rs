@@ -1,0 +1,218 @@
+//! A batch whose commit failed, and what the store that is opened again holds: nothing of it, or all of it.
+//! Who waits for the batch, or for jobs that it frees, is told what can be told, and checkpoints go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use futures_util::FutureExt as _;
+use parking_lot::RwLock;
+
+use crate::job::Job;
+use crate::state::{Incarnation, Shard};
+use crate::storage::{Commit, StorageError, StorageResources, Store};
+use crate::types::{Sequence, ShardId, Timestamp};
+use crate::writer::parking::Place;
+use crate::writer::plan::{GoesOn, Planner};
+use crate::writer::tests::build::{board, job};
+use crate::writer::tests::harness::open;
+use crate::writer::tests::replayed::{Described, Stream, message};
+use crate::writer::tests::source::{Running, copy_of, jobs};
+use crate::writer::turn::read_line;
+use crate::writer::{Freed, JobOutcome, Later, Outcome, ParkedJob, Parking, Payload, Registry, Writer};
+
+fn set(score: i64) -> Payload {
+    jobs(vec![job("m", &[("b", &[score])])])
+}
+
+fn define(name: &str) -> Payload {
+    Payload::Define { board: board(name), incarnation: Incarnation(1), definition: Arc::default() }
+}
+
+fn parking() -> Parking {
+    Parking::new(true, Arc::default())
+}
+
+fn still_full() -> StorageError {
+    StorageError::Io { path: "disk".into(), error: std::io::Error::other("still full") }
+}
+
+/// Writes a message's batch as a writer would have whose commit reached the disk and failed all the same.
+fn commit_aside(
+    store: &Store,
+    shard: &RwLock<Shard>,
+    parking: Option<Parking>,
+    described: &Described,
+    (number, payload): (u64, Payload),
+) {
+    let describe = |job: &Job| format!("{job:?}").into_bytes();
+    let read = |record: crate::storage::codec::ParkedRecord| {
+        let job = described.lock().get(&record.job).cloned().expect("it was described");
+        let parked = ParkedJob { timestamp: record.timestamp, job, board: record.board };
+        Ok(((record.sequence, record.index), parked))
+    };
+    let parking = parking.map(|mut parking| {
+        let lines = store.parked_lines().expect("readable").into_iter().map(|line| {
+            let (place, parked) = read(line.first).expect("it was described");
+            (line.line, line.jobs, place, parked)
+        });
+        parking.load(lines, |_| false);
+        parking
+    });
+    let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
+        read_line(store, read, line, from, limit, goes_on)
+    };
+    let shard = shard.read();
+    let planner = Planner {
+        shard: &shard,
+        id: ShardId(0),
+        shards: 1,
+        registry: &Registry::new(true),
+        time: Timestamp::default(),
+        describe: &describe,
+        parked: &parked,
+    };
+    let plan = planner.plan(vec![message(number, payload, None)], parking);
+    let commit = Commit {
+        applied: plan.applied,
+        time: plan.time,
+        delta: plan.delta,
+        parked: plan.parked,
+        unparked: plan.unparked,
+        ..Commit::default()
+    };
+    store.commit(&commit, true).expect("the disk takes it");
+}
+
+/// Runs a writer over a stream, of which message 2 meets no store the first time; what was told of each
+/// message.
+fn run(
+    running: &Running,
+    payloads: Vec<Payload>,
+    parking: Option<Parking>,
+    reopen: impl Fn(&Store, &Described) -> Result<(), StorageError> + Send + 'static,
+) -> Vec<Outcome> {
+    let (mut source, answers) = Stream::new(payloads);
+    let (slot, folder, reads) =
+        (Arc::clone(&running.store), running.folder.path().to_owned(), parking.is_some());
+    source.before_message(2, move || {
+        drop(slot.take());
+        // What waits is read before it is freed, so there must be something to read from.
+        if reads {
+            let resources = StorageResources::new(8 << 20, 1);
+            let store = Store::open_for_reading(&folder, ShardId(0), 1, &resources).expect("it opens");
+            slot.put(Arc::new(store));
+        }
+    });
+    let (path, described) = (running.folder.path().to_owned(), Arc::clone(&source.described));
+    let reopen = move || {
+        let store = open(&path)?;
+        reopen(&store, &described).map(|()| store)
+    };
+    Writer { parking, ..running.writer_reopening(source, reopen) }.run();
+    running.load();
+    answers.into_iter().map(|mut answered| answered.try_recv().expect("all are told")).collect()
+}
+
+fn unknown(outcome: &Outcome) -> String {
+    outcome.as_ref().expect_err("what came of it cannot be told").to_string()
+}
+
+#[test]
+fn a_batch_that_is_on_disk_after_all_is_applied_once_and_its_outcome_is_said_to_be_unknown() {
+    let running = Running::new(true);
+    let shard = Arc::clone(&running.shard);
+    let incr = |by| jobs(vec![job("m", &[("b", &[by])]).op(crate::job::Op::Incr)]);
+    let payloads = vec![incr(1), incr(10), incr(100)];
+    let second = copy_of(&payloads[1]);
+    let told = run(&running, payloads, None, move |store, described| {
+        commit_aside(store, &shard, None, described, (2, copy_of(&second)));
+        Ok(())
+    });
+    assert!(unknown(&told[1]).contains("found applied"), "{}", unknown(&told[1]));
+    let sequence = |told: &Outcome| told.as_ref().expect("committed").sequence;
+    assert_eq!((sequence(&told[0]), sequence(&told[2])), (Sequence(1), Sequence(3)));
+    assert_eq!(running.board("b"), [("m".to_owned(), 111)]);
+}
+
+/// What came of the job that waits in message 1, whose board message 2 defines.
+fn freed(told: &[Outcome]) -> Freed {
+    let first = told[0].as_ref().expect("committed");
+    let Some(JobOutcome::Parked(later)) = first.jobs.first() else { panic!("{first:?}") };
+    Later::clone(later).outcome().now_or_never().flatten().expect("it was told")
+}
+
+#[test]
+fn who_waits_for_a_job_hears_of_it_when_the_batch_that_frees_it_comes_again() {
+    let running = Running::new(true);
+    let told = run(&running, vec![set(5), define("b")], Some(parking()), |_, _| Ok(()));
+    let (sequence, outcome) = freed(&told).expect("committed in the end");
+    let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(
+        (sequence, boards[0].changed, boards[0].after.map(|place| place.total)),
+        (Sequence(2), true, Some(1))
+    );
+    assert_eq!(running.board("b"), [("m".to_owned(), 5)]);
+}
+
+#[test]
+fn who_waits_for_a_job_that_is_found_freed_is_told_that_its_outcome_is_unknown() {
+    let running = Running::new(true);
+    let shard = Arc::clone(&running.shard);
+    let told = run(&running, vec![set(5), define("b")], Some(parking()), move |store, described| {
+        commit_aside(store, &shard, Some(parking()), described, (2, define("b")));
+        Ok(())
+    });
+    let said = freed(&told).expect_err("it cannot be told").to_string();
+    assert!(said.contains("found applied"), "{said}");
+    assert!(unknown(&told[1]).contains("found applied"));
+    assert_eq!(running.board("b"), [("m".to_owned(), 5)]);
+}
+
+#[test]
+fn who_waits_for_a_job_is_told_when_the_store_does_not_open_again_at_once() {
+    let running = Running::new(true);
+    let attempts = AtomicUsize::new(0);
+    let told = run(&running, vec![set(5), define("b")], Some(parking()), move |_, _| {
+        if attempts.fetch_add(1, Ordering::SeqCst) == 0 { Err(still_full()) } else { Ok(()) }
+    });
+    let said = freed(&told).expect_err("nobody waits for a disk to be emptied").to_string();
+    assert!(said.contains("still full"), "{said}");
+    assert_eq!(running.board("b"), [("m".to_owned(), 5)], "it is applied all the same");
+}
+
+/// Three changes and more want a checkpoint here.
+fn four_members() -> Payload {
+    jobs(["a", "b", "c", "d"].map(|id| job(id, &[("b", &[1])])).into())
+}
+
+/// A checkpoint that was being written when a commit failed is noted: the queue may let go of what it holds.
+#[test]
+fn a_checkpoint_that_completes_beside_a_failed_commit_is_noted() {
+    let running = Running::new(true);
+    let health = Arc::clone(&running.health);
+    let noted = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&noted);
+    run(&running, vec![four_members(), set(2)], None, move |_, _| {
+        seen.store(health.checkpoint_sequence(), Ordering::SeqCst);
+        Ok(())
+    });
+    // It began after message 1, and the writer waited for its end before it closed the store.
+    assert_eq!(noted.load(Ordering::SeqCst), 1);
+}
+
+/// What is found applied after a failed commit is in no checkpoint yet: one that the queue wants begins.
+#[test]
+fn what_is_found_on_disk_after_a_failed_commit_wants_a_checkpoint_too() {
+    let running = Running::new(true);
+    let (shard, found) = (Arc::clone(&running.shard), AtomicBool::new(false));
+    // Of no changes at all: a job that is rejected.
+    let nothing = || jobs(vec![job("m", &[("b", &[1, 2])])]);
+    run(&running, vec![four_members(), nothing()], None, move |store, described| {
+        if !found.swap(true, Ordering::SeqCst) {
+            commit_aside(store, &shard, None, described, (2, nothing()));
+        }
+        Ok(())
+    });
+    // The writer ends with a checkpoint, if there is anything to put into it.
+    assert_eq!(running.health.checkpoint_sequence(), 2);
+}

@@ -1,0 +1,46 @@
+//! One shard that NATS feeds, and its board `arena`: what tests of streams begin and end with.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::binary::Binary;
+use crate::support::client::{Client, entry_path};
+use crate::support::nats::Nats;
+
+/// The stream of the only shard, and the subject that its jobs are published to.
+pub const STREAM: &str = "RANKTREE_JOBS_0";
+pub const SUBJECT: &str = "ranktree.jobs.0";
+
+/// Starts the service with streams of so many MiB.
+pub fn start(url: &str, data: &Path, stream_mib: u64, extra: &[&str]) -> Binary {
+    let mib = stream_mib.to_string();
+    let mut arguments = vec!["--nats", url, "--nats-stream-mib", &mib];
+    arguments.extend(extra);
+    Binary::start(data, 1, &arguments)
+}
+
+pub fn define(client: &Client, definition: &Value) {
+    let (status, answer) = client.put("/v1/boards/arena", definition);
+    assert!(status == 200 || status == 201, "{answer}");
+}
+
+/// A job that scores 1, as a message.
+pub fn job_of(member: &str) -> String {
+    json!({ "board": "arena", "member": member, "score": 1 }).to_string()
+}
+
+pub fn publish(nats: &Nats, member: &str) -> u64 {
+    nats.publish(SUBJECT, job_of(member))
+}
+
+pub fn is_there(client: &Client, member: &str) -> bool {
+    client.get(&entry_path("arena", member)).0 == 200
+}
+
+/// Ends a service that never halted, and has its data looked at.
+pub fn end_unhalted(mut service: Binary) {
+    assert!(service.terminate().success());
+    assert!(!service.log().contains("is halted"), "{}", service.log());
+    service.verify();
+}
