@@ -64,6 +64,8 @@ pub struct Shared {
     /// The session that has found the tip's message in the stream as it was; 0 between sessions.
     session: AtomicU64,
     sessions: AtomicU64,
+    /// How much greater a message's sequence is here than in the stream, once the stream was met: see `Origin`.
+    shift: Mutex<Option<u64>>,
     /// Ends a session whose stream seems to have changed.
     pub doubted: Notify,
 }
@@ -96,6 +98,7 @@ impl Shared {
             growth: Growth::default(),
             session: AtomicU64::new(0),
             sessions: AtomicU64::new(0),
+            shift: Mutex::default(),
             doubted: Notify::new(),
         }
     }
@@ -122,6 +125,15 @@ impl Shared {
     pub fn doubt_session(&self) {
         self.end_session();
         self.doubted.notify_one();
+    }
+
+    /// The shard has met its stream, and goes on with it by this numbering.
+    pub fn set_shift(&self, shift: u64) {
+        *self.shift.lock() = Some(shift);
+    }
+
+    pub fn shift(&self) -> Option<u64> {
+        *self.shift.lock()
     }
 
     pub fn set_state(&self, state: ShardState) {

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::Reject;
-use crate::state::{Applied, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Incarnation, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
@@ -53,6 +53,19 @@ pub enum PlannedStep {
         applied: Applied,
         answer: AnswerTo,
     },
+}
+
+impl PlannedStep {
+    /// Boards that it drops because a stream decided so.
+    #[must_use]
+    pub fn dropped(&self) -> Vec<(BoardName, Incarnation)> {
+        let Self::Bulk(Step { events, .. }) = self else { return Vec::new() };
+        let dropped = events.iter().filter_map(|event| match event {
+            BoardEvent::Drop { board, incarnation, number: Some(_) } => Some((board.clone(), *incarnation)),
+            BoardEvent::Drop { .. } | BoardEvent::Define { .. } => None,
+        });
+        dropped.collect()
+    }
 }
 
 /// What a batch comes to.

@@ -60,13 +60,14 @@ struct Fed {
 fn copy_of(payload: &Payload) -> Payload {
     match payload {
         Payload::Jobs(jobs) => Payload::Jobs(jobs.clone()),
-        Payload::Define { board, incarnation, definition } => Payload::Define {
+        Payload::Define { board, incarnation, number, definition } => Payload::Define {
             board: board.clone(),
             incarnation: *incarnation,
+            number: *number,
             definition: Arc::clone(definition),
         },
-        Payload::Drop { board, incarnation, settled } => {
-            Payload::Drop { board: board.clone(), incarnation: *incarnation, settled: *settled }
+        Payload::Drop { board, incarnation, number } => {
+            Payload::Drop { board: board.clone(), incarnation: *incarnation, number: *number }
         }
         Payload::Free { jobs } => Payload::Free { jobs: *jobs },
     }
@@ -160,7 +161,8 @@ impl Fed {
         // Any number of its own for each board, and the same whenever it is brought again.
         let incarnation = Incarnation(name.bytes().map(u64::from).sum());
         let definition = definition(name);
-        self.next.push((Payload::Define { board: board(name), incarnation, definition }, false));
+        self.next
+            .push((Payload::Define { board: board(name), incarnation, number: None, definition }, false));
     }
 
     fn free(&mut self, jobs: usize) {
@@ -445,15 +447,15 @@ fn a_drop_has_jobs_wait_again_that_were_not_freed_yet() {
     fed.batch(false);
     assert_eq!(fed.waiting(), 5, "a definition frees three");
     let incarnation = fed.shard.read().board("auto").expect("it is defined").incarnation;
-    let settled = Incarnation::default();
-    fed.next.push((Payload::Drop { board: board("auto"), incarnation, settled }, false));
+    fed.next.push((Payload::Drop { board: board("auto"), incarnation, number: None }, false));
     fed.batch(false);
     fed.free(100);
     fed.batch(false);
     assert_eq!(fed.waiting(), 5);
     assert!(fed.shard.read().board("auto").is_none());
     let next = Incarnation(incarnation.0 + 1);
-    let define = Payload::Define { board: board("auto"), incarnation: next, definition: Arc::default() };
+    let (board, incarnation, number) = (board("auto"), next, None);
+    let define = Payload::Define { board, incarnation, number, definition: Arc::default() };
     fed.next.push((define, false));
     fed.free_all();
     let total = fed.shard.read().board_tree("auto").expect("it is defined").tree.len();
