@@ -118,7 +118,7 @@ fn define(shard: &mut Shard, number: u32, ties: Ties) {
     let board = BoardName::new(&format!("match-{number:010}")).expect("a board's name");
     let definition = Arc::new(Definition { ties, ..Definition::default() });
     let incarnation = Incarnation(u64::from(number) + 1);
-    let events = vec![BoardEvent::Define { board, incarnation, definition }];
+    let events = vec![BoardEvent::Define { board, incarnation, number: None, definition }];
     shard.apply(&Step { events, ..Step::default() });
 }
 

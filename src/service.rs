@@ -257,7 +257,7 @@ impl Streams {
 
     /// Starts what goes on beside the writers.
     fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<Boards> {
-        let of_shard = |shard: &ShardHandle| {
+        let of_shard = |(shard, shared): (&ShardHandle, &Arc<Shared>)| {
             let Publisher::Stream(publisher) = &shard.publisher else { return None };
             Some(BoardsOfShard {
                 id: shard.id,
@@ -265,17 +265,19 @@ impl Streams {
                 health: Arc::clone(&shard.health),
                 applied: shard.applied.clone(),
                 publisher: StreamPublisher::clone(publisher),
+                shared: Arc::clone(shared),
             })
         };
-        let shards: Vec<BoardsOfShard> = node.shards.iter().filter_map(of_shard).collect();
+        let shards: Vec<BoardsOfShard> = node.shards.iter().zip(&self.shared).filter_map(of_shard).collect();
         for BoardsOfShard { id, health, applied, publisher, .. } in &shards {
             let (health, applied, publisher) = (Arc::clone(health), applied.clone(), publisher.clone());
             tokio::spawn(Freeing { shard: *id, health, applied, publisher }.run());
         }
         let boards = self.nats.boards(Arc::clone(registry), self.wanted, shards);
-        let (follows, tends) = (Arc::clone(&boards), Arc::clone(&boards));
+        let [follows, tends, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });
         tokio::spawn(async move { tends.tend().await });
+        tokio::spawn(async move { deletes.delete_tombstones().await });
         let kept = || {
             let kept = node.shards.iter().zip(&self.shared);
             kept.map(|(shard, shared)| Kept {

@@ -18,7 +18,6 @@ use crate::http::reply::Reply;
 use crate::http::views;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
 use crate::query::{BoardView, read};
-use crate::state::Incarnation;
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
 
@@ -130,8 +129,10 @@ pub async fn define_in_order(
         }
     }
     let Known { incarnation, definition } = known;
-    let payload =
-        || Payload::Define { board: name.clone(), incarnation, definition: Arc::clone(&definition) };
+    let payload = || {
+        let (board, definition) = (name.clone(), Arc::clone(&definition));
+        Payload::Define { board, incarnation, number: None, definition }
+    };
     token.extend(publish_to(api, &lacking, payload).await?.0);
     token.sort_by_key(|(shard, _)| *shard);
     Ok((created, AsOf(token)))
@@ -177,8 +178,7 @@ async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     }
     let incarnation = api.registry.begin_drop(name.as_str()).ok_or_else(Problem::unknown_board)?;
     // What is over on every shard is forgotten by `service`, which sees them all.
-    let settled = Incarnation::default();
-    let payload = || Payload::Drop { board: name.clone(), incarnation, settled };
+    let payload = || Payload::Drop { board: name.clone(), incarnation, number: None };
     let token = publish_to(&api, &shards, payload).await?;
     api.registry.finish_drop(name.as_str(), incarnation);
     Ok(token)

@@ -58,6 +58,7 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<RwLock<
         let define = BoardEvent::Define {
             board: board.clone(),
             incarnation: Incarnation(7),
+            number: None,
             definition: Arc::clone(definition),
         };
         let mut sequence = Sequence(u64::from(number) * 100 + 1);

@@ -27,7 +27,7 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
             if !has_it {
                 let (board, incarnation) = (name.clone(), known.incarnation);
                 let definition = Arc::clone(&known.definition);
-                publish(shard, Payload::Define { board, incarnation, definition }).await;
+                publish(shard, Payload::Define { board, incarnation, number: None, definition }).await;
             }
         }
     }
@@ -38,8 +38,7 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
     for (name, incarnation) in dropped {
         for shard in &node.shards {
             if holds(&shard.state.read(), &name, incarnation) {
-                let settled = Incarnation::default();
-                publish(shard, Payload::Drop { board: name.clone(), incarnation, settled }).await;
+                publish(shard, Payload::Drop { board: name.clone(), incarnation, number: None }).await;
             }
         }
     }
@@ -100,12 +99,11 @@ mod tests {
 
     fn define(number: u64) -> BoardEvent {
         let incarnation = Incarnation(number);
-        BoardEvent::Define { board: name(number), incarnation, definition: Arc::default() }
+        BoardEvent::Define { board: name(number), incarnation, number: None, definition: Arc::default() }
     }
 
     fn drop_of(number: u64) -> BoardEvent {
-        let settled = Incarnation::default();
-        BoardEvent::Drop { board: name(number), incarnation: Incarnation(number), settled }
+        BoardEvent::Drop { board: name(number), incarnation: Incarnation(number), number: None }
     }
 
     fn apply(shard: &RwLock<Shard>, events: Vec<BoardEvent>) {
@@ -130,11 +128,11 @@ mod tests {
         apply(two, boards.clone().map(define).collect());
         apply(two, boards.filter(|number| *number != 7).map(drop_of).collect());
         forget_drops(&[one, two], &registry);
-        // The drop of b7 is still to be completed; the latest one stands for the number.
-        assert_eq!((remembered(one), remembered(two)), (vec![7, 1_000], vec![1_000]));
+        // The drop of b7 is still to be completed.
+        assert_eq!((remembered(one), remembered(two)), (vec![7], vec![]));
         apply(two, vec![drop_of(7)]);
         forget_drops(&[one, two], &registry);
-        assert_eq!((remembered(one), remembered(two)), (vec![1_000], vec![1_000]));
+        assert_eq!((remembered(one), remembered(two)), (vec![], vec![]));
         for shard in &shards {
             registry.learn(&shard.read());
         }
@@ -142,12 +140,12 @@ mod tests {
         // A drop that clients still wait for is not complete, whatever the shards hold.
         let known = registry.create_default(&name(2_000)).expect("there is room");
         assert_eq!(registry.begin_drop(name(2_000).as_str()), Some(known.incarnation));
-        let (board, incarnation, settled) = (name(2_000), known.incarnation, Incarnation::default());
-        apply(one, vec![BoardEvent::Drop { board, incarnation, settled }, drop_of(3_000)]);
+        let (board, incarnation) = (name(2_000), known.incarnation);
+        apply(one, vec![BoardEvent::Drop { board, incarnation, number: None }, drop_of(3_000)]);
         forget_drops(&[one, two], &registry);
-        assert_eq!(remembered(one), [1_001, 3_000]);
+        assert_eq!(remembered(one), [1_001]);
         registry.finish_drop(name(2_000).as_str(), incarnation);
         forget_drops(&[one, two], &registry);
-        assert_eq!(remembered(one), [3_000]);
+        assert_eq!(remembered(one), [0; 0]);
     }
 }

@@ -1,8 +1,11 @@
 //! Lives of boards that are over.
 //!
-//! Knows: which life of a name was dropped last, and up to which life everything is settled: below that, a life is over
-//! if the shard does not hold it, and needs no record of its own. Nodes with NATS settle nothing yet, so there the names of
-//! dropped boards are all remembered.
+//! Knows: which life of a name was dropped last, of the latest [`REMEMBERED_MAX`] drops; and the number up to which drops were
+//! forgotten. A definition with such a number may be a late one of a board that was dropped since, so it creates no board.
+//! Nothing else may be concluded from that number: a board that the shard holds may have a lower one, and be alive.
+//!
+//! What is forgotten follows from the drops alone, so that replicas and replays agree. Drops without a number come where no
+//! stream decides what boards there are: the node itself forgets them once they are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -10,72 +13,129 @@ use std::ops::Bound;
 use crate::state::shard::Incarnation;
 use crate::types::BoardName;
 
+/// Drops that a shard remembers: the latest of them. Replicas of a shard must agree on it. A definition would have to
+/// arrive later than so many drops before it is held up; 4,096 names take half a megabyte.
+pub const REMEMBERED_MAX: usize = 4_096;
+
+/// The number of a record by which a definition or a drop was decided. Along the records of one name, numbers rise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct RecordNumber(pub u64);
+
+/// A name that the shard remembers as dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedName {
+    pub name: BoardName,
+    pub life: Incarnation,
+    pub number: Option<RecordNumber>,
+}
+
 /// What a shard remembers of boards that it does not hold any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The latest dropped life of a name. Only lives after `settled`.
-    by_name: BTreeMap<BoardName, Incarnation>,
-    /// The same by life, so that the oldest are found without a look at the others.
-    by_life: BTreeSet<(Incarnation, BoardName)>,
-    /// Every life up to this one is here, or is over.
-    settled: Incarnation,
+    /// The latest dropped life of a name.
+    by_name: BTreeMap<BoardName, (Incarnation, Option<RecordNumber>)>,
+    /// Those with a number, which are all above `forgotten`.
+    by_number: BTreeSet<(RecordNumber, BoardName)>,
+    /// The highest number of a drop that was forgotten to make room for later ones.
+    forgotten: RecordNumber,
+    /// The highest number of a record or a life that the shard ever met.
+    latest: u64,
 }
 
 impl Dropped {
+    /// # Arguments
+    /// `latest`: the highest number that the shard ever met, as far as `names` do not say so.
     #[must_use]
-    pub fn new(names: impl IntoIterator<Item = (BoardName, Incarnation)>, settled: Incarnation) -> Self {
-        let mut dropped = Self { settled, ..Self::default() };
-        for (name, life) in names {
-            dropped.note(name, life);
+    pub fn new(
+        names: impl IntoIterator<Item = DroppedName>,
+        forgotten: RecordNumber,
+        latest: RecordNumber,
+    ) -> Self {
+        let mut dropped = Self { forgotten, latest: latest.0.max(forgotten.0), ..Self::default() };
+        for DroppedName { name, life, number } in names {
+            dropped.note(name, life, number);
         }
         dropped
     }
 
-    pub fn note(&mut self, name: BoardName, life: Incarnation) {
-        if life <= self.settled || self.get(name.as_str()).is_some_and(|known| known >= life) {
+    /// Remembers a drop, and forgets those with the lowest numbers if there are too many.
+    pub fn note(&mut self, name: BoardName, life: Incarnation, number: Option<RecordNumber>) {
+        self.note_met(life, number);
+        let (life, number) = match self.by_name.get(&name) {
+            Some((known, known_number)) => (life.max(*known), number.max(*known_number)),
+            None => (life, number),
+        };
+        if self.is_forgotten(number) {
             return;
         }
         self.forget(&name);
-        self.by_life.insert((life, name.clone()));
-        self.by_name.insert(name, life);
-    }
-
-    pub fn forget(&mut self, name: &BoardName) {
-        if let Some(life) = self.by_name.remove(name) {
-            self.by_life.remove(&(life, name.clone()));
+        if let Some(number) = number {
+            self.by_number.insert((number, name.clone()));
         }
-    }
-
-    /// Every life up to this one is settled from now on: what is remembered of them can be forgotten.
-    pub fn settle(&mut self, through: Incarnation) {
-        self.settled = self.settled.max(through);
-        while self.by_life.first().is_some_and(|(life, _)| *life <= self.settled)
-            && let Some((_, name)) = self.by_life.pop_first()
+        self.by_name.insert(name, (life, number));
+        while self.by_number.len() > REMEMBERED_MAX
+            && let Some((number, name)) = self.by_number.pop_first()
+        {
+            self.by_name.remove(&name);
+            self.forgotten = number;
+        }
+        // What shares the number is forgotten with it: whatever is remembered has a higher one.
+        while self.by_number.first().is_some_and(|(number, _)| *number <= self.forgotten)
+            && let Some((_, name)) = self.by_number.pop_first()
         {
             self.by_name.remove(&name);
         }
     }
 
-    #[must_use]
-    pub fn settled(&self) -> Incarnation {
-        self.settled
+    /// Takes note of numbers that were met in a definition.
+    pub fn note_met(&mut self, life: Incarnation, number: Option<RecordNumber>) {
+        self.latest = self.latest.max(life.0).max(number.map_or(0, |number| number.0));
     }
 
+    /// Gives drops without a number that of their life, so that only the latest are remembered. For a shard whose boards are
+    /// decided in a stream, and were not always, or by a version that knew no numbers.
+    pub fn number_all(&mut self) {
+        let unnumbered = self.by_name.iter().filter(|(_, (_, number))| number.is_none());
+        let unnumbered: Vec<_> = unnumbered.map(|(name, (life, _))| (name.clone(), *life)).collect();
+        for (name, life) in unnumbered {
+            self.by_name.remove(&name);
+            self.note(name, life, Some(RecordNumber(life.0)));
+        }
+    }
+
+    pub fn forget(&mut self, name: &BoardName) {
+        if let Some((_, Some(number))) = self.by_name.remove(name) {
+            self.by_number.remove(&(number, name.clone()));
+        }
+    }
+
+    /// The life of a name that is known to be over.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Incarnation> {
-        self.by_name.get(name).copied()
+        self.by_name.get(name).map(|(life, _)| *life)
     }
 
-    /// Whether a life of a name that the shard does not hold is over.
+    /// Whether it is remembered that a life of a name is over. The shard does not hold the name.
     #[must_use]
     pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
-        life <= self.settled || self.get(name).is_some_and(|dropped| life <= dropped)
+        self.get(name).is_some_and(|dropped| life <= dropped)
     }
 
-    /// The latest life that is known to be over.
+    /// Whether drops up to this number were forgotten.
     #[must_use]
-    pub fn latest(&self) -> Incarnation {
-        self.by_life.last().map_or(self.settled, |(life, _)| (*life).max(self.settled))
+    pub fn is_forgotten(&self, number: Option<RecordNumber>) -> bool {
+        number.is_some_and(|number| number <= self.forgotten)
+    }
+
+    #[must_use]
+    pub fn forgotten(&self) -> RecordNumber {
+        self.forgotten
+    }
+
+    /// The highest number of a record or a life that the shard ever met.
+    #[must_use]
+    pub fn latest(&self) -> RecordNumber {
+        RecordNumber(self.latest)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&BoardName, Incarnation)> {
@@ -85,7 +145,16 @@ impl Dropped {
     /// Those whose names come after this one, or all.
     pub fn behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, Incarnation)> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
-        self.by_name.range::<str, _>((from, Bound::Unbounded)).map(|(name, life)| (name, *life))
+        self.by_name.range::<str, _>((from, Bound::Unbounded)).map(|(name, (life, _))| (name, *life))
+    }
+
+    /// All that is remembered, by name.
+    pub fn names(&self) -> impl Iterator<Item = DroppedName> {
+        self.by_name.iter().map(|(name, (life, number))| DroppedName {
+            name: name.clone(),
+            life: *life,
+            number: *number,
+        })
     }
 
     #[must_use]
@@ -107,38 +176,98 @@ mod tests {
         BoardName::new(text).expect("a good name")
     }
 
-    #[test]
-    fn what_is_settled_is_over_and_takes_no_room() {
+    fn number(number: u64) -> RecordNumber {
+        RecordNumber(number)
+    }
+
+    /// So many names, each dropped with the number after that of the one before.
+    fn dropped(count: u64) -> Dropped {
         let mut dropped = Dropped::default();
-        for life in 1..=1_000 {
-            dropped.note(name(&format!("b{life}")), Incarnation(life));
-            dropped.settle(Incarnation(life.saturating_sub(3)));
+        for life in 1..=count {
+            dropped.note(name(&format!("b{life}")), Incarnation(life), Some(number(life)));
         }
-        assert_eq!((dropped.len(), dropped.iter().count()), (3, 3));
-        for (board, life, over) in
-            [("b1", 1, true), ("other", 997, true), ("other", 998, false), ("b998", 998, true)]
+        dropped
+    }
+
+    const MOST: u64 = 4_096;
+
+    #[test]
+    fn only_the_latest_drops_are_remembered() {
+        let dropped = dropped(MOST + 3);
+        assert_eq!(dropped.len(), REMEMBERED_MAX);
+        assert_eq!((dropped.forgotten(), dropped.latest()), (RecordNumber(3), RecordNumber(MOST + 3)));
+        for (board, life, over) in [("b3", 3, false), ("b4", 4, true), ("b4", 5, false), ("other", 4, false)]
         {
             assert_eq!(dropped.is_over(board, Incarnation(life)), over, "{board} {life}");
         }
-        assert_eq!((dropped.settled(), dropped.latest()), (Incarnation(997), Incarnation(1_000)));
-        // It never goes back, and what comes late takes no room either.
-        dropped.settle(Incarnation(5));
-        dropped.note(name("late"), Incarnation(997));
-        assert_eq!((dropped.settled(), dropped.len()), (Incarnation(997), 3));
+        for (at, forgotten) in [(None, false), (Some(number(3)), true), (Some(number(4)), false)] {
+            assert_eq!(dropped.is_forgotten(at), forgotten, "{at:?}");
+        }
+    }
+
+    #[test]
+    fn a_drop_below_what_was_forgotten_takes_no_room() {
+        let mut dropped = dropped(MOST + 3);
+        dropped.note(name("late"), Incarnation(2), Some(number(3)));
+        assert_eq!((dropped.get("late"), dropped.len()), (None, REMEMBERED_MAX));
+        // One that comes late and is not below that is the first to go again.
+        dropped.note(name("later"), Incarnation(2), Some(number(4)));
+        assert_eq!(
+            (dropped.get("later"), dropped.get("b4"), dropped.len()),
+            (None, None, REMEMBERED_MAX - 1)
+        );
+        assert_eq!(dropped.forgotten(), RecordNumber(4));
+    }
+
+    #[test]
+    fn drops_that_share_a_number_are_forgotten_together() {
+        let mut dropped = Dropped::default();
+        for board in ["a", "b", "c"] {
+            dropped.note(name(board), Incarnation(1), Some(number(7)));
+        }
+        for life in 8..8 + MOST - 2 {
+            dropped.note(name(&format!("b{life}")), Incarnation(life), Some(number(life)));
+        }
+        assert_eq!((dropped.forgotten(), dropped.len()), (RecordNumber(7), REMEMBERED_MAX - 2));
+        assert_eq!(["a", "b", "c"].map(|board| dropped.get(board)), [None; 3]);
     }
 
     #[test]
     fn the_latest_life_of_a_name_counts() {
-        let mut dropped =
-            Dropped::new([(name("b"), Incarnation(5)), (name("c"), Incarnation(6))], Incarnation(0));
-        dropped.note(name("b"), Incarnation(3));
+        let known = [("b", 5), ("c", 6)];
+        let known = known.map(|(board, life)| DroppedName {
+            name: name(board),
+            life: Incarnation(life),
+            number: Some(number(life + 10)),
+        });
+        let mut dropped = Dropped::new(known, RecordNumber(0), RecordNumber(0));
+        dropped.note(name("b"), Incarnation(3), Some(number(13)));
         assert_eq!(dropped.get("b"), Some(Incarnation(5)));
-        dropped.note(name("b"), Incarnation(7));
+        dropped.note(name("b"), Incarnation(7), Some(number(20)));
         assert_eq!((dropped.get("b"), dropped.len()), (Some(Incarnation(7)), 2));
-        dropped.settle(Incarnation(6));
-        assert_eq!((dropped.get("b"), dropped.get("c")), (Some(Incarnation(7)), None));
+        assert_eq!(dropped.by_number.len(), 2);
         dropped.forget(&name("b"));
-        assert!(dropped.is_empty());
-        assert_eq!(dropped.latest(), Incarnation(6));
+        dropped.forget(&name("c"));
+        assert!(dropped.is_empty() && dropped.by_number.is_empty());
+        assert_eq!(dropped.latest(), RecordNumber(20));
+    }
+
+    #[test]
+    fn drops_without_a_number_are_remembered_until_they_are_numbered() {
+        let mut dropped = Dropped::default();
+        for life in 1..=MOST + 3 {
+            dropped.note(name(&format!("b{life}")), Incarnation(life), None);
+        }
+        assert_eq!((dropped.len(), dropped.forgotten()), (REMEMBERED_MAX + 3, RecordNumber(0)));
+        dropped.number_all();
+        assert_eq!((dropped.len(), dropped.forgotten()), (REMEMBERED_MAX, RecordNumber(3)));
+        assert_eq!((dropped.get("b3"), dropped.get("b4")), (None, Some(Incarnation(4))));
+    }
+
+    #[test]
+    fn what_is_remembered_is_restored_as_it_was() {
+        let dropped = dropped(MOST + 3);
+        let restored = Dropped::new(dropped.names(), dropped.forgotten(), dropped.latest());
+        assert_eq!(restored, dropped);
     }
 }

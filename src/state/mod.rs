@@ -17,7 +17,7 @@ mod window_tree;
 
 pub use boards::Board;
 pub use definitions::Definitions;
-pub use dropped::Dropped;
+pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Members, Probe};
 pub use retired::Retired;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::state::boards::{Board, Boards};
-use crate::state::dropped::Dropped;
+use crate::state::dropped::{Dropped, RecordNumber};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::members::Members;
 use crate::state::retired::Retired;
@@ -20,13 +20,18 @@ use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Incarnation(pub u64);
 
-/// A change to the set of boards.
+/// A change to the set of boards. Has the number of the record that it comes from, if a stream decides what boards there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoardEvent {
     /// Creates the board, or changes what may change of it.
-    Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
-    /// Drops the board with all its entries. Every life up to `settled` is on this shard, or is over; 0 says nothing.
-    Drop { board: BoardName, incarnation: Incarnation, settled: Incarnation },
+    Define {
+        board: BoardName,
+        incarnation: Incarnation,
+        number: Option<RecordNumber>,
+        definition: Arc<Definition>,
+    },
+    /// Drops the board with all its entries.
+    Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
 }
 
 /// Which message the state is exact at, and how to recognise it in the queue.
@@ -146,14 +151,18 @@ impl Shard {
         }
     }
 
-    /// Forgets drops that are complete on every shard. The latest one stays, for its number: the next life's is greater.
+    /// Forgets drops that are complete on every shard.
     pub fn forget_dropped<'a>(&mut self, lives: impl IntoIterator<Item = &'a (BoardName, Incarnation)>) {
-        let latest = self.dropped.latest();
         for (name, life) in lives {
-            if *life < latest && self.dropped.get(name.as_str()) == Some(*life) {
+            if self.dropped.get(name.as_str()) == Some(*life) {
                 self.dropped.forget(name);
             }
         }
+    }
+
+    /// From now on a stream decides what boards there are: see [`Dropped::number_all`].
+    pub fn number_dropped(&mut self) {
+        self.dropped.number_all();
     }
 
     #[must_use]
@@ -235,7 +244,8 @@ impl Shard {
 
     fn apply_event(&mut self, event: &BoardEvent) {
         match event {
-            BoardEvent::Define { board, incarnation, definition } => {
+            BoardEvent::Define { board, incarnation, number, definition } => {
+                self.dropped.note_met(*incarnation, *number);
                 let definition = self.boards.share(definition);
                 let incarnation = *incarnation;
                 if let Some(known) = self.boards.get(board.as_str())
@@ -254,12 +264,11 @@ impl Shard {
                 self.trees.insert(all, Box::new(WindowTree::new(Arc::clone(&definition))));
                 self.boards.insert(board.clone(), Board { definition, incarnation, all });
             }
-            BoardEvent::Drop { board, incarnation, settled } => {
+            BoardEvent::Drop { board, incarnation, number } => {
                 if self.boards.get(board.as_str()).is_some_and(|known| known.incarnation <= *incarnation) {
                     self.drop_board(board);
                 }
-                self.dropped.note(board.clone(), *incarnation);
-                self.dropped.settle(*settled);
+                self.dropped.note(board.clone(), *incarnation, *number);
             }
         }
     }

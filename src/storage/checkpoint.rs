@@ -84,8 +84,9 @@ impl Checkpoint {
             seen: shard.applied.sequence,
             next_tree: shard.next_tree().0,
             boards: boards.collect(),
-            dropped: shard.dropped().iter().map(|(name, life)| (name.clone(), life)).collect(),
-            settled: shard.dropped().settled(),
+            dropped: shard.dropped().names().collect(),
+            forgotten: shard.dropped().forgotten(),
+            latest: shard.dropped().latest(),
         };
         let dictionary_pages = shard.members.begin_checkpoint();
         let trees = shard.trees_mut().filter_map(|(id, tree)| Some((id, tree.begin_checkpoint()?))).collect();

@@ -180,7 +180,7 @@ fn restore(
     trees: BTreeMap<TreeId, WindowTree>,
 ) -> Shard {
     let applied: Applied = manifest.applied;
-    let dropped = Dropped::new(manifest.dropped.iter().cloned(), manifest.settled);
+    let dropped = Dropped::new(manifest.dropped.iter().cloned(), manifest.forgotten, manifest.latest);
     Shard::restore(id, applied, members, boards, trees, dropped, manifest.next_tree)
 }
 

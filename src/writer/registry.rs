@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::board::Definition;
-use crate::state::{Definitions, Incarnation, Shard};
+use crate::state::{Definitions, Incarnation, RecordNumber, Shard};
 use crate::types::BoardName;
 
 /// Boards per node; definitions are small, but every board costs each shard a tree.
@@ -130,10 +130,10 @@ impl Registry {
         }
     }
 
-    /// Lives of boards up to this one are known of: the next one gets a greater number.
-    pub fn note_incarnation(&self, incarnation: Incarnation) {
+    /// Numbers of records up to this one are known of: the next life gets a greater one.
+    pub fn note_number(&self, number: RecordNumber) {
         let mut boards = self.boards.lock();
-        boards.last_incarnation = boards.last_incarnation.max(incarnation.0);
+        boards.last_incarnation = boards.last_incarnation.max(number.0);
     }
 
     /// Whether the board is known, and its drop has begun and not ended.
@@ -142,7 +142,7 @@ impl Registry {
         self.boards.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
     }
 
-    /// The latest life of any board that is known of.
+    /// The highest number of any board's life or record that is known of.
     #[must_use]
     pub fn last_incarnation(&self) -> Incarnation {
         Incarnation(self.boards.lock().last_incarnation)

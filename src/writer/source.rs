@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, Reject};
-use crate::state::{Applied, Incarnation};
+use crate::state::{Applied, Incarnation, RecordNumber};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
 use crate::writer::outcome::MessageOutcome;
@@ -65,10 +65,16 @@ impl From<oneshot::Sender<Outcome>> for AnswerTo {
 pub enum Payload {
     /// 1 to 1,000 jobs, decoded; what could not be decoded comes with its bytes and the reason.
     Jobs(Vec<Result<Job, BadJob>>),
-    /// Creates a board, or changes what may change of it.
-    Define { board: BoardName, incarnation: Incarnation, definition: Arc<Definition> },
-    /// Drops a board. Every life up to `settled` is on this shard, or is over; 0 says nothing.
-    Drop { board: BoardName, incarnation: Incarnation, settled: Incarnation },
+    /// Creates a board, or changes what may change of it. Has the number of the record that it comes from, if a stream
+    /// decides what boards there are.
+    Define {
+        board: BoardName,
+        incarnation: Incarnation,
+        number: Option<RecordNumber>,
+        definition: Arc<Definition>,
+    },
+    /// Drops a board; with a number as a definition has one.
+    Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
     /// Frees up to so many jobs that need to wait no longer: what earlier messages left.
     Free { jobs: usize },
 }

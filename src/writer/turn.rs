@@ -107,6 +107,7 @@ impl<S: JobSource> Writer<S> {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
             loaded?;
+            self.shard.write().number_dropped();
         }
         self.rejects_kept = RejectsKept::default();
         let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
@@ -187,7 +188,12 @@ impl<S: JobSource> Writer<S> {
             self.health.set_jobs_parked(count(parking.len()));
         }
         for step in steps {
+            let dropped = step.dropped();
             let (sequence, answers) = apply(&self.shard, step);
+            // The node may never hear of the drop from the boards' stream, which keeps it for a while only.
+            for (board, incarnation) in dropped {
+                self.registry.forget(&board, incarnation);
+            }
             // Publish after commit and apply: a reader must never see what a crash could take back, and a writer who
             // has an answer must be able to read what it wrote.
             self.applied.send_replace(sequence);

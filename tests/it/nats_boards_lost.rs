@@ -1,11 +1,13 @@
 //! The boards' stream is lost, and with it what every board is. The shards know it, and nothing that they hold is lost too.
 
+use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::support::binary::Binary;
 use crate::support::client::{Client, Reply, count_of};
+use crate::support::delivery_link::DeliveryLink;
 use crate::support::nats::{Nats, wait_applied, wait_until};
 
 const SHARDS: u16 = 3;
@@ -152,6 +154,114 @@ fn many_boards_are_told_to_a_stream_that_lost_them_before_jobs_create_any() {
     for board in 0..BOARDS {
         assert_eq!(score_of(&client, board), 2, "b{board}");
     }
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Nobody makes it again but the service itself.
+#[test]
+fn a_stream_that_is_deleted_is_made_again_while_the_service_runs() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder);
+    let client = service.client();
+    assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
+    score_all(&nats, &client, "arena", 5);
+    nats.delete(STREAM);
+    wait_until("the stream is there again", || {
+        nats.try_info(STREAM).is_some_and(|info| info.state.messages == 1)
+    });
+    let (status, answer) = decide(&client, &Method::PUT, "other", Some(&json!({})));
+    assert_eq!(status, 201, "{answer}");
+    let (status, answer) = decide(&client, &Method::PUT, "arena", Some(&json!({})));
+    assert_eq!((status, total(&client, "arena")), (200, MEMBERS), "{answer}");
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// What a newer version says of a board, this one cannot read: it lets it stand.
+#[test]
+fn a_record_that_cannot_be_read_is_not_overwritten() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder);
+    assert_eq!(service.client().put("/v1/boards/arena", &json!({})).0, 201);
+    score_all(&nats, &service.client(), "arena", 5);
+    service.kill9();
+    let newer = json!({ "incarnation": 1, "definition": { "policy": "newest" } });
+    let sequence = nats.publish("ranktree.boards.arena", newer.to_string());
+    service.restart();
+    let client = service.client();
+    let (status, answer) = decide(&client, &Method::PUT, "other", Some(&json!({})));
+    assert_eq!(status, 201, "{answer}");
+    assert_eq!(total(&client, "arena"), MEMBERS);
+    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
+    assert_eq!(status, 503, "{answer}");
+    assert_eq!(nats.message(STREAM, sequence), newer);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// A connection that is lost takes with it what was on its way.
+#[test]
+fn what_does_not_arrive_of_the_stream_is_read_again() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
+    let nodes = [("one", nats.url()), ("two", link.url())];
+    let nodes = nodes.map(|(name, url)| Binary::start(&folder.path().join(name), 1, &["--nats", &url]));
+    let [one, two] = nodes.each_ref().map(Binary::client);
+    assert_eq!(one.put("/v1/boards/first", &json!({})).0, 201);
+    wait_until("the other one hears of boards", || two.get("/v1/boards/first").0 == 200);
+    let mut withheld = 1;
+    link.pass_if(move |delivery| {
+        let is_withheld = delivery.stream == STREAM && withheld > 0;
+        withheld -= usize::from(is_withheld);
+        !is_withheld
+    });
+    for board in ["second", "third"] {
+        assert_eq!(one.put(&format!("/v1/boards/{board}"), &json!({})).0, 201);
+    }
+    for board in ["third", "second"] {
+        wait_until(board, || two.get(&format!("/v1/boards/{board}")).0 == 200);
+    }
+    for mut node in nodes {
+        assert!(node.terminate().success());
+        node.verify();
+    }
+}
+
+/// The stream of a shard's jobs was made again and holds a drop, which the shard applies under a sequence of its own.
+#[test]
+fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again() {
+    const JOBS: &str = "RANKTREE_JOBS_0";
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let (data, url) = (folder.path().join("data"), nats.url());
+    let mut service = Binary::start(&data, 1, &["--nats", &url]);
+    let client = service.client();
+    for (board, policy) in [("arena", "best"), ("gone", "incr")] {
+        assert_eq!(client.put(&format!("/v1/boards/{board}"), &json!({ "policy": policy })).0, 201);
+    }
+    let job = |n: usize| json!({ "board": "arena", "member": format!("m{}", n % MEMBERS), "score": n });
+    let jobs: Vec<_> = (0..30_000).map(job).collect();
+    wait_applied(&client, &nats.publish_jobs(1, &jobs[..100], 1));
+    let life = nats.info(STREAM).state.last_sequence;
+    assert!(service.terminate().success());
+    let config = nats.info(JOBS).config;
+    nats.delete(JOBS);
+    nats.create(config);
+    nats.publish_jobs(1, &jobs, 1);
+    let mut headers = HeaderMap::new();
+    headers.insert("Ranktree-Command", "drop");
+    let drop = json!({ "board": "gone", "incarnation": life }).to_string();
+    nats.try_publish_with("ranktree.control.0", drop.as_bytes(), headers).expect("it is stored");
+    lose(&nats);
+    let mut service = Binary::start(&data, 1, &["--nats", &url, "--accept-gap", "0"]);
+    let client = service.client();
+    let (status, answer) = decide(&client, &Method::PUT, "other", Some(&json!({ "policy": "set" })));
+    assert_eq!(status, 201, "{answer}");
+    assert_eq!((client.get("/v1/boards/gone").0, total(&client, "arena")), (404, MEMBERS));
+    let count = usize::try_from(nats.info(STREAM).state.messages).expect("few");
+    let records = nats.messages(STREAM, 1, count);
+    assert!(records.iter().any(|record| record["definition"]["policy"] == "best"), "{records:?}");
+    assert!(records.iter().all(|record| record["definition"]["policy"] != "incr"), "{records:?}");
     assert!(service.terminate().success());
     service.verify();
 }

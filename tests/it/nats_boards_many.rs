@@ -1,16 +1,17 @@
 //! Boards by the thousand: made by their first jobs without a round trip for each. A board that is gone stays gone, whenever a
-//! late definition of it arrives.
+//! late definition of it arrives, and leaves little behind.
 
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use ranktree::state::Shard;
+use ranktree::state::{Incarnation, REMEMBERED_MAX, RecordNumber, Shard};
 use ranktree::storage::{StorageResources, Store, TreesFrom, recover, shard_directory};
 use ranktree::types::ShardId;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::support::binary::Binary;
+use crate::support::client::Client;
 use crate::support::late_link::LateLink;
 use crate::support::nats::{Nats, wait_applied, wait_until};
 
@@ -57,9 +58,26 @@ fn open(service: &Binary) -> Vec<Shard> {
     shards.collect()
 }
 
+fn command(name: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("Ranktree-Command", name);
+    headers
+}
+
+/// The definition of a board that a shard's stream holds.
+fn definition_in(nats: &Nats, stream: &str, board: &str) -> Value {
+    let count = nats.info(stream).state.messages;
+    let messages = nats.messages(stream, 1, usize::try_from(count).expect("it fits"));
+    let is_it = |message: &Value| message["board"] == board && message["definition"] != Value::Null;
+    messages.into_iter().find(is_it).expect("it was defined")
+}
+
+/// Boards come and go, most of them by way of another node, which stores what it decides in the boards' stream.
 #[test]
-fn late_definitions_do_not_bring_back_boards_that_came_and_went() {
-    const BOARDS: usize = 20;
+fn boards_that_come_and_go_leave_little_behind_and_late_definitions_bring_none_back() {
+    const BOARDS: usize = 100;
+    const OTHERS: usize = 11_000;
+    const BOARDS_STREAM: &str = "RANKTREE_BOARDS";
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &nats.url()]);
     let client = service.client();
@@ -68,28 +86,114 @@ fn late_definitions_do_not_bring_back_boards_that_came_and_went() {
         let (status, answer) = client.send(Method::DELETE, &path, None).expect("it answers");
         assert_eq!(status, 200, "{board}: {answer}");
     };
+    let score = |board: &str, score: u32| {
+        let jobs = ["a", "b", "c"].map(|member| json!({ "board": board, "member": member, "score": score }));
+        wait_applied(&client, &nats.publish_jobs(SHARDS, &jobs, 1));
+        let total = || client.get(&format!("/v1/boards/{board}")).1["totals"]["all"] == 3;
+        wait_until("the board has its members", total);
+    };
     assert_eq!(client.put("/v1/boards/stays", &json!({})).0, 201);
+    score("stays", 1);
     for number in 0..BOARDS {
-        let board = format!("match-{number}");
-        assert_eq!(client.put(&format!("/v1/boards/{board}"), &json!({})).0, 201);
-        delete(&board);
+        assert_eq!(client.put(&format!("/v1/boards/match-{number}"), &json!({})).0, 201);
     }
-    // Somebody published a definition before, and it arrives now: of a board that went long ago.
-    let sequences = 1..=nats.info("RANKTREE_JOBS_0").state.last_sequence;
-    let define = sequences
-        .map(|sequence| nats.message("RANKTREE_JOBS_0", sequence))
-        .find(|message| message["board"] == "match-3" && message["definition"] != Value::Null);
-    let define = define.expect("it was defined").to_string();
-    let mut headers = HeaderMap::new();
-    headers.insert("Ranktree-Command", "define");
-    let last = nats.try_publish_with("ranktree.control.0", define.as_bytes(), headers);
-    wait_applied(&client, &[last.expect("it is stored"), 0]);
+    let late = ["match-3", "match-4"].map(|board| definition_in(&nats, "RANKTREE_JOBS_0", board));
+    (0..BOARDS).for_each(|number| delete(&format!("match-{number}")));
+    let tombstones = (0..OTHERS).map(|number| {
+        let subject = format!("ranktree.boards.other-{number}");
+        (subject, HeaderMap::new(), json!({ "incarnation": 1 }).to_string())
+    });
+    nats.publish_all(tombstones);
+    wait_until("the stream keeps few records of what is gone", || {
+        nats.info(BOARDS_STREAM).state.messages <= 10_001
+    });
+    let has_heard = |shard: u16| {
+        let shard = format!("RANKTREE_JOBS_{shard}");
+        usize::try_from(nats.info(&shard).state.last_sequence).is_ok_and(|last| last >= OTHERS)
+    };
+    wait_until("the shards are told of all", || (0..SHARDS).all(has_heard));
+    // A name whose record is gone is a free one.
+    assert_eq!(client.put("/v1/boards/match-3", &json!({})).0, 201);
+    score("match-3", 7);
+    // Somebody published definitions before, and they arrive now: of boards that went long ago, one of which is there again.
+    let late = late.map(|define| ("ranktree.control.0".to_owned(), command("define"), define.to_string()));
+    let last = nats.publish_all(late);
+    wait_applied(&client, &[last, 0]);
+    let boards = || {
+        let boards = client.get("/v1/boards?limit=1000").1["boards"].clone();
+        let boards = boards.as_array().expect("a list").clone();
+        boards.into_iter().map(|board| (board["board"].clone(), board["totals"]["all"].clone()))
+    };
+    let expected = ["match-3", "stays"].map(|board| (json!(board), json!(3)));
+    assert!(boards().eq(expected.clone()), "{:?}", boards().collect::<Vec<_>>());
     service.kill9();
     service.restart();
+    let client = service.client();
+    assert_eq!(client.put("/v1/boards/match-3", &json!({})).0, 200, "it is there");
+    assert_eq!(client.get("/v1/boards/match-4").0, 404);
     assert!(service.terminate().success());
     for shard in open(&service) {
-        assert_eq!(shard.board_count(), 1, "shard {}", shard.id);
-        assert!(shard.board("stays").is_some());
+        let names: Vec<_> = shard.boards().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["match-3", "stays"], "shard {}", shard.id);
+        let dropped = shard.dropped();
+        assert!(dropped.len() <= REMEMBERED_MAX, "shard {} remembers {} drops", shard.id, dropped.len());
+        assert!(!dropped.is_empty() && dropped.forgotten() > RecordNumber(0), "shard {}", shard.id);
+    }
+    service.verify();
+}
+
+/// A shard passes over the definition of a board, and then forgets drops that were decided after it. Nobody takes the board for
+/// one that was dropped: it comes to the shard by a later record, and nothing is lost elsewhere.
+#[test]
+fn a_board_whose_definition_was_lost_in_a_gap_comes_again_and_no_board_is_lost() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let (data, url) = (folder.path().join("data"), nats.url());
+    let mut service = Binary::start(&data, SHARDS, &["--nats", &url]);
+    let client = service.client();
+    let members: Vec<String> = (0..20).map(|number| format!("m{number}")).collect();
+    let jobs = |board: &str| -> Vec<Value> {
+        members.iter().map(|member| json!({ "board": board, "member": member, "score": 5 })).collect()
+    };
+    assert_eq!(client.put("/v1/boards/stays", &json!({})).0, 201);
+    wait_applied(&client, &nats.publish_jobs(SHARDS, &jobs("stays"), 1));
+    let definition = definition_in(&nats, "RANKTREE_JOBS_0", "stays")["definition"].clone();
+    assert!(service.terminate().success());
+    // Another node defines a board, and drops many that came and went before. Nobody takes up the definition on shard 0.
+    let record = json!({ "definition": definition }).to_string();
+    let number = nats.publish("ranktree.boards.lives", record);
+    let define = json!({ "board": "lives", "incarnation": number, "definition": definition }).to_string();
+    let gap = nats.publish_all([("ranktree.control.0".to_owned(), command("define"), define.clone())]);
+    nats.publish_all([("ranktree.control.1".to_owned(), command("define"), define)]);
+    let kept = nats.publish_jobs(SHARDS, &jobs("lives"), 1);
+    let drops = |shard: u16| {
+        (0..5_000).map(move |n| {
+            let drop = json!({ "board": format!("gone-{n}"), "incarnation": number + 1 + n });
+            (format!("ranktree.control.{shard}"), command("drop"), drop.to_string())
+        })
+    };
+    let last = [nats.publish_all(drops(0)), nats.publish_all(drops(1))];
+    nats.purge("RANKTREE_JOBS_0", gap + 1);
+    let mut service = Binary::start(&data, SHARDS, &["--nats", &url, "--accept-gap", "0"]);
+    let total =
+        |client: &Client, board: &str| client.get(&format!("/v1/boards/{board}")).1["totals"]["all"].clone();
+    for restarts in [false, true] {
+        if restarts {
+            service.kill9();
+            service.restart();
+        }
+        let client = service.client();
+        wait_applied(&client, &last);
+        for board in ["lives", "stays"] {
+            wait_until(board, || total(&client, board) == members.len());
+        }
+        let boards = client.get("/v1/boards?limit=10").1["boards"].as_array().map(Vec::len);
+        assert_eq!(boards, Some(2), "restarts: {restarts}");
+    }
+    assert!(kept.iter().zip(&last).all(|(kept, last)| kept < last));
+    assert!(service.terminate().success());
+    for shard in open(&service) {
+        assert!(shard.dropped().forgotten() >= RecordNumber(number), "shard {}", shard.id);
+        assert!(shard.board("lives").is_some_and(|board| board.incarnation == Incarnation(number)));
     }
     service.verify();
 }

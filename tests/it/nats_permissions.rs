@@ -116,6 +116,21 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert_eq!(client.put("/v1/boards/gone", &json!({})).0, 201);
     assert_eq!(client.send(ureq::http::Method::DELETE, "/v1/boards/gone", None).expect("an answer").0, 200);
     assert_eq!(client.get("/v1/boards/gone").0, 404);
+    // And more that came and went than the stream keeps records of.
+    runtime.block_on(async {
+        let context = jetstream::new(connect(&server, "all").await);
+        let mut stored = Vec::new();
+        for number in 0..10_050 {
+            let (subject, body) = (format!("ranktree.boards.gone-{number}"), json!({ "incarnation": 1 }));
+            let sent = context.publish(subject, body.to_string().into()).await.expect("it is sent");
+            stored.push(sent.into_future());
+            if stored.len() == 1_000 {
+                for stored in stored.drain(..) {
+                    stored.await.expect("it is stored");
+                }
+            }
+        }
+    });
     let missing = || {
         let heard = heard.lock().expect("nobody panicked");
         let used = |pattern: &&String| heard.iter().any(|subject| matches(pattern, subject));

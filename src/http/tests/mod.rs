@@ -125,11 +125,11 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
     let mut shard = shard.write();
     let mut outcomes = Vec::new();
     match message.payload {
-        Payload::Define { board, incarnation, definition } => {
-            step.events.push(BoardEvent::Define { board, incarnation, definition });
+        Payload::Define { board, incarnation, number, definition } => {
+            step.events.push(BoardEvent::Define { board, incarnation, number, definition });
         }
-        Payload::Drop { board, incarnation, settled } => {
-            step.events.push(BoardEvent::Drop { board, incarnation, settled });
+        Payload::Drop { board, incarnation, number } => {
+            step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
         Payload::Free { .. } => {}
         Payload::Jobs(jobs) => {
@@ -171,7 +171,8 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
                 let words = known.definition.entry_words(score, message.timestamp, job.member.as_bytes());
                 if shard.board(board.as_str()).is_none() {
                     let (board, definition) = (board.clone(), Arc::clone(&known.definition));
-                    let event = BoardEvent::Define { board, incarnation: known.incarnation, definition };
+                    let (incarnation, number) = (known.incarnation, None);
+                    let event = BoardEvent::Define { board, incarnation, number, definition };
                     shard.apply(&Step { events: vec![event], ..Step::default() });
                 }
                 let tree = shard.board(board.as_str()).expect("just defined").all;

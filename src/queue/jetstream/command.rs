@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
 use crate::queue::wire::{self, BoardNames};
-use crate::state::Incarnation;
+use crate::state::{Incarnation, RecordNumber};
 use crate::types::BoardName;
 use crate::writer::{BadJob, Payload};
 
@@ -29,11 +29,11 @@ const BAD_JOB_BYTES: usize = 4_096;
 struct CommandJson {
     board: String,
     incarnation: u64,
+    /// Of the record that it comes from. Absent where it is the life's, as in commands of before there were numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    number: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<DefinitionJson>,
-    /// Of a drop: up to which life everything is settled on the shard.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    settled: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -113,20 +113,19 @@ impl DefinitionJson {
 
 /// A command as a message: header and body.
 pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
-    let (command, board, incarnation, definition, settled) = match payload {
-        Payload::Define { board, incarnation, definition } => {
-            (DEFINE, board, incarnation, Some(DefinitionJson::from(&**definition)), None)
+    let (command, board, incarnation, number, definition) = match payload {
+        Payload::Define { board, incarnation, number, definition } => {
+            (DEFINE, board, incarnation, number, Some(DefinitionJson::from(&**definition)))
         }
-        Payload::Drop { board, incarnation, settled } => {
-            (DROP, board, incarnation, None, (settled.0 > 0).then_some(settled.0))
-        }
+        Payload::Drop { board, incarnation, number } => (DROP, board, incarnation, number, None),
         Payload::Free { jobs } => {
             let json = FreeJson { jobs: *jobs };
             return Some((FREE, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
         }
         Payload::Jobs(_) => return None,
     };
-    let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, definition, settled };
+    let number = number.map(|number| number.0).filter(|number| *number != incarnation.0);
+    let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, number, definition };
     Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
 }
 
@@ -147,13 +146,12 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     let json: CommandJson = serde_json::from_slice(bytes).ok()?;
     let board = BoardName::new(&json.board).ok()?;
     let incarnation = Incarnation(json.incarnation);
+    let number = Some(RecordNumber(json.number.unwrap_or(json.incarnation)));
     match (command, json.definition) {
         (DEFINE, Some(definition)) => {
-            Some(Payload::Define { board, incarnation, definition: Arc::new(definition.read()?) })
+            Some(Payload::Define { board, incarnation, number, definition: Arc::new(definition.read()?) })
         }
-        (DROP, None) => {
-            Some(Payload::Drop { board, incarnation, settled: Incarnation(json.settled.unwrap_or(0)) })
-        }
+        (DROP, None) => Some(Payload::Drop { board, incarnation, number }),
         _ => None,
     }
 }
@@ -219,24 +217,33 @@ mod tests {
         let board = BoardName::new("a.b").expect("a good name");
         let incarnation = Incarnation(7);
         let definition = Arc::new(Definition { policy: Policy::Best, ..Definition::default() });
-        let define =
-            Payload::Define { board: board.clone(), incarnation, definition: Arc::clone(&definition) };
-        let (command, bytes) = encode(&define).expect("a command");
-        let Some(Payload::Define { board: b, incarnation: i, definition: d }) =
-            decode_command(command, &bytes)
-        else {
-            panic!("{}", String::from_utf8_lossy(&bytes));
-        };
-        assert_eq!((&b, i, d), (&board, incarnation, definition));
-        let drop = |settled| Payload::Drop { board: board.clone(), incarnation, settled };
-        let (_, bytes) = encode(&drop(Incarnation(0))).expect("a command");
+        for number in [7, 9].map(|number| Some(RecordNumber(number))) {
+            let define = Payload::Define {
+                board: board.clone(),
+                incarnation,
+                number,
+                definition: Arc::clone(&definition),
+            };
+            let (command, bytes) = encode(&define).expect("a command");
+            let Some(Payload::Define { board: b, incarnation: i, number: n, definition: d }) =
+                decode_command(command, &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            assert_eq!((&b, i, n, &d), (&board, incarnation, number, &definition));
+            let (command, bytes) =
+                encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
+            let Some(Payload::Drop { board: b, incarnation: i, number: n }) = decode_command(command, &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            assert_eq!((&b, i, n), (&board, incarnation, number));
+        }
+        // Commands of before there were numbers look like those whose number is the life's.
+        let number = Some(RecordNumber(7));
+        let (_, bytes) =
+            encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
         assert_eq!(bytes, br#"{"board":"a.b","incarnation":7}"#);
-        let (command, bytes) = encode(&drop(Incarnation(9))).expect("a command");
-        let Some(Payload::Drop { board: b, incarnation: i, settled: s }) = decode_command(command, &bytes)
-        else {
-            panic!("{}", String::from_utf8_lossy(&bytes));
-        };
-        assert_eq!((&b, i, s), (&board, incarnation, Incarnation(9)));
         let (command, free) = encode(&Payload::Free { jobs: 256 }).expect("a command");
         let Some(Payload::Free { jobs: 256 }) = decode_command(command, &free) else {
             panic!("{}", String::from_utf8_lossy(&free));

@@ -1,7 +1,7 @@
 //! The streams of boards and of rejects: how they have to be configured, and what is wrong with one that is not.
 //!
-//! Knows: the boards' stream must keep each board's last message for ever and number its messages once, or two boards
-//! could have one definition each on different nodes; the one of rejects must never be full, or nothing would be told
+//! Knows: the boards' stream must keep each board's last message for as long as there is the board, and number its messages
+//! once, or two boards could have one definition each on different nodes; the one of rejects must never be full, or nothing would be told
 //! any more. An operator may make them beforehand, with other limits and replicas.
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
@@ -10,7 +10,8 @@ use crate::queue::jetstream::names::Names;
 
 /// What the stream of rejects keeps, the newest: it is for looking at.
 const REJECTS_BYTES: i64 = 256 << 20;
-/// The boards' stream keeps one message per board there ever was, of at most a few kilobytes.
+/// The boards' stream keeps one message per board, of at most a few kilobytes, and some thousands of boards that were
+/// dropped, which nodes delete one by one.
 const BOARDS_BYTES: i64 = 512 << 20;
 /// A definition is smaller, with every name as long as may be.
 const BOARDS_MESSAGE_BYTES: i32 = 16 << 10;
@@ -32,7 +33,6 @@ pub fn boards_config(names: &Names, replicas: usize, incarnation: u64) -> Config
         max_bytes: BOARDS_BYTES,
         max_messages_per_subject: 1,
         num_replicas: replicas,
-        deny_delete: true,
         deny_purge: true,
         allow_direct: true,
         first_sequence: (incarnation > 0).then_some(incarnation + 1),
@@ -67,7 +67,6 @@ pub fn boards_disagreements(found: &Config, names: &Names) -> Vec<String> {
     check(found.discard == DiscardPolicy::New, "it discards old messages when full, not new ones");
     check(found.max_age.is_zero(), "its messages expire (max_age)");
     check(found.max_messages <= 0, "it limits the number of messages, and so forgets boards");
-    check(found.deny_delete, "single messages may be deleted from it (deny_delete is off)");
     check(found.deny_purge, "it may be purged (deny_purge is off)");
     check(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)");
     wrong
@@ -117,16 +116,18 @@ mod tests {
         let names = Names::new("ranktree");
         let boards = || boards_config(&names, 1, 7);
         assert!(boards_disagreements(&boards(), &names).is_empty());
-        assert!(
-            boards_disagreements(&Config { num_replicas: 3, max_bytes: -1, ..boards() }, &names).is_empty()
-        );
+        // One that an earlier version made lets no message be deleted, and so keeps a record of each board there ever was.
+        for good in
+            [Config { num_replicas: 3, max_bytes: -1, ..boards() }, Config { deny_delete: true, ..boards() }]
+        {
+            assert!(boards_disagreements(&good, &names).is_empty());
+        }
         for bad in [
             Config { subjects: vec!["ranktree.>".to_owned()], ..boards() },
             Config { storage: StorageType::Memory, ..boards() },
             Config { discard: DiscardPolicy::Old, ..boards() },
             Config { max_age: std::time::Duration::from_secs(1), ..boards() },
             Config { max_messages: 10, ..boards() },
-            Config { deny_delete: false, ..boards() },
             Config { deny_purge: false, ..boards() },
             Config { no_ack: true, ..boards() },
             Config { max_message_size: 1_024, ..boards() },

@@ -64,6 +64,8 @@ pub struct Shared {
     pub growth: Growth,
     /// Tells the keeper whether the stream continues what was applied.
     pub sessions: Sessions,
+    /// How much greater a message's sequence is here than in the stream, once the stream was met: see `Origin`.
+    shift: Mutex<Option<u64>>,
 }
 
 impl Shared {
@@ -93,7 +95,17 @@ impl Shared {
             connection,
             growth: Growth::default(),
             sessions: Sessions::default(),
+            shift: Mutex::default(),
         }
+    }
+
+    /// The shard has met its stream, and goes on with it by this numbering.
+    pub fn set_shift(&self, shift: u64) {
+        *self.shift.lock() = Some(shift);
+    }
+
+    pub fn shift(&self) -> Option<u64> {
+        *self.shift.lock()
     }
 
     pub fn set_state(&self, state: ShardState) {

@@ -8,7 +8,7 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::board::Definition;
-use crate::state::{Applied, Incarnation, TreeId};
+use crate::state::{Applied, DroppedName, Incarnation, RecordNumber, TreeId};
 use crate::storage::codec::FORMAT_VERSION;
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::storage::codec::parts::{
@@ -27,9 +27,11 @@ pub struct Manifest {
     pub seen: Sequence,
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,
-    pub dropped: Vec<(BoardName, Incarnation)>,
-    /// Every life of a board up to this one is among `boards`, or is over.
-    pub settled: Incarnation,
+    pub dropped: Vec<DroppedName>,
+    /// Drops up to this number were forgotten.
+    pub forgotten: RecordNumber,
+    /// The highest number that a board's life or record was met with.
+    pub latest: RecordNumber,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +62,22 @@ struct ManifestWire {
     dropped: Vec<(String, u64)>,
 }
 
+/// What follows it since format 2.
+#[derive(Encode, Decode)]
+struct NumbersWire {
+    forgotten: u64,
+    latest: u64,
+    /// Of each that is dropped.
+    dropped: Vec<Option<u64>>,
+}
+
 #[must_use]
 pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let boards = manifest.boards.iter().map(|board| {
         let definition = definition_to_wire(&board.definition);
         (board.name.to_string(), board.incarnation.0, definition, board.all.0, board.entries)
     });
-    let dropped = manifest.dropped.iter().map(|(name, incarnation)| (name.to_string(), incarnation.0));
+    let dropped = manifest.dropped.iter().map(|dropped| (dropped.name.to_string(), dropped.life.0));
     let mut bytes = to_vec(&ManifestWire {
         format_version: FORMAT_VERSION,
         applied: applied_to_wire(manifest.applied),
@@ -75,10 +86,11 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
         boards: boards.collect(),
         dropped: dropped.collect(),
     });
-    // Manifests of before there was such a number end here, and so do those that have none to tell.
-    if manifest.settled != Incarnation::default() {
-        bytes.extend(to_vec(&manifest.settled.0));
-    }
+    bytes.extend(to_vec(&NumbersWire {
+        forgotten: manifest.forgotten.0,
+        latest: manifest.latest.0,
+        dropped: manifest.dropped.iter().map(|dropped| dropped.number.map(|number| number.0)).collect(),
+    }));
     bytes
 }
 
@@ -87,11 +99,15 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
 pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
     let fail = |error: DecodeError| undecodable("manifest", error);
     let (wire, read): (ManifestWire, usize) = decode_bounded(bytes).map_err(fail)?;
-    let settled: u64 = match bytes.get(read..) {
-        None | Some([]) => 0,
-        Some([0, ..]) => return Err(undecodable("manifest", "bytes follow it")),
-        Some(rest) => from_slice("manifest", rest)?,
+    let rest = bytes.get(read..).unwrap_or_default();
+    let numbers: NumbersWire = match (wire.format_version, rest) {
+        (1, []) => NumbersWire { forgotten: 0, latest: 0, dropped: vec![None; wire.dropped.len()] },
+        (1, _) => return Err(undecodable("manifest", "bytes follow it")),
+        (_, rest) => from_slice("manifest", rest)?,
     };
+    if numbers.dropped.len() != wire.dropped.len() {
+        return Err(undecodable("manifest", "not every drop has its number"));
+    }
     let mut boards = Vec::with_capacity(wire.boards.len());
     for (name, incarnation, definition, all, entries) in wire.boards {
         boards.push(ManifestBoard {
@@ -102,15 +118,18 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
             entries,
         });
     }
-    let dropped = wire.dropped.into_iter();
-    let dropped = dropped.map(|(name, life)| Ok((board_name("manifest", &name)?, Incarnation(life))));
+    let dropped = wire.dropped.into_iter().zip(numbers.dropped).map(|((name, life), number)| {
+        let name = board_name("manifest", &name)?;
+        Ok(DroppedName { name, life: Incarnation(life), number: number.map(RecordNumber) })
+    });
     Ok(Manifest {
         applied: applied_from_wire(&wire.applied)?,
         seen: Sequence(wire.seen),
         next_tree: wire.next_tree,
         boards,
         dropped: dropped.collect::<Result<_, Undecodable>>()?,
-        settled: Incarnation(settled),
+        forgotten: RecordNumber(numbers.forgotten),
+        latest: RecordNumber(numbers.latest),
     })
 }
 

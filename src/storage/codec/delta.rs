@@ -7,7 +7,7 @@ use bincode::enc::{Encoder, write::Writer};
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::state::{Applied, BoardEvent, Entry, Incarnation, TreeId};
+use crate::state::{Applied, BoardEvent, Entry, Incarnation, RecordNumber, TreeId};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, to_vec, undecodable};
 use crate::storage::codec::parts::{
     AppliedWire, DefinitionWire, StandingWire, applied_from_wire, applied_to_wire, board_name,
@@ -115,49 +115,74 @@ enum EventWire {
         board: String,
         incarnation: u64,
     },
-    /// A drop that also says up to which life everything is settled.
-    DropSettled {
+    /// With the number of the record that it comes from, as all that a stream decided since format 2.
+    DropNumbered {
         board: String,
         incarnation: u64,
-        settled: u64,
+        number: u64,
+    },
+    DefineNumbered {
+        board: String,
+        incarnation: u64,
+        number: u64,
+        definition: DefinitionWire,
     },
 }
 
 fn event_to_wire(event: &BoardEvent) -> EventWire {
     match event {
-        BoardEvent::Define { board, incarnation, definition } => EventWire::Define {
-            board: board.to_string(),
-            incarnation: incarnation.0,
-            definition: definition_to_wire(definition),
-        },
-        BoardEvent::Drop { board, incarnation: Incarnation(incarnation), settled: Incarnation(0) } => {
-            EventWire::Drop { board: board.to_string(), incarnation: *incarnation }
+        BoardEvent::Define { board, incarnation: Incarnation(incarnation), number, definition } => {
+            let (board, incarnation) = (board.to_string(), *incarnation);
+            let definition = definition_to_wire(definition);
+            match *number {
+                None => EventWire::Define { board, incarnation, definition },
+                Some(RecordNumber(number)) => {
+                    EventWire::DefineNumbered { board, incarnation, number, definition }
+                }
+            }
         }
-        BoardEvent::Drop { board, incarnation, settled } => EventWire::DropSettled {
-            board: board.to_string(),
-            incarnation: incarnation.0,
-            settled: settled.0,
-        },
+        BoardEvent::Drop { board, incarnation: Incarnation(incarnation), number } => {
+            let (board, incarnation) = (board.to_string(), *incarnation);
+            match *number {
+                None => EventWire::Drop { board, incarnation },
+                Some(RecordNumber(number)) => EventWire::DropNumbered { board, incarnation, number },
+            }
+        }
     }
 }
 
 fn event_from_wire(wire: EventWire) -> Result<BoardEvent, Undecodable> {
-    Ok(match wire {
-        EventWire::Define { board, incarnation, definition } => BoardEvent::Define {
-            board: board_name("delta", &board)?,
-            incarnation: Incarnation(incarnation),
-            definition: Arc::new(definition_from_wire(definition)?),
-        },
-        EventWire::Drop { board, incarnation } => drop_from_wire(&board, incarnation, 0)?,
-        EventWire::DropSettled { board, incarnation, settled } => {
-            drop_from_wire(&board, incarnation, settled)?
+    match wire {
+        EventWire::Define { board, incarnation, definition } => {
+            define_from_wire(&board, incarnation, None, definition)
         }
+        EventWire::DefineNumbered { board, incarnation, number, definition } => {
+            define_from_wire(&board, incarnation, Some(number), definition)
+        }
+        EventWire::Drop { board, incarnation } => drop_from_wire(&board, incarnation, None),
+        EventWire::DropNumbered { board, incarnation, number } => {
+            drop_from_wire(&board, incarnation, Some(number))
+        }
+    }
+}
+
+fn define_from_wire(
+    board: &str,
+    incarnation: u64,
+    number: Option<u64>,
+    definition: DefinitionWire,
+) -> Result<BoardEvent, Undecodable> {
+    Ok(BoardEvent::Define {
+        board: board_name("delta", board)?,
+        incarnation: Incarnation(incarnation),
+        number: number.map(RecordNumber),
+        definition: Arc::new(definition_from_wire(definition)?),
     })
 }
 
-fn drop_from_wire(board: &str, incarnation: u64, settled: u64) -> Result<BoardEvent, Undecodable> {
-    let board = board_name("delta", board)?;
-    Ok(BoardEvent::Drop { board, incarnation: Incarnation(incarnation), settled: Incarnation(settled) })
+fn drop_from_wire(board: &str, incarnation: u64, number: Option<u64>) -> Result<BoardEvent, Undecodable> {
+    let (board, number) = (board_name("delta", board)?, number.map(RecordNumber));
+    Ok(BoardEvent::Drop { board, incarnation: Incarnation(incarnation), number })
 }
 
 /// Times are told from the batch's last message: a byte or three each, where a date would take nine.

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::RejectCode;
-use crate::state::{Applied, BoardEvent, Entry, Extra, Incarnation, Standing, TreeId, Unlisted};
+use crate::state::{
+    Applied, BoardEvent, DroppedName, Entry, Extra, Incarnation, RecordNumber, Standing, TreeId, Unlisted,
+};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MAX_KEYS, Score, Sequence, Timestamp};
 
@@ -99,9 +101,10 @@ fn delta() -> Delta {
             BoardEvent::Define {
                 board: name("arena"),
                 incarnation: Incarnation(3),
+                number: None,
                 definition: definition(),
             },
-            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), settled: Incarnation(0) },
+            BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), number: None },
         ],
         changes: vec![
             change(0, "p42", None, Some(entry)),
@@ -124,8 +127,13 @@ fn manifest() -> Manifest {
             all: TreeId(1),
             entries: 100_000,
         }],
-        dropped: vec![(name("old"), Incarnation(2))],
-        settled: Incarnation(0),
+        dropped: vec![DroppedName {
+            name: name("old"),
+            life: Incarnation(2),
+            number: Some(RecordNumber(300)),
+        }],
+        forgotten: RecordNumber(7),
+        latest: RecordNumber(301),
     }
 }
 
@@ -184,7 +192,8 @@ const GOLDEN_DELTA: &str = "\
     fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
 const GOLDEN_MANIFEST: &str = "\
     02fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
-    feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c6402";
+    feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c640207fb2d0101\
+    01fb2c01";
 
 #[test]
 fn every_value_is_read_back() {
@@ -225,8 +234,8 @@ fn dictionary(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Undecodable> {
 #[test]
 fn the_greediest_records_are_within_the_bound() {
     for count in [1, 10, 1_000, 70_000] {
-        let (incarnation, settled) = (Incarnation(1), Incarnation(0));
-        let drop = |_| BoardEvent::Drop { board: name("b"), incarnation, settled };
+        let (incarnation, number) = (Incarnation(1), None);
+        let drop = |_| BoardEvent::Drop { board: name("b"), incarnation, number };
         let events: Vec<BoardEvent> = (0..count).map(drop).collect();
         let delta = Delta { first: Sequence(1), applied: applied(), events, changes: Vec::new() };
         assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta), "{count}");
@@ -234,7 +243,8 @@ fn the_greediest_records_are_within_the_bound() {
         let small =
             || ManifestBoard { name: name("b"), definition: Arc::default(), entries: 0, ..one.clone() };
         let boards = (0..count).map(|_| small()).collect();
-        let dropped = (0..count).map(|_| (name("b"), Incarnation(1))).collect();
+        let dropped =
+            (0..count).map(|_| DroppedName { name: name("b"), life: incarnation, number }).collect();
         let manifest = Manifest { boards, dropped, ..manifest() };
         assert_eq!(decode_manifest(&encode_manifest(&manifest)), Ok(manifest), "{count}");
     }
@@ -265,17 +275,32 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
     ]
 }
 
-/// Up to which life everything is settled follows what was there before it, and is left out where it says nothing.
+/// What a stream decides has numbers, which follow what was there before them.
 #[test]
-fn how_far_boards_are_settled_is_kept_beside_what_was_kept_before() {
-    let settled = Manifest { settled: Incarnation(300), ..manifest() };
-    assert_eq!(hex(&encode_manifest(&settled)), format!("{GOLDEN_MANIFEST}fb2c01"));
-    assert_eq!(decode_manifest(&encode_manifest(&settled)), Ok(settled));
-    let drop =
-        BoardEvent::Drop { board: name("old"), incarnation: Incarnation(2), settled: Incarnation(300) };
-    let delta = Delta { events: vec![drop], changes: Vec::new(), ..delta() };
-    assert_eq!(hex(&encode_delta(&delta)), "fb3007fb3207fc80841e00fd08070605040302010102036f6c6402fb2c0100");
+fn numbers_of_records_are_kept_and_what_was_written_without_them_is_read() {
+    let of_format_1 = GOLDEN_MANIFEST.strip_suffix("07fb2d010101fb2c01").expect("they come last");
+    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("02").expect("its format")));
+    let dropped = vec![DroppedName { name: name("old"), life: Incarnation(2), number: None }];
+    let (forgotten, latest) = (RecordNumber(0), RecordNumber(0));
+    let unnumbered = Manifest { dropped, forgotten, latest, ..manifest() };
+    assert_eq!(decode_manifest(&of_format_1), Ok(unnumbered.clone()));
+    assert_eq!(decode_manifest(&encode_manifest(&unnumbered)), Ok(unnumbered));
+    let (incarnation, number) = (Incarnation(2), Some(RecordNumber(300)));
+    let drop = BoardEvent::Drop { board: name("old"), incarnation, number };
+    let define = BoardEvent::Define { board: name("b"), incarnation, number, definition: Arc::default() };
+    let delta = Delta { events: vec![drop, define], changes: Vec::new(), ..delta() };
+    assert_eq!(hex(&encode_delta(&delta)), GOLDEN_NUMBERED);
     assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta));
+}
+
+const GOLDEN_NUMBERED: &str = "\
+    fb3007fb3207fc80841e00fd08070605040302010202036f6c6402fb2c0103016202fb2c01010573636f726501fdffff\
+    fffffffffffffdfeffffffffffffff0000000c00";
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let pairs = digits.chunks(2).map(|pair| std::str::from_utf8(pair).expect("digits"));
+    pairs.map(|pair| u8::from_str_radix(pair, 16).expect("two digits")).collect()
 }
 
 #[test]

@@ -230,7 +230,7 @@ impl Batch<'_> {
         let Decided { name, board, before, decision } = decided;
         let tree = match board {
             Board::Here(tree) => tree,
-            Board::Elsewhere { definition, incarnation } => self.define(name, incarnation, definition),
+            Board::Elsewhere { definition, incarnation } => self.define(name, incarnation, None, definition),
             Board::Nowhere => unreachable!("settled before anything is taken"),
         };
         let handle = match handle {

@@ -35,10 +35,10 @@ impl Batch<'_> {
                 let freed = self.free(jobs.len(), jobs.len(), applied);
                 self.end_message(jobs.len(), freed, applied);
             }
-            (Payload::Define { board, incarnation, definition }, answer) => {
+            (Payload::Define { board, incarnation, number, definition }, answer) => {
                 // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
-                if !self.is_over(&board, incarnation) {
-                    self.define(&board, incarnation, definition);
+                if !self.is_over(&board, incarnation) && !self.may_be_over(&board, number) {
+                    self.define(&board, incarnation, number, definition);
                 }
                 let freed = self.free(FREED_BY_DEFINITION, 0, applied);
                 self.end_command(freed, applied, answer);
@@ -47,9 +47,9 @@ impl Batch<'_> {
                 let freed = self.free(jobs, 0, applied);
                 self.end_command(freed, applied, answer);
             }
-            (Payload::Drop { board, incarnation, settled }, answer) => {
+            (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
-                self.drop_board(board, incarnation, settled);
+                self.drop_board(board, incarnation, number);
                 self.end_command(FreedJobs::default(), applied, answer);
             }
         }

@@ -73,8 +73,8 @@ struct Batch<'a> {
     boards: BTreeMap<BoardName, Option<DefinedBoard>>,
     /// How many boards there are.
     board_count: usize,
-    /// What the batch dropped, and which life of it.
-    dropped: Dropped,
+    /// What the shard will remember of drops, if the batch has any.
+    dropped: Option<Dropped>,
     /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
     told: Option<Vec<PlannedBoard>>,
     /// The effective time of the message being planned.
@@ -115,7 +115,7 @@ impl Planner<'_> {
             added: 0,
             boards: BTreeMap::new(),
             board_count: self.shard.board_count(),
-            dropped: Dropped::default(),
+            dropped: None,
             told: None,
             time: self.time,
             next_tree: self.shard.next_tree().0,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::job::Reject;
-use crate::state::{Applied, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Incarnation, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
@@ -64,6 +64,17 @@ impl PlannedStep {
             Self::Answered { freed, applied, answer, .. } => (Some((applied.sequence, answer)), freed),
         };
         (answer, freed.into_iter().filter_map(|freed| freed.to).collect())
+    }
+
+    /// Boards that it drops because a stream decided so.
+    #[must_use]
+    pub fn dropped(&self) -> Vec<(BoardName, Incarnation)> {
+        let Self::Bulk(Step { events, .. }) = self else { return Vec::new() };
+        let dropped = events.iter().filter_map(|event| match event {
+            BoardEvent::Drop { board, incarnation, number: Some(_) } => Some((board.clone(), *incarnation)),
+            BoardEvent::Drop { .. } | BoardEvent::Define { .. } => None,
+        });
+        dropped.collect()
     }
 }
 

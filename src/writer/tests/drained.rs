@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::board::{Definition, Key};
 use crate::job::{Job, Op, Reject, RejectCode};
-use crate::state::Incarnation;
+use crate::state::{Incarnation, REMEMBERED_MAX, RecordNumber};
 use crate::storage::StorageError;
 use crate::types::{Sequence, shard_of};
 use crate::writer::tests::build::{bare, board, job, leave_all, member};
@@ -172,7 +172,7 @@ fn every_reason_is_told_stored_and_listed() {
             panic!("{name} is new")
         };
         let (incarnation, definition) = (known.incarnation, known.definition);
-        running.drain(vec![Payload::Define { board: board(name), incarnation, definition }]);
+        running.drain(vec![Payload::Define { board: board(name), incarnation, number: None, definition }]);
     }
     let bad = |code| {
         let reject = Reject::new(code, "as the source says");
@@ -262,7 +262,7 @@ fn a_drop_in_the_middle_of_a_batch_parts_what_came_before_from_what_comes_after(
     let incarnation = running.registry.begin_drop("b").expect("it is known");
     let outcome = running.drain(vec![
         jobs(vec![set("m", 2).meta(r#"{"old":true}"#), set("n", 3)]),
-        Payload::Drop { board: board("b"), incarnation, settled: Incarnation::default() },
+        Payload::Drop { board: board("b"), incarnation, number: None },
         jobs(vec![set("m", 4), job("m", &[("c", &[1])])]),
     ]);
     assert_eq!(codes(&outcome[0]), [None, None]);
@@ -282,13 +282,11 @@ fn a_drop_in_the_middle_of_a_batch_parts_what_came_before_from_what_comes_after(
 #[test]
 fn a_definition_that_comes_after_its_own_drop_does_not_bring_the_board_back() {
     let life = |number| Incarnation(number);
-    let define =
-        |number| Payload::Define { board: board("b"), incarnation: life(number), definition: Arc::default() };
-    let drop = |number| Payload::Drop {
-        board: board("b"),
-        incarnation: life(number),
-        settled: Incarnation::default(),
+    let define = |number| {
+        let (board, incarnation, definition) = (board("b"), life(number), Arc::default());
+        Payload::Define { board, incarnation, number: None, definition }
     };
+    let drop = |number| Payload::Drop { board: board("b"), incarnation: life(number), number: None };
     // In one batch, and in batches of their own.
     for limit in [100, 1] {
         let running = Running::new(true);
@@ -301,39 +299,65 @@ fn a_definition_that_comes_after_its_own_drop_does_not_bring_the_board_back() {
     }
 }
 
-/// A drop that says how far everything is settled makes the shard forget the drops before it, and not what they mean.
+fn numbered_define(name: &str, life: u64, number: u64) -> Payload {
+    let (board, incarnation, definition) = (board(name), Incarnation(life), Arc::default());
+    Payload::Define { board, incarnation, number: Some(RecordNumber(number)), definition }
+}
+
+fn numbered_drop(name: &str, life: u64, number: u64) -> Payload {
+    Payload::Drop { board: board(name), incarnation: Incarnation(life), number: Some(RecordNumber(number)) }
+}
+
+/// Boards that come and go, and at last definitions that come late. The second one of "slow" is of a record behind the first.
+fn boards_that_come_and_go() -> Vec<Payload> {
+    let most = u64::try_from(REMEMBERED_MAX).expect("a count");
+    let mut messages = vec![numbered_define("stays", 1, 1), numbered_define("a", 2, 2)];
+    messages.push(numbered_drop("a", 2, 3));
+    for number in 0..most {
+        messages.push(numbered_drop(&format!("b{number}"), 10 + number, 10 + number));
+    }
+    // One drop too many to be remembered: "a" is forgotten.
+    messages.extend([
+        numbered_define("a", 2, 2),
+        numbered_define("slow", 3, 3),
+        numbered_define("b0", 10, 10),
+        numbered_define("stays", 1, 1),
+        numbered_define("fresh", 4, 4),
+        numbered_define("slow", 3, most + 20),
+        numbered_drop("c", 5, 4),
+        numbered_define("c", 5, 2),
+        numbered_drop("fresh", 4, most + 21),
+        numbered_define("fresh", 4, 10),
+        numbered_define("b0", most + 22, most + 22),
+    ]);
+    messages
+}
+
+/// What is forgotten follows from the messages alone, however they share batches, and a start finds it as it was.
 #[test]
 fn a_definition_that_comes_long_after_its_drop_does_not_bring_the_board_back() {
-    let define = |name: &str, life| {
-        let (board, incarnation, definition) = (board(name), Incarnation(life), Arc::default());
-        Payload::Define { board, incarnation, definition }
-    };
-    let drop = |name: &str, life, settled| {
-        let (board, incarnation, settled) = (board(name), Incarnation(life), Incarnation(settled));
-        Payload::Drop { board, incarnation, settled }
-    };
-    // In one batch, and in batches of their own.
-    for limit in [100, 1] {
+    let most = u64::try_from(REMEMBERED_MAX).expect("a count");
+    let mut seen = Vec::new();
+    for limit in [1_000_000, 100, 7] {
         let running = Running::new(true);
-        let (mut source, answers) = VecSource::new(vec![
-            define("a", 1),
-            define("b", 2),
-            define("stays", 3),
-            drop("b", 2, 0),
-            drop("a", 1, 5),
-            define("b", 2),
-            define("late", 5),
-            define("stays", 3),
-            define("a", 6),
-        ]);
+        let (mut source, _answers) = VecSource::new(boards_that_come_and_go());
         source.limits.jobs = limit;
-        running.run(source, answers);
-        let shard = running.shard.read();
-        let boards: Vec<_> =
-            shard.boards().map(|(name, board)| (name.as_str(), board.incarnation.0)).collect();
-        assert_eq!(boards, [("a", 6), ("stays", 3)], "batches of {limit}");
-        assert_eq!((shard.dropped().len(), shard.dropped().settled()), (0, Incarnation(5)));
+        running.writer(source).run();
+        for reopened in [false, true] {
+            if reopened {
+                running.load();
+            }
+            let shard = running.shard.read();
+            let boards: Vec<_> =
+                shard.boards().map(|(name, board)| (name.as_str(), board.incarnation.0)).collect();
+            let expected = [("b0", most + 22), ("slow", 3), ("stays", 1)];
+            assert_eq!(boards, expected, "batches of {limit}, reopened: {reopened}");
+            assert_eq!(shard.dropped().len(), REMEMBERED_MAX);
+            seen.push(shard.dropped().clone());
+        }
     }
+    assert_eq!(seen[0].forgotten(), RecordNumber(10));
+    assert!(seen.iter().all(|dropped| *dropped == seen[0]));
 }
 
 /// Nothing of a batch that could not be committed is shown, whoever waits is told, reads go on, and the shard heals.

@@ -153,14 +153,14 @@ impl Fed {
     }
 
     pub fn define(&mut self, name: &str) {
-        let (incarnation, definition) = (self.incarnation(name), definition(name));
-        self.next.push((Payload::Define { board: board(name), incarnation, definition }, false));
+        let (board, incarnation, definition) = (board(name), self.incarnation(name), definition(name));
+        self.next.push((Payload::Define { board, incarnation, number: None, definition }, false));
     }
 
     /// The next definition is that of another life. The model knows nothing of drops.
     pub fn drop_board(&mut self, name: &str) {
-        let (incarnation, settled) = (self.incarnation(name), Incarnation::default());
-        self.next.push((Payload::Drop { board: board(name), incarnation, settled }, false));
+        let (board, incarnation) = (board(name), self.incarnation(name));
+        self.next.push((Payload::Drop { board, incarnation, number: None }, false));
         *self.drops.entry(name.to_owned()).or_default() += 1;
     }
 

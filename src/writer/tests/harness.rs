@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Entry, Incarnation, Shard, Standing, WindowTree};
+use crate::state::{Entry, Shard, Standing, WindowTree};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, StorageError, StorageResources, Store, TreesFrom, mark_rebuilt,
     recover, verify,
@@ -159,15 +159,14 @@ impl Harness {
                     | crate::writer::Defined::Same(known)) = defined;
                     self.model.defined.insert(name.clone(), Arc::clone(definition));
                     let (incarnation, definition) = (known.incarnation, known.definition);
-                    (Payload::Define { board: name.clone(), incarnation, definition }, None)
+                    (Payload::Define { board: name.clone(), incarnation, number: None, definition }, None)
                 }
                 Say::Drop(name) => {
                     let Some(incarnation) = self.registry.begin_drop(name.as_str()) else { continue };
                     self.model.defined.remove(name);
                     self.model.being_dropped.insert(name.clone());
                     self.dropping.push(name.clone());
-                    let settled = Incarnation::default();
-                    (Payload::Drop { board: name.clone(), incarnation, settled }, None)
+                    (Payload::Drop { board: name.clone(), incarnation, number: None }, None)
                 }
             };
             self.last += 1;

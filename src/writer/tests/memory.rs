@@ -56,7 +56,10 @@ fn creation(shard: &Shard, board: &BoardName, known: &Known, ids: &[MemberId]) -
     let definition = Arc::new(Definition::clone(&known.definition));
     let step = arrivals(shard, shard.next_tree(), &definition, ids, None);
     let incarnation = known.incarnation;
-    Step { events: vec![BoardEvent::Define { board: board.clone(), incarnation, definition }], ..step }
+    Step {
+        events: vec![BoardEvent::Define { board: board.clone(), incarnation, number: None, definition }],
+        ..step
+    }
 }
 
 /// The step in which new members get entries.

@@ -25,7 +25,12 @@ fn set(score: i64) -> Payload {
 }
 
 fn define(name: &str) -> Payload {
-    Payload::Define { board: board(name), incarnation: Incarnation(1), definition: Arc::default() }
+    Payload::Define {
+        board: board(name),
+        incarnation: Incarnation(1),
+        number: None,
+        definition: Arc::default(),
+    }
 }
 
 fn parking() -> Parking {

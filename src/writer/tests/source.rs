@@ -121,13 +121,14 @@ impl JobSource for VecSource {
 pub fn copy_of(payload: &Payload) -> Payload {
     match payload {
         Payload::Jobs(jobs) => Payload::Jobs(jobs.clone()),
-        Payload::Define { board, incarnation, definition } => Payload::Define {
+        Payload::Define { board, incarnation, number, definition } => Payload::Define {
             board: board.clone(),
             incarnation: *incarnation,
+            number: *number,
             definition: Arc::clone(definition),
         },
-        Payload::Drop { board, incarnation, settled } => {
-            Payload::Drop { board: board.clone(), incarnation: *incarnation, settled: *settled }
+        Payload::Drop { board, incarnation, number } => {
+            Payload::Drop { board: board.clone(), incarnation: *incarnation, number: *number }
         }
         Payload::Free { jobs } => Payload::Free { jobs: *jobs },
     }

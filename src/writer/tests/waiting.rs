@@ -16,7 +16,12 @@ use crate::writer::tests::source::{Running, VecSource, jobs};
 use crate::writer::{JobOutcome, JobSource as _, Payload, ShardState, Writer};
 
 fn define(name: &str) -> Payload {
-    Payload::Define { board: board(name), incarnation: Incarnation(1), definition: Arc::default() }
+    Payload::Define {
+        board: board(name),
+        incarnation: Incarnation(1),
+        number: None,
+        definition: Arc::default(),
+    }
 }
 
 fn parking() -> Parking {

@@ -111,6 +111,24 @@ impl Nats {
         });
     }
 
+    /// Publishes messages, a thousand without an answer, each with its subject, headers and body, and gives the last sequence.
+    pub fn publish_all(&self, messages: impl IntoIterator<Item = (String, HeaderMap, String)>) -> u64 {
+        self.runtime.block_on(async {
+            let (mut sent, mut last) = (std::collections::VecDeque::new(), 0);
+            for (subject, headers, body) in messages {
+                let publish = self.context.publish_with_headers(subject, headers, body.into());
+                sent.push_back(publish.await.expect("it is sent"));
+                if sent.len() > 1_000 {
+                    last = sent.pop_front().expect("there are many").await.expect("it is stored").sequence;
+                }
+            }
+            for sent in sent {
+                last = sent.await.expect("it is stored").sequence;
+            }
+            last
+        })
+    }
+
     /// Publishes all, each to its member's shard, and gives the last sequence of each shard.
     pub fn publish_jobs(&self, shards: u16, jobs: &[Value], per_message: usize) -> Vec<u64> {
         let mut by_shard = vec![Vec::new(); usize::from(shards)];
@@ -174,6 +192,12 @@ impl Nats {
         self.runtime.block_on(async {
             self.context.get_stream(stream).await.expect("there is such a stream").cached_info().clone()
         })
+    }
+
+    /// `None`: there is no such stream.
+    pub fn try_info(&self, stream: &str) -> Option<Info> {
+        let info = async { Some(self.context.get_stream(stream).await.ok()?.cached_info().clone()) };
+        self.runtime.block_on(info)
     }
 
     pub fn create(&self, config: Config) {

@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::queue::jetstream::boards::pending::OnItsWay;
-use crate::queue::jetstream::boards::record::Decision;
+use crate::queue::jetstream::boards::record::Recorded;
 use crate::queue::jetstream::boards::{BoardRefused, Boards, BoardsOfShard};
 use crate::queue::publisher::NotPublished;
-use crate::state::Incarnation;
 use crate::types::{BoardName, Sequence, ShardId};
 
 /// How often what is on its way is compared with the shards.
@@ -20,36 +19,31 @@ const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
 /// Boards that jobs want and that are decided and brought together.
 const WANTED_AT_ONCE: usize = 1_000;
 
-/// A drop could tell a shard up to which life everything is settled, so that it need not remember drops before. A replica
-/// that passed over a gap, and a life whose number is lower than its record's, are not safe from that yet: the shard would take
-/// a board that is alive for one that is over, and the board would be dropped on every node. So drops stay remembered.
-const NOTHING_SETTLED: Incarnation = Incarnation(0);
-
 impl Boards {
     /// Brings one decision to every shard where it is not in force.
     pub(super) async fn bring_at_once(
         &self,
         name: &BoardName,
-        decision: &Decision,
+        recorded: &Recorded,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
-        let one = [(name.clone(), decision.clone())];
+        let one = [(name.clone(), recorded.clone())];
         self.bring(&one, |_, _| true).await
     }
 
     /// Publishes decisions to the shards where they are not in force, all on their way at once.
     async fn bring(
         &self,
-        decisions: &[(BoardName, Decision)],
+        decisions: &[(BoardName, Recorded)],
         is_due: impl Fn(&BoardName, &BoardsOfShard) -> bool,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
         let mut sent = Vec::new();
         for shard in &self.shards {
-            for (name, decision) in decisions {
-                let arrived = decision.is_in_force(&shard.state.read(), name);
+            for (name, recorded) in decisions {
+                let arrived = recorded.is_in_force(&shard.state.read(), name);
                 if arrived || !is_due(name, shard) {
                     continue;
                 }
-                let sending = shard.publisher.send_command(&decision.payload(name, NOTHING_SETTLED)).await?;
+                let sending = shard.publisher.send_command(&recorded.payload(name)).await?;
                 self.pending.lock().note_brought(name, shard.id);
                 sent.push((shard.id, sending));
             }
@@ -65,7 +59,7 @@ impl Boards {
     pub(super) async fn arrival(
         &self,
         name: &BoardName,
-        decision: &Decision,
+        recorded: &Recorded,
         brought: &BTreeMap<ShardId, Sequence>,
     ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
         let deadline = tokio::time::Instant::now() + ARRIVE_WITHIN;
@@ -76,7 +70,7 @@ impl Boards {
                 applied.borrow_and_update();
                 let arrived = {
                     let state = shard.state.read();
-                    decision.is_in_force(&state, name).then_some(state.applied.sequence)
+                    recorded.is_in_force(&state, name).then_some(state.applied.sequence)
                 };
                 if let Some(as_of) = arrived {
                     break as_of;
@@ -121,7 +115,7 @@ impl Boards {
             let mut decided = Vec::new();
             for (name, outcome) in self.decide_defaults(names).await {
                 match outcome {
-                    Ok(decision) => decided.push((name, decision)),
+                    Ok(recorded) => decided.push((name, recorded)),
                     Err(error) => {
                         tracing::warn!(board = %name, %error, "a board that jobs wait for cannot be created yet");
                     }
@@ -139,39 +133,53 @@ impl Boards {
     /// Brings what is still lacking, and forgets what has arrived everywhere.
     async fn bring_pending(&self) {
         let heard = self.heard_through.load(Ordering::Relaxed);
-        let arrived = |name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard| {
-            let OnItsWay { decision, everywhere, .. } = on_its_way;
-            let state = shard.state.read();
-            match decision.definition {
-                Some(_) => {
-                    decision.is_in_force(&state, name) || state.is_over(name.as_str(), decision.incarnation)
-                }
-                None => {
-                    decision.is_in_force(&state, name)
-                        || (!everywhere && shard.health.is_live() && !decision.ends_board_of(&state, name))
-                }
-            }
-        };
         // Until the stream has said it too, what it said before may still come.
         self.pending.lock().retain(|name, on_its_way| {
-            on_its_way.sequence > heard || !self.shards.iter().all(|shard| arrived(name, on_its_way, shard))
+            on_its_way.recorded.sequence > heard
+                || !self.shards.iter().all(|shard| has_arrived(name, on_its_way, shard))
         });
         // A shard that is behind its stream may find there what it lacks.
         if !self.shards.iter().all(|shard| shard.health.is_live()) {
             return;
         }
-        let lacking: Vec<_> = {
+        let (mut lacking, mut doubtful) = (Vec::new(), Vec::new());
+        {
             let pending = self.pending.lock();
-            pending.iter().map(|(name, on_its_way)| (name.clone(), on_its_way.decision.clone())).collect()
-        };
+            for (name, on_its_way) in pending.iter() {
+                let due = |shard: &&BoardsOfShard| {
+                    !has_arrived(name, on_its_way, shard) && !pending.was_brought_lately(name, shard.id)
+                };
+                let known = (name.clone(), on_its_way.recorded.clone());
+                if self.is_too_late(name, &on_its_way.recorded) {
+                    doubtful.push(known);
+                } else if self.shards.iter().filter(due).any(|shard| pending.was_brought(name, shard.id)) {
+                    // It was lost on its way, or was ignored, or is over: the stream says what is so.
+                    doubtful.push(known);
+                } else if self.shards.iter().any(|shard| due(&shard)) {
+                    lacking.push(known);
+                }
+            }
+        }
+        lacking.extend(self.renew_all(doubtful).await);
         let due = |name: &BoardName, shard: &BoardsOfShard| {
             let pending = self.pending.lock();
             let on_its_way = pending.get(name);
-            on_its_way.is_some_and(|on_its_way| !arrived(name, on_its_way, shard))
+            on_its_way.is_some_and(|on_its_way| !has_arrived(name, on_its_way, shard))
                 && !pending.was_brought_lately(name, shard.id)
         };
         if let Err(error) = self.bring(&lacking, due).await {
             tracing::warn!(%error, "boards could not be brought to their shards; trying on");
         }
     }
+}
+
+fn has_arrived(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {
+    let OnItsWay { recorded, everywhere, .. } = on_its_way;
+    let state = shard.state.read();
+    recorded.is_in_force(&state, name)
+        || if recorded.is_alive() {
+            state.is_over(name.as_str(), recorded.decision.incarnation)
+        } else {
+            !everywhere && shard.health.is_live() && !recorded.decision.ends_board_of(&state, name)
+        }
 }

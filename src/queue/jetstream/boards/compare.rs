@@ -12,9 +12,10 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
 use crate::queue::jetstream::boards::decide::Stored;
 use crate::queue::jetstream::boards::follow::Heard;
-use crate::queue::jetstream::boards::record::{Decision, Record, Recorded};
+use crate::queue::jetstream::boards::record::{Decision, Record};
 use crate::queue::jetstream::boards::{Boards, BoardsOfShard};
 use crate::queue::jetstream::command;
+use crate::state::{Incarnation, RecordNumber};
 use crate::types::{BoardName, Sequence};
 use crate::writer::{Payload, ShardState};
 
@@ -32,29 +33,42 @@ impl Boards {
     /// # Errors
     /// When the servers do not answer.
     pub(super) async fn compare(&self, heard: Heard) -> Result<(), String> {
+        let mut all_waited_for = true;
         for shard in &self.shards {
-            self.wait_for_commands(shard, &heard).await?;
+            all_waited_for &= self.wait_for_commands(shard, |board, life| heard.says(board, life)).await?;
         }
-        let (records, decisions): (Vec<_>, Vec<_>) = self.lost(&heard).into_iter().unzip();
+        let mut records = self.lost(&heard);
+        if !records.is_empty() && !all_waited_for {
+            // What seems to be lost may have been dropped, and the stream has forgotten that, and the shard has yet to hear of it.
+            for shard in &self.shards {
+                self.wait_for_commands(shard, |_, _| false).await?;
+            }
+            records = self.lost(&heard);
+        }
         if records.is_empty() {
             return Ok(());
         }
         let boards = records.len();
         tracing::warn!(boards, "the boards' stream has lost what the shards hold; it is told of that again");
-        let names: Vec<BoardName> = records.iter().map(|stored: &Stored| stored.name.clone()).collect();
+        let names: Vec<BoardName> = records.iter().map(|stored| stored.name.clone()).collect();
         let outcomes = self.store_all(records).await;
-        for ((name, decision), outcome) in names.iter().zip(decisions).zip(outcomes) {
+        for (name, outcome) in names.iter().zip(outcomes) {
             // Where another node was first, what it said is heard in its turn.
-            if let Some(sequence) = outcome.map_err(|error| error.to_string())? {
-                self.note(name, &Recorded { sequence, decision }, true);
+            if let Some(recorded) = outcome.map_err(|error| error.to_string())? {
+                self.note(name, &recorded, true);
             }
         }
         Ok(())
     }
 
     /// Waits until a shard has applied the last command that its stream holds: what it knows of boards before may be out
-    /// of date. Not if the boards' stream says as much as that command: then it is the one that it came from.
-    async fn wait_for_commands(&self, shard: &BoardsOfShard, heard: &Heard) -> Result<(), String> {
+    /// of date. Not if the boards' stream says as much as that command: then it is the one that it came from. Whether it was
+    /// waited for.
+    async fn wait_for_commands(
+        &self,
+        shard: &BoardsOfShard,
+        is_said: impl Fn(&BoardName, Incarnation) -> bool,
+    ) -> Result<bool, String> {
         let (stream, subject) = (self.names.jobs_stream(shard.id), self.names.control_subject(shard.id));
         let stream = self.managing.context.get_stream_no_info(stream).await;
         let stream = stream.map_err(|error| error.to_string())?;
@@ -62,49 +76,54 @@ impl Boards {
             Ok(message) => message,
             Err(error) => {
                 return match error.kind() {
-                    LastRawMessageErrorKind::NoMessageFound => Ok(()),
+                    LastRawMessageErrorKind::NoMessageFound => Ok(true),
                     // Without its stream, a shard halts and knows what it knows.
-                    LastRawMessageErrorKind::JetStream(error) if error.code() == 404 => Ok(()),
+                    LastRawMessageErrorKind::JetStream(error) if error.code() == 404 => Ok(true),
                     _ => Err(error.to_string()),
                 };
             }
         };
         let said = match command::decode_control(Some(&last.headers), &last.payload) {
             Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. } => {
-                heard.get(&board).is_some_and(|recorded| recorded.decision.incarnation >= incarnation)
+                is_said(&board, incarnation)
             }
             // Of the boards that there are it says nothing.
             Payload::Jobs(_) | Payload::Free { .. } => false,
         };
         let mut applied = shard.applied.clone();
+        let is_applied = |applied: Sequence| {
+            // Unknown until the shard has met its stream.
+            let shift = shard.shared.shift();
+            shift.is_some_and(|shift| applied.0 >= last.sequence.saturating_add(shift))
+        };
         while !said
-            && *applied.borrow_and_update() < Sequence(last.sequence)
+            && !is_applied(*applied.borrow_and_update())
             && !matches!(shard.health.state(), ShardState::Halted(_))
         {
             // Its end, or the time: it is looked again in either case.
             let _ = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await;
         }
-        Ok(())
+        Ok(!said)
     }
 
     /// What the stream does not know, with what it is to be told.
-    fn lost(&self, heard: &Heard) -> Vec<(Stored, Decision)> {
+    fn lost(&self, heard: &Heard) -> Vec<Stored> {
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {
-            let said = heard.get(name).map(|recorded| &recorded.decision);
+            let said = heard.records.get(name).map(|recorded| &recorded.decision);
             if said.is_none_or(|said| said.incarnation < decision.incarnation) {
                 let known = held.remove(name);
                 held.extend(Decision::later(known, Some(decision)).map(|later| (name.clone(), later)));
             }
         };
         for shard in &self.shards {
-            self.registry.note_incarnation(shard.state.read().dropped().latest());
+            self.registry.note_number(shard.state.read().dropped().latest());
             let mut after: Option<BoardName> = None;
             loop {
                 let state = shard.state.read();
                 let mut looked = 0;
                 for (name, board) in state.boards_behind(after.clone().as_ref()).take(LOOKED_AT_ONCE) {
-                    self.registry.note_incarnation(board.incarnation);
+                    self.registry.note_number(RecordNumber(board.incarnation.0));
                     let definition = Some(std::sync::Arc::clone(&board.definition));
                     hold(name, Decision { incarnation: board.incarnation, definition });
                     after = Some(name.clone());
@@ -134,14 +153,17 @@ impl Boards {
             let over = is_over(&name, &decision);
             (name, if over { Decision::dropped(decision.incarnation) } else { decision })
         });
-        let alive = heard.iter().filter(|(_, recorded)| recorded.decision.definition.is_some());
+        let alive = heard.records.iter().filter(|(_, recorded)| recorded.is_alive());
         let outlived = alive.filter(|(name, recorded)| is_over(name, &recorded.decision));
         let outlived =
             outlived.map(|(name, recorded)| (name.clone(), Decision::dropped(recorded.decision.incarnation)));
         let told = outlived.chain(held).collect::<BTreeMap<_, _>>().into_iter();
+        // What a newer version said and cannot be read here stays as it is.
+        let told = told.filter(|(name, _)| !heard.unreadable.contains(name));
+        let number = self.next_number();
         let told = told.map(|(name, decision)| {
-            let after = heard.get(&name).map_or(0, |recorded| recorded.sequence);
-            (Stored { record: Record::of(&decision), name, after }, decision)
+            let after = heard.records.get(&name).map_or(0, |recorded| recorded.sequence);
+            Stored { record: Record::of(&decision, number), name, after }
         });
         told.collect()
     }

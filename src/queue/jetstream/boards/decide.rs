@@ -4,7 +4,6 @@
 //! that a shard holds is never begun anew.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::jetstream;
@@ -19,7 +18,7 @@ use futures_util::future::join_all;
 use crate::board::Definition;
 use crate::queue::jetstream::boards::record::{Decision, Record, Recorded, is_foreign};
 use crate::queue::jetstream::boards::{BoardRefused, Boards};
-use crate::state::Incarnation;
+use crate::state::{Incarnation, RecordNumber};
 use crate::types::{BoardName, Sequence, ShardId};
 use crate::writer::{DefineRefused, Known, MAX_BOARDS};
 
@@ -53,8 +52,8 @@ impl Boards {
     ) -> Result<(bool, Vec<(ShardId, Sequence)>), BoardRefused> {
         self.wait_until_compared().await?;
         let (created, recorded) = self.decide(name, definition).await?;
-        let brought = self.bring_at_once(name, &recorded.decision).await?;
-        Ok((created, self.arrival(name, &recorded.decision, &brought).await?))
+        let brought = self.bring_at_once(name, &recorded).await?;
+        Ok((created, self.arrival(name, &recorded, &brought).await?))
     }
 
     /// Drops a board, and waits until none of this node's shards has it. For every shard a sequence as of which it is gone.
@@ -70,16 +69,15 @@ impl Boards {
             let Some(Decision { incarnation, definition: Some(_) }) = known else {
                 return Err(BoardRefused::Unknown);
             };
-            let decision = Decision::dropped(incarnation);
-            let record = Record::of(&decision);
-            if let Some(sequence) = self.store(Stored { name: name.clone(), record, after }).await? {
-                break Recorded { sequence, decision };
+            let record = Record::of(&Decision::dropped(incarnation), self.next_number());
+            if let Some(recorded) = self.store(Stored { name: name.clone(), record, after }).await? {
+                break recorded;
             }
             last = self.last_behind(name, after).await?;
         };
         self.note(name, &recorded, true);
-        let brought = self.bring_at_once(name, &recorded.decision).await?;
-        self.arrival(name, &recorded.decision, &brought).await
+        let brought = self.bring_at_once(name, &recorded).await?;
+        self.arrival(name, &recorded, &brought).await
     }
 
     /// Nothing may be decided before what the shards hold is known to the stream.
@@ -109,30 +107,33 @@ impl Boards {
         let mut last = if self.held(name).is_some() { self.last(name).await? } else { None };
         loop {
             let after = last.as_ref().map_or(0, |last| last.sequence);
-            let said = last.map(|last| last.decision);
-            let begun = Decision::later(said.clone(), self.held(name)).and_then(|held| held.known());
+            let said = last.as_ref().map(|last| last.decision.clone());
+            let begun = Decision::later(said, self.held(name)).and_then(|held| held.known());
             let record = match &begun {
                 Some(known) => {
                     if !known.definition.agrees_with(definition) {
                         return Err(DefineRefused::Conflict.into());
                     }
                     let decision = Decision::from(known);
-                    if *known.definition == *definition && said.as_ref() == Some(&decision) {
-                        let recorded = Recorded { sequence: after, decision };
+                    let is_said = |last: &Recorded| {
+                        *known.definition == *definition
+                            && last.decision == decision
+                            && !self.is_too_late(name, last)
+                    };
+                    if let Some(recorded) = last.filter(is_said) {
                         self.note(name, &recorded, true);
                         return Ok((false, recorded));
                     }
-                    // Something that may change does, or the stream has lost what a shard holds.
-                    Record::first(Some(known.incarnation), definition)
+                    // Something that may change does, or the stream has lost what a shard holds, or a shard wants it later.
+                    let definition = Some(Arc::new(definition.clone()));
+                    Record::of(&Decision { definition, ..decision }, self.next_number())
                 }
                 None if self.registry.count_named(None) >= MAX_BOARDS => {
                     return Err(DefineRefused::TooMany.into());
                 }
-                None => Record::first(self.next_incarnation(), definition),
+                None => Record::first(self.next_number(), definition),
             };
-            let body = record.encode();
-            if let Some(sequence) = self.store(Stored { name: name.clone(), record, after }).await? {
-                let recorded = Recorded::read(sequence, &body).expect("it was just written");
+            if let Some(recorded) = self.store(Stored { name: name.clone(), record, after }).await? {
                 self.note(name, &recorded, true);
                 return Ok((begun.is_none(), recorded));
             }
@@ -142,37 +143,38 @@ impl Boards {
     }
 
     /// Sees to it that boards are there, with the defaults unless they are something else already: all of them on their
-    /// way at once, so that many take hardly longer than one. Gives what is decided of each.
+    /// way at once, so that many take hardly longer than one. Gives what is decided of each that a shard lacks.
     pub(super) async fn decide_defaults(
         &self,
         names: Vec<BoardName>,
-    ) -> Vec<(BoardName, Result<Decision, BoardRefused>)> {
+    ) -> Vec<(BoardName, Result<Recorded, BoardRefused>)> {
         let definition = Definition::default();
         let (mut decided, mut new, mut others) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
         for name in names {
-            match self.held(&name) {
-                Some(held) if held.definition.is_some() => decided.push((name, Ok(held))),
-                Some(_) => others.push(name),
-                None => new.push(name),
+            if self.shards.iter().all(|shard| shard.state.read().board(name.as_str()).is_some()) {
+                // It has come meanwhile.
+                continue;
+            }
+            let pending = self.pending.lock().get(&name).map(|on_its_way| on_its_way.recorded.clone());
+            match (self.held(&name), pending) {
+                (Some(held), Some(pending)) if pending.is_alive() && held == pending.decision => {
+                    decided.push((name, Ok(pending)));
+                }
+                (Some(_), _) => others.push(name),
+                (None, _) => new.push(name),
             }
         }
         let room = MAX_BOARDS.saturating_sub(self.registry.count_named(None));
         let too_many = new.split_off(room.min(new.len()));
         decided.extend(too_many.into_iter().map(|name| (name, Err(DefineRefused::TooMany.into()))));
-        let records = new.iter().map(|name| Stored {
-            name: name.clone(),
-            record: Record::first(self.next_incarnation(), &definition),
-            after: 0,
-        });
-        let records: Vec<_> = records.collect();
-        let bodies: Vec<_> = records.iter().map(|stored| stored.record.encode()).collect();
-        let outcomes = self.store_all(records).await;
-        for ((name, body), outcome) in new.into_iter().zip(bodies).zip(outcomes) {
+        let record = Record::first(self.next_number(), &definition);
+        let records = new.iter().map(|name| Stored { name: name.clone(), record: record.clone(), after: 0 });
+        let outcomes = self.store_all(records.collect()).await;
+        for (name, outcome) in new.into_iter().zip(outcomes) {
             match outcome {
-                Ok(Some(sequence)) => {
-                    let recorded = Recorded::read(sequence, &body).expect("it was just written");
+                Ok(Some(recorded)) => {
                     self.note(&name, &recorded, true);
-                    decided.push((name, Ok(recorded.decision)));
+                    decided.push((name, Ok(recorded)));
                 }
                 Ok(None) => others.push(name),
                 Err(error) => decided.push((name, Err(error))),
@@ -180,7 +182,7 @@ impl Boards {
         }
         let others = others.into_iter().map(|name| async {
             let outcome = self.decide_default(&name).await;
-            (name, outcome.map(|recorded| recorded.decision))
+            (name, outcome)
         });
         let others: Vec<_> =
             futures_util::stream::iter(others).buffer_unordered(DECIDED_AT_ONCE).collect().await;
@@ -197,7 +199,7 @@ impl Boards {
                     let Some(recorded) = self.last(name).await? else {
                         return Err(DefineRefused::Conflict.into());
                     };
-                    if recorded.decision.definition.is_some() {
+                    if recorded.is_alive() {
                         self.note(name, &recorded, true);
                         return Ok(recorded);
                     }
@@ -207,16 +209,75 @@ impl Boards {
         }
     }
 
-    /// The number of the next life, where the sequence of its first message might be lower than one that a shard knows.
-    fn next_incarnation(&self) -> Option<Incarnation> {
-        let latest = self.registry.last_incarnation();
-        (self.reached.load(Ordering::Relaxed) < latest.0).then_some(Incarnation(latest.0 + 1))
+    /// A number for the next record: above all that this node ever met, in the stream or on its shards. Where nothing was lost
+    /// the record's own sequence is as high, and counts; a stream that was lost begins low again.
+    pub(super) fn next_number(&self) -> RecordNumber {
+        let met = self.shards.iter().map(|shard| shard.state.read().dropped().latest().0);
+        let latest = met.max().unwrap_or(0).max(self.registry.last_incarnation().0);
+        RecordNumber(latest.saturating_add(1))
+    }
+
+    /// Whether a shard lacks a board, and would not take this record of it any more.
+    pub(super) fn is_too_late(&self, name: &BoardName, recorded: &Recorded) -> bool {
+        self.shards.iter().any(|shard| recorded.is_too_late_for(&shard.state.read(), name))
+    }
+
+    /// The last record of a board that is on its way, to be brought to the shards once more: this node may have missed that it
+    /// was dropped since. A record that a shard would not take any more is stored again behind itself, with a later number.
+    ///
+    /// # Errors
+    /// When the servers do not answer.
+    pub(super) async fn renew(
+        &self,
+        name: &BoardName,
+        known: &Recorded,
+    ) -> Result<Option<Recorded>, BoardRefused> {
+        let Some(last) = self.last(name).await? else {
+            let life = known.decision.incarnation;
+            if !known.is_alive() {
+                return Ok(Some(known.clone()));
+            }
+            let is_held = self.shards.iter().any(|shard| {
+                shard.state.read().board(name.as_str()).is_some_and(|board| board.incarnation == life)
+            });
+            // It was dropped, and that was so long ago that the stream has forgotten it. If a shard holds it, either that one has
+            // the drop before it, or the stream is another one, which is compared with the shards before long.
+            if !is_held {
+                self.pending.lock().forget(name, life);
+                self.registry.forget(name, life);
+            }
+            return Ok(None);
+        };
+        if !self.is_too_late(name, &last) {
+            self.note(name, &last, true);
+            return Ok(Some(last));
+        }
+        let record = Record::of(&last.decision, self.next_number());
+        // If another one was first, its record is met at the next look.
+        let renewed = self.store(Stored { name: name.clone(), record, after: last.sequence }).await?;
+        if let Some(renewed) = &renewed {
+            self.note(name, renewed, true);
+        }
+        Ok(renewed)
+    }
+
+    /// As [`Boards::renew`], for many boards. What cannot be asked for now is left out.
+    pub(super) async fn renew_all(&self, known: Vec<(BoardName, Recorded)>) -> Vec<(BoardName, Recorded)> {
+        let renewing = known.into_iter().map(|(name, known)| async move {
+            let renewed = self.renew(&name, &known).await;
+            if let Err(error) = &renewed {
+                tracing::warn!(board = %name, %error, "a board cannot be brought to its shards yet");
+            }
+            Some((name, renewed.ok()??))
+        });
+        let renewing = futures_util::stream::iter(renewing).buffer_unordered(DECIDED_AT_ONCE);
+        renewing.filter_map(std::future::ready).collect().await
     }
 
     /// What this node knows of a board, from its shards and from what is on its way to them.
     pub(super) fn held(&self, name: &BoardName) -> Option<Decision> {
         let mut held = self.registry.get(name.as_str()).map(|known| Decision::from(&known));
-        let pending = self.pending.lock().get(name).map(|on_its_way| on_its_way.decision.clone());
+        let pending = self.pending.lock().get(name).map(|on_its_way| on_its_way.recorded.decision.clone());
         held = Decision::later(held, pending);
         for shard in &self.shards {
             let shard = shard.state.read();
@@ -235,8 +296,7 @@ impl Boards {
     /// # Arguments
     /// `everywhere`: whether a drop concerns shards that never had the board, too.
     pub(super) fn note(&self, name: &BoardName, recorded: &Recorded, everywhere: bool) {
-        let Recorded { sequence, decision } = recorded;
-        self.reached.fetch_max(*sequence, Ordering::Relaxed);
+        let Recorded { sequence, number, decision } = recorded;
         {
             let mut pending = self.pending.lock();
             if pending.knows_later(name, *sequence) {
@@ -244,7 +304,7 @@ impl Boards {
             }
             let arrived = |shard: &super::BoardsOfShard| {
                 let state = shard.state.read();
-                decision.is_in_force(&state, name)
+                recorded.is_in_force(&state, name)
                     // A shard that is behind may come to have it.
                     || (!everywhere && shard.health.is_live() && decision.definition.is_none()
                         && !decision.ends_board_of(&state, name))
@@ -253,7 +313,7 @@ impl Boards {
                 pending.note(name, recorded, everywhere);
             }
         }
-        self.registry.note_incarnation(decision.incarnation);
+        self.registry.note_number((*number).max(RecordNumber(decision.incarnation.0)));
         match decision.known() {
             Some(Known { incarnation, definition }) => {
                 self.registry.adopt(name, &Known { incarnation, definition });
@@ -271,11 +331,16 @@ impl Boards {
             Ok(message) if is_foreign(&message.payload) => {
                 let sequence = message.sequence;
                 let decision = self.held(name).unwrap_or(Decision::dropped(Incarnation(sequence)));
-                Ok(Some(Recorded { sequence, decision }))
+                Ok(Some(Recorded { sequence, number: RecordNumber(sequence), decision }))
             }
-            Ok(message) => Recorded::read(message.sequence, &message.payload)
-                .map(Some)
-                .ok_or_else(|| unavailable(&format!("what it says of {name} cannot be read"))),
+            Ok(message) => {
+                let last = Recorded::read(message.sequence, &message.payload);
+                let last =
+                    last.ok_or_else(|| unavailable(&format!("what it says of {name} cannot be read")))?;
+                // What is stored behind it gets a higher one.
+                self.registry.note_number(last.number);
+                Ok(Some(last))
+            }
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),
             Err(error) => Err(unavailable(&error)),
         }
@@ -292,23 +357,27 @@ impl Boards {
     }
 
     /// Stores a record if it follows the one at `after`; `None` if another one does.
-    pub(super) async fn store(&self, stored: Stored) -> Result<Option<u64>, BoardRefused> {
+    pub(super) async fn store(&self, stored: Stored) -> Result<Option<Recorded>, BoardRefused> {
+        let record = stored.record.clone();
         let sent = self.send(stored).await?;
-        self.stored(sent.await)
+        self.stored(record, sent.await)
     }
 
-    /// Stores records, all on their way at once. Of each its sequence, or `None` where another one was first.
-    pub(super) async fn store_all(&self, records: Vec<Stored>) -> Vec<Result<Option<u64>, BoardRefused>> {
+    /// Stores records, all on their way at once. Each as it is stored, or `None` where another one was first.
+    pub(super) async fn store_all(
+        &self,
+        records: Vec<Stored>,
+    ) -> Vec<Result<Option<Recorded>, BoardRefused>> {
         let mut outcomes = Vec::with_capacity(records.len());
         let mut records = records.into_iter().peekable();
         while records.peek().is_some() {
             let mut sent = Vec::new();
             for stored in records.by_ref().take(STORED_AT_ONCE) {
-                sent.push(self.send(stored).await);
+                sent.push((stored.record.clone(), self.send(stored).await));
             }
             // Together: each waits its timeout from when it is first polled, and a server may be gone with all of them.
-            let stored = sent.into_iter().map(async |sent| match sent {
-                Ok(sent) => self.stored(sent.await),
+            let stored = sent.into_iter().map(async |(record, sent)| match sent {
+                Ok(sent) => self.stored(record, sent.await),
                 Err(error) => Err(error),
             });
             outcomes.extend(join_all(stored).await);
@@ -324,12 +393,13 @@ impl Boards {
         sent.map_err(|error| self.unavailable(&error))
     }
 
-    fn stored(&self, outcome: Result<PublishAck, PublishError>) -> Result<Option<u64>, BoardRefused> {
+    fn stored(
+        &self,
+        record: Record,
+        outcome: Result<PublishAck, PublishError>,
+    ) -> Result<Option<Recorded>, BoardRefused> {
         match outcome {
-            Ok(stored) => {
-                self.reached.fetch_max(stored.sequence, Ordering::Relaxed);
-                Ok(Some(stored.sequence))
-            }
+            Ok(stored) => Ok(Some(record.stored_at(stored.sequence).expect("it was just written"))),
             Err(error) if another_was_first(&error) => Ok(None),
             Err(error) => Err(self.unavailable(&error)),
         }

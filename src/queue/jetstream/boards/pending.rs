@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::queue::jetstream::boards::record::{Decision, Recorded};
+use crate::queue::jetstream::boards::record::Recorded;
+use crate::state::Incarnation;
 use crate::types::{BoardName, ShardId};
 
 /// What was brought is given so long to arrive before it is brought again.
@@ -14,9 +15,8 @@ const BRING_AGAIN: Duration = Duration::from_secs(5);
 
 /// A decision on its way to the shards.
 pub struct OnItsWay {
-    /// Where the boards' stream says so.
-    pub sequence: u64,
-    pub decision: Decision,
+    /// Its sequence is 0 until the stream was heard saying it, once it is read again from the beginning.
+    pub recorded: Recorded,
     /// Whether a shard that never had the board must hear of its drop too: its definition may still be on its way.
     pub everywhere: bool,
     /// When it was brought to a shard last.
@@ -32,15 +32,18 @@ impl Pending {
     /// Notes a decision, in place of the one before.
     pub fn note(&mut self, name: &BoardName, recorded: &Recorded, everywhere: bool) {
         let known = self.boards.get_mut(name);
-        if let Some(known) = known.filter(|known| known.decision == recorded.decision) {
-            // What is under way goes on.
-            known.sequence = known.sequence.max(recorded.sequence);
+        if let Some(known) = known.filter(|known| known.recorded.decision == recorded.decision) {
+            known.recorded.sequence = known.recorded.sequence.max(recorded.sequence);
             known.everywhere |= everywhere;
+            if recorded.number > known.recorded.number {
+                known.recorded.number = recorded.number;
+                known.brought.clear();
+            }
+            // What is under way goes on.
             return;
         }
-        let Recorded { sequence, decision } = recorded.clone();
-        let on_its_way = OnItsWay { sequence, decision, everywhere, brought: HashMap::new() };
-        self.boards.insert(name.clone(), on_its_way);
+        let (recorded, brought) = (recorded.clone(), HashMap::new());
+        self.boards.insert(name.clone(), OnItsWay { recorded, everywhere, brought });
     }
 
     pub fn get(&self, name: &BoardName) -> Option<&OnItsWay> {
@@ -49,13 +52,13 @@ impl Pending {
 
     /// Whether something later than this record is known of the board.
     pub fn knows_later(&self, name: &BoardName, sequence: u64) -> bool {
-        self.boards.get(name).is_some_and(|known| known.sequence > sequence)
+        self.boards.get(name).is_some_and(|known| known.recorded.sequence > sequence)
     }
 
     /// The stream is read again from its beginning, and may be another one: what it says counts, whatever its sequences.
     pub fn begin_again(&mut self) {
         for on_its_way in self.boards.values_mut() {
-            on_its_way.sequence = 0;
+            on_its_way.recorded.sequence = 0;
         }
     }
 
@@ -67,10 +70,22 @@ impl Pending {
         self.boards.retain(|name, on_its_way| keep(name, on_its_way));
     }
 
+    /// Forgets a life that the stream knows nothing of any more.
+    pub fn forget(&mut self, name: &BoardName, life: Incarnation) {
+        if self.boards.get(name).is_some_and(|known| known.recorded.decision.incarnation == life) {
+            self.boards.remove(name);
+        }
+    }
+
     pub fn note_brought(&mut self, name: &BoardName, shard: ShardId) {
         if let Some(on_its_way) = self.boards.get_mut(name) {
             on_its_way.brought.insert(shard, Instant::now());
         }
+    }
+
+    /// Whether it was brought to a shard before, be it long ago.
+    pub fn was_brought(&self, name: &BoardName, shard: ShardId) -> bool {
+        self.boards.get(name).is_some_and(|on_its_way| on_its_way.brought.contains_key(&shard))
     }
 
     pub fn was_brought_lately(&self, name: &BoardName, shard: ShardId) -> bool {

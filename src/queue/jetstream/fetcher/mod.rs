@@ -176,6 +176,7 @@ impl Fetcher {
         connected.borrow_and_update();
         let info = self.meet_stream(connection).await?;
         let shift = self.origin.shift;
+        shared.set_shift(shift);
         let target = info.state.last_sequence + shift;
         if shift > 0 && (self.is_moved_on(&info) || target <= self.tip.sequence.0) {
             self.finish_taking_up(connection).await?;
