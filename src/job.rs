@@ -85,6 +85,17 @@ pub struct Job {
     pub meta: Option<Metadata>,
 }
 
+impl Job {
+    /// The boards that it names: none, if it is for every board that has the member.
+    pub fn boards(&self) -> impl Iterator<Item = &BoardName> {
+        let named: &[_] = match &self.targets {
+            Targets::Boards(boards) => boards,
+            Targets::EveryBoard => &[],
+        };
+        named.iter().map(|(board, _)| board)
+    }
+}
+
 /// Why a job was refused. The names are stable: clients and dashboards depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectCode {

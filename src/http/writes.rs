@@ -126,6 +126,11 @@ pub async fn write(call: &Call, jobs: Vec<Job>, asking: Asking) -> Result<Writte
     let asked: Vec<Asked> = jobs.iter().map(|job| Asked::of(job, asking.results)).collect();
     let homes: Vec<ShardId> = asked.iter().map(|job| api.node.home_of(&job.member)).collect();
     check_live(api, homes.iter().copied())?;
+    if let Some(boards) = &api.boards_stream {
+        let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
+        let due = boards.drops_before(named);
+        boards.let_drops_arrive(due).await?;
+    }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.shards.iter().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
         if let Some(shard) = by_shard.get_mut(home.index()) {

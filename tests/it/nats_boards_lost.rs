@@ -265,3 +265,45 @@ fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again(
     assert!(service.terminate().success());
     service.verify();
 }
+
+/// A node died between the decision that a board is dropped and the shards that were to hear of it. Readers of the next start
+/// are told that there is no such board as soon as the decision is known; what is written after that is kept.
+#[test]
+fn what_is_written_after_a_drop_that_was_cut_short_is_kept() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = start(&nats, &folder);
+    for round in 0..5 {
+        let (board, client) = (format!("b{round}"), service.client());
+        assert_eq!(client.put(&format!("/v1/boards/{board}"), &json!({})).0, 201);
+        score_all(&nats, &client, &board, 5);
+        let life = nats.info(STREAM).state.last_sequence;
+        service.kill9();
+        nats.publish(&format!("ranktree.boards.{board}"), json!({ "incarnation": life }).to_string());
+        service.restart();
+        let client = service.client();
+        wait_until("the drop is known", || client.get(&format!("/v1/boards/{board}")).0 == 404);
+        let path = format!("/v1/boards/{board}/members/late");
+        let put = || client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
+        let mut answer = put();
+        // Not before the shard takes writes and boards can be decided on.
+        wait_until("it is written", || {
+            if answer.0 != 200 {
+                answer = put();
+            }
+            answer.0 == 200
+        });
+        let (_, written) = answer;
+        assert_eq!(written["previous"], Value::Null, "{written}");
+        let token = written["token"].as_str().expect("a token").to_owned();
+        assert_eq!(client.get(&format!("{path}?after={token}")).1["score"], 1);
+        wait_until("its shards have heard of everything", || total(&client, &board) == 1);
+        // Another job, behind whatever was still on its way.
+        assert_eq!(
+            client.put(&format!("/v1/boards/{board}/members/last?wait=applied"), &json!({ "score": 2 })).0,
+            200
+        );
+        assert_eq!((client.get(&path).1["score"].clone(), total(&client, &board)), (json!(1), 2));
+    }
+    assert!(service.terminate().success());
+    service.verify();
+}

@@ -16,8 +16,13 @@ use crate::types::{BoardName, Sequence, ShardId};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long a definition or drop may take to arrive everywhere.
 const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
+/// How long a write waits for the drop of a board that it names.
+const DROP_WITHIN: Duration = Duration::from_secs(10);
 /// Boards that jobs want and that are decided and brought together.
 const WANTED_AT_ONCE: usize = 1_000;
+
+/// Of which shard and board, and whether it was brought to the shard a moment ago.
+type DropsDue = BTreeMap<(ShardId, BoardName), (Recorded, bool)>;
 
 impl Boards {
     /// Brings one decision to every shard where it is not in force.
@@ -65,24 +70,49 @@ impl Boards {
         let deadline = tokio::time::Instant::now() + ARRIVE_WITHIN;
         let mut token = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
-            let mut applied = shard.applied.clone();
-            let sequence = loop {
-                applied.borrow_and_update();
-                let arrived = {
-                    let state = shard.state.read();
-                    recorded.is_in_force(&state, name).then_some(state.applied.sequence)
-                };
-                if let Some(as_of) = arrived {
-                    break as_of;
-                }
-                match tokio::time::timeout_at(deadline, applied.changed()).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
-                }
-            };
+            let sequence = arrival_at(shard, name, recorded, deadline).await?;
             token.push((shard.id, brought.get(&shard.id).copied().unwrap_or(sequence)));
         }
         Ok(token)
+    }
+
+    /// Drops that this node knows of and shards have yet to apply, of boards of these names. A job in front of its board's drop
+    /// would be answered, and gone with the board; and this node says already that there is no such board. So
+    /// [`Boards::let_drops_arrive`] comes before the jobs.
+    pub fn drops_before<'a>(&self, named: impl IntoIterator<Item = (ShardId, &'a BoardName)>) -> DropsDue {
+        let mut due = DropsDue::new();
+        let pending = self.pending.lock();
+        if pending.is_empty() {
+            return due;
+        }
+        for (id, name) in named {
+            let on_its_way = pending.get(name).filter(|known| !known.recorded.is_alive());
+            let shard = self.shards.iter().find(|shard| shard.id == id);
+            if let Some((on_its_way, shard)) = on_its_way.zip(shard)
+                && !has_arrived(name, on_its_way, shard)
+            {
+                let is_on_its_way = pending.was_brought_lately(name, id);
+                due.insert((id, name.clone()), (on_its_way.recorded.clone(), is_on_its_way));
+            }
+        }
+        due
+    }
+
+    /// Waits until shards have applied these drops.
+    ///
+    /// # Errors
+    /// When a drop cannot be brought, or does not arrive in time.
+    pub async fn let_drops_arrive(&self, due: DropsDue) -> Result<(), BoardRefused> {
+        let deadline = tokio::time::Instant::now() + DROP_WITHIN;
+        for ((id, name), (recorded, is_on_its_way)) in due {
+            let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
+            if !is_on_its_way {
+                self.pending.lock().note_brought(&name, id);
+                shard.publisher.send_command(&recorded.payload(&name)).await?;
+            }
+            arrival_at(shard, &name, &recorded, deadline).await?;
+        }
+        Ok(())
     }
 
     /// Brings to the shards what they lack, for as long as the service runs: what others decided, what jobs want, and
@@ -169,6 +199,30 @@ impl Boards {
         };
         if let Err(error) = self.bring(&lacking, due).await {
             tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+        }
+    }
+}
+
+/// Waits until a decision is in force on a shard; a sequence as of which it is.
+async fn arrival_at(
+    shard: &BoardsOfShard,
+    name: &BoardName,
+    recorded: &Recorded,
+    deadline: tokio::time::Instant,
+) -> Result<Sequence, BoardRefused> {
+    let mut applied = shard.applied.clone();
+    loop {
+        applied.borrow_and_update();
+        let arrived = {
+            let state = shard.state.read();
+            recorded.is_in_force(&state, name).then_some(state.applied.sequence)
+        };
+        if let Some(as_of) = arrived {
+            return Ok(as_of);
+        }
+        match tokio::time::timeout_at(deadline, applied.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
         }
     }
 }

@@ -46,6 +46,10 @@ impl Pending {
         self.boards.insert(name.clone(), OnItsWay { recorded, everywhere, brought });
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.boards.is_empty()
+    }
+
     pub fn get(&self, name: &BoardName) -> Option<&OnItsWay> {
         self.boards.get(name)
     }
