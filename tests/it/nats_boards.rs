@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, count_of, entry_path};
-use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_freed, wait_until};
 
 const SHARDS: u16 = 3;
 const ROUNDS: usize = 12;
@@ -48,7 +48,7 @@ fn of_definitions_and_jobs_at_the_same_moment_one_definition_wins_everywhere() {
         });
         for node in &nodes {
             wait_applied(&node.client(), &last);
-            wait_until("nothing waits for its board", || parked(&node.client()) == 0);
+            wait_freed(&nats, &node.client(), SHARDS);
         }
         let [one, two] = &nodes;
         let policy = one.client().get(&path).1["policy"].as_str().expect("a policy").to_owned();
@@ -180,8 +180,8 @@ fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
     service.kill9();
     service.restart();
     wait_applied(&service.client(), &last);
-    wait_until("nothing waits for its board", || parked(&service.client()) == 0);
     let client = service.client();
+    wait_freed(&nats, &client, 1);
     assert_eq!(count_of(&shard_status(&client, 0)["rejects"]), 0);
     for board in 0..5 {
         let (_, top) = client.get(&format!("/v1/boards/b{board}/top?limit=1"));

@@ -13,7 +13,7 @@ use ureq::http::Method;
 use crate::support::binary::Binary;
 use crate::support::client::Client;
 use crate::support::late_link::LateLink;
-use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::nats::{Nats, wait_applied, wait_freed};
 
 const SHARDS: u16 = 2;
 
@@ -35,11 +35,7 @@ fn a_thousand_boards_are_made_by_their_first_jobs_without_a_round_trip_for_each(
         .collect();
     let last = nats.publish_jobs(SHARDS, &jobs, 1_000);
     wait_applied(&client, &last);
-    let parked = || {
-        let shards = client.get("/v1/status").1["shards"].clone();
-        shards.as_array().expect("a list").iter().any(|shard| shard["parked"] != 0)
-    };
-    wait_until("no job waits for its board", || !parked());
+    wait_freed(&nats, &client, SHARDS);
     let boards = client.get("/v1/boards?limit=1000").1;
     let boards = boards["boards"].as_array().expect("a list");
     assert_eq!(boards.len(), BOARDS);

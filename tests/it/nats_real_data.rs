@@ -2,7 +2,7 @@
 
 use crate::real_data::{Answers, check, expected};
 use crate::support::binary::Binary;
-use crate::support::nats::{Nats, wait_applied};
+use crate::support::nats::{Nats, wait_applied, wait_freed};
 use crate::support::real_jobs::{self, RealJob};
 
 #[test]
@@ -21,11 +21,7 @@ fn real_jobs_through_nats_rank_as_the_model_says_whatever_the_shards() {
         let last = nats.publish_jobs(shards, &jobs, per_message);
         wait_applied(&service.client(), &last);
         // Boards that jobs create come a moment later than the jobs.
-        crate::support::nats::wait_until("nothing waits for a board", || {
-            service.client().get("/v1/status").1["shards"]
-                .as_array()
-                .is_some_and(|shards| shards.iter().all(|shard| shard["parked"] == 0))
-        });
+        wait_freed(&nats, &service.client(), shards);
         let answers = check(&service.client(), &boards);
         service.kill9();
         service.restart();

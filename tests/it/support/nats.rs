@@ -321,6 +321,15 @@ pub fn wait_applied(client: &Client, sequences: &[u64]) {
     wait_until("the shards have applied what was published", || client.get(&path).0 == 200);
 }
 
+/// Waits until no job waits for its board any more, and each that did is seen.
+pub fn wait_freed(nats: &Nats, client: &Client, shards: u16) {
+    let waits = |shard| shard_status(client, usize::from(shard))["parked"] != 0;
+    wait_until("no job waits for its board", || !(0..shards).any(waits));
+    // One waits no longer once it is committed, and is seen once the message that freed it is applied.
+    let end = |shard| nats.info(&format!("RANKTREE_JOBS_{shard}")).state.last_sequence;
+    wait_applied(client, &(0..shards).map(end).collect::<Vec<_>>());
+}
+
 /// What status says of a shard.
 pub fn shard_status(client: &Client, shard: usize) -> Value {
     let (status, answer) = client.get("/v1/status");
