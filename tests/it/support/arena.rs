@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
-use crate::support::nats::Nats;
+use crate::support::nats::{Nats, wait_until};
 
 /// The stream of the only shard, and the subject that its jobs are published to.
 pub const STREAM: &str = "RANKTREE_JOBS_0";
@@ -20,9 +20,13 @@ pub fn start(url: &str, data: &Path, stream_mib: u64, extra: &[&str]) -> Binary 
     Binary::start(data, 1, &arguments)
 }
 
+/// Until then the streams may still be on their way to being created: a service waits only so long for them.
 pub fn define(client: &Client, definition: &Value) {
-    let (status, answer) = client.put("/v1/boards/arena", definition);
-    assert!(status == 200 || status == 201, "{answer}");
+    wait_until("the board is defined", || {
+        let (status, answer) = client.put("/v1/boards/arena", definition);
+        assert!(matches!(status, 200 | 201 | 503), "{answer}");
+        status != 503
+    });
 }
 
 /// A job that scores 1, as a message.
