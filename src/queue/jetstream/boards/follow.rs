@@ -88,6 +88,7 @@ impl Boards {
         let stream = config.name.clone();
         match self.managing.context.create_stream(config).await {
             Ok(_) => {
+                *gone_since = None;
                 self.tombstones.lock().begin_again(true);
                 tracing::warn!(stream, "the boards' stream was gone, and was made again");
                 Ok(())

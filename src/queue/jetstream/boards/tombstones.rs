@@ -1,8 +1,8 @@
 //! Records of dropped boards, of which the boards' stream keeps the latest and not all that there ever were.
 //!
 //! Knows: which of them this node has heard of, and when one has done its work: when the drop is in force on all of this node's
-//! shards, it is in the shards' streams, where every other node finds it. Who comes later and does not find the record
-//! takes the name for a free one.
+//! shards, because of what their streams say, which every other node with these shards reads. So a node has all the shards.
+//! Who comes later and does not find the record takes the name for a free one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
