@@ -93,6 +93,15 @@ impl WindowTree {
         let (updated_at, version, has_metadata) = (extra.updated_at, extra.version, extra.has_metadata);
         let entry = Entry { standing, updated_at, version, has_metadata };
         self.set_extra(handle, Some(&entry));
+        self.note_loaded(handle);
+    }
+
+    /// The record of an extra of which nothing is kept would not be rewritten by whatever happens to its entry, and outlive its
+    /// member: its page is due.
+    fn note_loaded(&mut self, handle: Handle) {
+        if self.extras.as_ref().is_none_or(|extras| !extras.knows(handle)) {
+            self.dirty.get_or_insert_default().extras.insert(handle.0 / ENTRIES_PER_PAGE);
+        }
     }
 
     /// As [`WindowTree::load_extra`], of many at once.
@@ -108,6 +117,7 @@ impl WindowTree {
                 Some(told) if self.tree.contains(*handle) => {
                     let extras = self.extras.get_or_insert_default();
                     extras.load_listed(*handle, extra, told.of(*handle));
+                    self.note_loaded(*handle);
                 }
                 _ => self.load_extra(*handle, extra),
             }

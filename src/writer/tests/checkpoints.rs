@@ -462,3 +462,29 @@ fn a_log_that_ends_before_what_its_checkpoint_saw_is_refused() {
         .to_string();
     assert!(error.contains("checkpoint"), "{error}");
 }
+
+/// The page of extras has m1 as hidden, and the tree's pages, which are older, as listed: nothing of the record is kept when they
+/// are loaded. Were the page not due again, the record would outlive its member, and no start would take it.
+#[test]
+fn an_extra_of_which_nothing_is_kept_does_not_outlive_its_member() {
+    let mut harness = with_members(2);
+    harness.batch(&[Say::Jobs(vec![job("m2", &[("auto", &[1])]).version(1)])]);
+    let written = harness.checkpoint(&mut |harness, moment| match moment {
+        Moment::Slice if harness.shard.read().board_tree("auto").is_some_and(|tree| tree.total() == 3) => {
+            harness.commit(&[Say::Jobs(vec![bare(Op::Hide, "m1", &["auto"])])]);
+            harness.apply_all();
+            harness.commit(&[Say::Jobs(vec![leave_all("m1")])]);
+            Ok(())
+        }
+        Moment::Slice | Moment::Staged => Ok(()),
+        Moment::Ingested => Err(refused()),
+    });
+    assert!(written.is_err());
+    harness.restart();
+    harness.check_all();
+    for _ in 0..2 {
+        undisturbed(&mut harness);
+        harness.restart();
+        harness.check_all();
+    }
+}
