@@ -13,7 +13,7 @@ use ureq::http::Method;
 use crate::support::binary::Binary;
 use crate::support::client::Client;
 use crate::support::late_link::LateLink;
-use crate::support::nats::{Nats, wait_applied, wait_freed};
+use crate::support::nats::{Nats, wait_applied, wait_freed, wait_until};
 
 const SHARDS: u16 = 2;
 
