@@ -443,3 +443,21 @@ fn a_full_stream_refuses_publishers_and_loses_nothing() {
     assert_eq!((status, answer["entry"]["score"].clone()), (200, json!(1)), "{answer}");
     assert!(service.terminate().success());
 }
+
+/// What came without NATS is continued by no stream, whether or not there is one already; nothing is accepted there.
+#[test]
+fn a_directory_that_was_filled_without_nats_is_refused_in_words() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let data = folder.path().join("data");
+    let mut service = Binary::start(&data, 1, &[]);
+    assert_eq!(service.client().put(&entry_path("arena", "m"), &json!({ "score": 1 })).0, 200);
+    assert!(service.terminate().success());
+    for extra in [&[][..], &["--accept-gap", "0"], &[]] {
+        let mut service = start(&nats, &data, 1, extra);
+        let reason = wait_state(&service.client(), 0, "halted");
+        assert!(reason.contains("filled without NATS up to 1"), "{extra:?}: {reason}");
+        assert!(reason.contains("ranktree export and ranktree import"), "{extra:?}: {reason}");
+        assert_eq!(score(&service.client(), "m"), Some(1), "it is still read");
+        assert!(service.terminate().success());
+    }
+}

@@ -248,3 +248,41 @@ fn silent_connections_do_not_keep_the_service_from_ending() {
     assert!(service.terminate().success());
     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
 }
+
+/// What pages with metadata may come to is counted before any of it is read: what clients leave unread is bounded together.
+#[test]
+fn pages_with_metadata_that_nobody_reads_take_no_more_memory_than_there_is_for_answers() {
+    const CLIENTS: usize = 600;
+    const MEMBERS: usize = 1_000;
+    /// What a service that has done nothing yet takes, the 128 MiB of answers, and as much again while they are made.
+    const MOST_KIB: usize = 400 << 10;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut service =
+        Binary::start(&folder.path().join("data"), 1, &["--write-seconds", NEVER, "--idle-seconds", NEVER]);
+    let client = service.client();
+    let meta = json!({ "text": "x".repeat(1_000) });
+    let job = |n: usize| json!({ "board": "a", "member": format!("m{n}"), "score": n, "meta": meta });
+    for first in (0..MEMBERS).step_by(500) {
+        let jobs: Vec<_> = (first..first + 500).map(job).collect();
+        assert_eq!(client.post("/v1/jobs?results=changed", &Value::from(jobs)).0, 200);
+    }
+    let mut streams: Vec<TcpStream> = (0..CLIENTS).map(|_| connect(service.address())).collect();
+    for stream in &mut streams {
+        let request = "GET /v1/boards/a/top?limit=1000 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("it can be sent");
+    }
+    let mut statuses = std::collections::BTreeMap::<String, usize>::new();
+    for stream in &mut streams {
+        let mut begun = [0; 12];
+        stream.read_exact(&mut begun).expect("each is answered");
+        *statuses.entry(String::from_utf8_lossy(&begun).into_owned()).or_default() += 1;
+    }
+    assert_eq!(statuses.keys().collect::<Vec<_>>(), ["HTTP/1.1 200", "HTTP/1.1 503"], "{statuses:?}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    let peak: usize = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(peak < MOST_KIB, "{peak} KiB, {statuses:?}");
+    drop(streams);
+    wait_until("there is room again", || client.get("/v1/boards/a/top?limit=1000").0 == 200);
+    assert!(service.terminate().success());
+}

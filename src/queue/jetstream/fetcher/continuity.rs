@@ -15,6 +15,19 @@ use crate::types::Sequence;
 use crate::writer::Message;
 
 impl Fetcher {
+    /// Whether what was applied came from no stream at all.
+    pub(super) fn is_from_elsewhere(&self) -> bool {
+        self.tip.sequence.0 > 0 && self.origin.stream.is_empty()
+    }
+
+    pub(super) fn from_elsewhere(&self) -> String {
+        format!(
+            "this directory was filled without NATS up to {}, which no stream continues; start with a new directory, and \
+             bring the boards over with ranktree export and ranktree import",
+            self.tip.sequence
+        )
+    }
+
     /// Whether the stream can be the one that the tip is from, and still holds all that comes after.
     pub(super) fn check(&mut self, info: &stream::Info) -> Result<(), End> {
         let (applied, shard) = (self.tip.sequence.0, self.shared.shard);
@@ -24,11 +37,8 @@ impl Fetcher {
             (info.state.first_sequence, info.state.last_sequence, info.state.messages);
         let name = &info.config.name;
         let found = identity(info);
-        if applied > 0 && self.origin.stream.is_empty() {
-            return Err(End::Refuse(format!(
-                "this directory was filled without NATS up to {tip}, which the stream {name} does not continue; \
-                 export it and import it into a new one"
-            )));
+        if self.is_from_elsewhere() {
+            return Err(End::Refuse(self.from_elsewhere()));
         }
         if applied > 0 && self.origin.stream != found {
             let gone = match first {
