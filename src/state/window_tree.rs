@@ -100,7 +100,7 @@ impl WindowTree {
     /// member: its page is due.
     fn note_loaded(&mut self, handle: Handle) {
         if self.extras.as_ref().is_none_or(|extras| !extras.knows(handle)) {
-            self.dirty.get_or_insert_default().extras.insert(handle.0 / ENTRIES_PER_PAGE);
+            self.note_orphan(handle);
         }
     }
 
@@ -125,6 +125,18 @@ impl WindowTree {
         if self.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
             self.extras = None;
         }
+    }
+
+    /// A record of an extra that is nobody's any more. Earlier versions could leave one behind when its member went: the next
+    /// checkpoint removes it.
+    pub fn note_orphan(&mut self, handle: Handle) {
+        self.dirty.get_or_insert_default().extras.insert(handle.0 / ENTRIES_PER_PAGE);
+    }
+
+    /// As [`WindowTree::note_orphan`], of one that is a record by itself.
+    pub fn note_single_orphan(&mut self, handle: Handle) {
+        self.dirty.get_or_insert_default().single_extras = true;
+        self.note_orphan(handle);
     }
 
     /// What the words of all listed entries tell of their times, to load many extras by. `None` where the tree lists so

@@ -350,8 +350,12 @@ fn load_extras(
         extras.clear();
         codec::decode_extras(value, |handle, extra| {
             order.next(handle)?;
-            check_extra("extras page", handle, &extra, tree, dictionary)?;
-            extras.push((handle, extra));
+            if dictionary.has_id(handle) {
+                check_extra("extras page", &extra, tree)?;
+                extras.push((handle, extra));
+            } else {
+                tree.note_orphan(handle);
+            }
             Ok(())
         })?;
         let told = told.get_or_init(|| tree.told_times(dictionary.handle_space()));
@@ -370,27 +374,23 @@ fn load_single_extras(
     walk.records_of(id, |key, value| {
         let extra = codec::decode_extra(value)?;
         let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
-        check_extra("extra", handle, &extra, tree, dictionary)?;
-        tree.load_single_extra(handle, &extra);
+        // Whoever it was, the page is due, and single ones go then.
+        if dictionary.has_id(handle) {
+            check_extra("extra", &extra, tree)?;
+            tree.load_single_extra(handle, &extra);
+        } else {
+            tree.note_single_orphan(handle);
+        }
         Ok(())
     })
 }
 
-fn check_extra(
-    kind: &'static str,
-    handle: Handle,
-    extra: &Extra,
-    tree: &WindowTree,
-    dictionary: &Dictionary,
-) -> Result<(), Undecodable> {
-    let fail = |reason: String| Err(Undecodable { kind, reason });
-    if !dictionary.has_id(handle) {
-        return fail(format!("it is handle {}'s, which is nobody's", handle.0));
-    }
+fn check_extra(kind: &'static str, extra: &Extra, tree: &WindowTree) -> Result<(), Undecodable> {
     if let Some(Unlisted::Hidden(words)) = &extra.unlisted
         && words.as_slice().len() != tree.tree.columns()
     {
-        return fail("it has another number of words than its board".to_owned());
+        let reason = "it has another number of words than its board".to_owned();
+        return Err(Undecodable { kind, reason });
     }
     Ok(())
 }

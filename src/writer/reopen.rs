@@ -20,10 +20,13 @@ const FOUND_APPLIED: &str = "it was found applied when the store was opened agai
 /// Pauses between attempts to reopen after a failed commit.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a writer's turn did not come to its end.
 pub(super) struct Interrupted {
     pub(super) reason: String,
+    /// It was not the commit that failed: a job that waits could not be read.
+    pub(super) is_unreadable: bool,
     pub(super) waiting: Waiting,
 }
 
@@ -72,7 +75,7 @@ impl<S: JobSource> Writer<S> {
     /// disk is unknown, and a RocksDB whose log append failed does not heal. It is opened again until that
     /// works.
     pub(super) fn reopen_until_well(&mut self, interrupted: Interrupted) {
-        let Interrupted { reason, mut waiting } = interrupted;
+        let Interrupted { reason, is_unreadable, mut waiting } = interrupted;
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
         self.gauges.note_failed_commit();
@@ -80,6 +83,10 @@ impl<S: JobSource> Writer<S> {
             self.note_checkpoint(sequence, figures);
         }
         let mut pause = REOPEN_FIRST;
+        // The store opens, and what cannot be read is met again at once.
+        if is_unreadable && self.refuse_waiting(&reason, UNREADABLE_PAUSE) {
+            return;
+        }
         loop {
             self.close_store();
             self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
@@ -129,6 +136,9 @@ impl<S: JobSource> Writer<S> {
         let applied = {
             let mut shard = self.shard.write();
             replay(&store, &mut shard, &|_, _, _| {})?;
+            for (name, life) in shard.dropped().iter() {
+                self.registry.forget(name, life);
+            }
             shard.applied
         };
         // What was replayed wants a checkpoint as what was committed does.

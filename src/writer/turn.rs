@@ -167,7 +167,11 @@ impl<S: JobSource> Writer<S> {
     /// Puts down where messages come from, and only then has more of them fetched.
     fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
         let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
-        noted.map_err(|error| Interrupted { reason: error.to_string(), waiting: Waiting::default() })?;
+        noted.map_err(|error| Interrupted {
+            reason: error.to_string(),
+            is_unreadable: false,
+            waiting: Waiting::default(),
+        })?;
         // Whoever asked may have gone away, and will find it there.
         let _ = renamed.done.send(());
         Ok(())
@@ -250,6 +254,7 @@ impl<S: JobSource> Writer<S> {
             jobs_rejected,
         };
         let commit = || self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
+        let is_unreadable = plan.unreadable.is_some();
         let written = match plan.unreadable {
             None => commit().map_err(|error| error.to_string()),
             Some(reason) => Err(reason),
@@ -266,7 +271,7 @@ impl<S: JobSource> Writer<S> {
                 if self.source.needs_sync() {
                     waiting.tell_of_messages(&reason);
                 }
-                Err(Interrupted { reason, waiting })
+                Err(Interrupted { reason, is_unreadable, waiting })
             }
         }
     }

@@ -41,7 +41,7 @@ impl Output {
         let (writer, place): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) if is_no_file(path) => {
-                let opened = File::options().write(true).open(path);
+                let opened = File::options().append(true).open(path);
                 let opened =
                     opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
                 (Box::new(opened), None)
@@ -129,7 +129,9 @@ impl Output {
 
 /// Whether there is something under this name that a file must not take the place of: a device, a pipe, a directory.
 fn is_no_file(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+    // What is open already may be a file, with more in it than this export.
+    ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
+        || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 impl Drop for Output {

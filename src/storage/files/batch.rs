@@ -17,6 +17,11 @@ pub fn last_sequence(record: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*first) + u64::from(operations).saturating_sub(1))
 }
 
+/// Whether nothing is written by it. RocksDB puts such a batch into the new log that it begins behind a torn one.
+pub fn is_empty(record: &[u8]) -> bool {
+    record.get(8..12).is_some_and(|operations| operations == [0; 4])
+}
+
 /// The value that a batch puts for a key in a column family other than the default one.
 pub fn put_of<'a>(record: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut rest = record.get(12..)?;

@@ -76,11 +76,6 @@ pub fn read_records(bytes: &[u8], mut each: impl FnMut(&[u8]) -> ControlFlow<()>
     }
 }
 
-/// Whether a record begins anywhere in these bytes, which need not begin with one.
-pub fn holds_a_record(bytes: &[u8]) -> bool {
-    begins_a_record_from(bytes, 0)
-}
-
 struct Fragment<'a> {
     kind: u8,
     payload: &'a [u8],

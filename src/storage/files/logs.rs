@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
 use crate::storage::files::batch;
-use crate::storage::files::frames::{Break, holds_a_record, read_records};
+use crate::storage::files::frames::{Break, read_records};
 
 /// What the logs of a directory are.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub fn check_logs(directory: &Path, key: &[u8]) -> Result<Logs, StorageError> {
 fn torn_end(path: &Path, bytes: &[u8], broken: Break, later: &[PathBuf]) -> Result<TornEnd, StorageError> {
     let mut goes_on = broken.goes_on;
     for path in later {
-        goes_on |= holds_a_record(&read(path)?);
+        goes_on |= holds_an_operation(&read(path)?);
     }
     Ok(TornEnd {
         log: path.to_owned(),
@@ -72,6 +72,16 @@ fn torn_end(path: &Path, bytes: &[u8], broken: Break, later: &[PathBuf]) -> Resu
         last_value: None,
         later: later.to_vec(),
     })
+}
+
+/// Whether a log has a record that says something, or one behind a break.
+fn holds_an_operation(log: &[u8]) -> bool {
+    let mut holds = false;
+    let broken = read_records(log, |record| {
+        holds |= !batch::is_empty(record);
+        ControlFlow::Continue(())
+    });
+    holds || broken.is_some_and(|broken| broken.goes_on)
 }
 
 /// The last value that these logs put for a key, up to where the last of them breaks.
@@ -93,7 +103,8 @@ impl TornEnd {
         self.log.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Ends the logs where they break, as RocksDB would, for breaks that it passes over or never returns from.
+    /// Ends the logs where they break, as RocksDB would; but it passes over some breaks, never returns from others, and begins a
+    /// new log behind a torn one, which is one more state to be cut short in.
     ///
     /// # Errors
     /// When the disk refuses.

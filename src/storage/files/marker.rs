@@ -171,7 +171,10 @@ impl Marker {
         if std::mem::replace(&mut self.written.lock().is_of_a_stream, true) {
             return Ok(());
         }
-        self.replace().map_err(|error| StorageError::Io { path: self.path.clone(), error })
+        self.replace().map_err(|error| {
+            self.written.lock().is_of_a_stream = false;
+            StorageError::Io { path: self.path.clone(), error }
+        })
     }
 
     fn replace(&self) -> std::io::Result<()> {
@@ -188,6 +191,8 @@ impl Marker {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
+        // What is open is not what has the name from here on.
+        written.file = None;
         std::fs::rename(&new, &self.path)?;
         if let Some(directory) = self.path.parent() {
             File::open(directory)?.sync_all()?;

@@ -139,8 +139,11 @@ impl Store {
             return Ok(self);
         }
         let read = self.meta()?;
-        let Self { db, path, shard, shards, marker, resources, lock, .. } = self;
+        let Self { db, path, shard, shards, marker, torn, resources, lock, .. } = self;
         drop(db);
+        if let Some(end) = torn.filter(|end| end.rocksdb_stops) {
+            end.cut()?;
+        }
         let place = Place { path, shard, shards, resources };
         let db = DB::open_cf_descriptors(&database_options(), &place.path, families(&place.resources))
             .map_err(|error| place.refused(&error))?;

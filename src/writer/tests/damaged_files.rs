@@ -326,3 +326,28 @@ fn a_new_log_that_is_broken_at_its_beginning_is_no_loss_where_a_stream_holds_wha
         assert!(!case(log, &Damage::Zero(0, 4 << 10), &crashed), "of {stream:?}");
     }
 }
+
+/// RocksDB begins a new log behind a torn one, with a batch of nothing in it, before the torn one goes. A start that is cut short
+/// between the two leaves both.
+#[test]
+fn a_start_that_was_cut_short_behind_a_torn_log_is_made_again() {
+    let crashed = crashed("");
+    let folder = crashed.folder.path();
+    let is_log = |name: &&PathBuf| name.extension().is_some_and(|end| end == "log");
+    let log = files_of(folder).into_keys().filter(|name| is_log(&name)).max().expect("there is a log");
+    let number: u64 = log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("it has a number");
+    let mut bytes = fs::read(folder.join(&log)).expect("readable");
+    // The beginning of a record that nobody was told of.
+    bytes.extend_from_within(..20);
+    fs::write(folder.join(&log), &bytes).expect("the disk takes it");
+    let mut record = vec![1_u8];
+    record.extend((1_u64 << 40).to_le_bytes());
+    record.extend([0; 4]);
+    let crc = crc32c::crc32c(&record);
+    let masked = crc.rotate_right(15).wrapping_add(0xa282_ead8);
+    let frame = [&masked.to_le_bytes()[..], &12_u16.to_le_bytes(), &record].concat();
+    fs::write(folder.join(format!("{:06}.log", number + 3)), frame).expect("the disk takes it");
+    for _ in 0..2 {
+        assert_eq!(start(folder, &crashed).expect("nothing is lost"), crashed.last);
+    }
+}

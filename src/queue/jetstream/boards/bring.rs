@@ -107,8 +107,9 @@ impl Boards {
         for ((id, name), (recorded, is_on_its_way)) in due {
             let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
             if !is_on_its_way {
+                let sending = shard.publisher.send_command(&recorded.payload(&name)).await?;
                 self.pending.lock().note_brought(&name, id);
-                shard.publisher.send_command(&recorded.payload(&name)).await?;
+                sending.stored().await?;
             }
             arrival_at(shard, &name, &recorded, deadline).await?;
         }

@@ -96,17 +96,17 @@ impl Boards {
             let shift = shard.shared.shift();
             shift.is_some_and(|shift| applied.0 >= last.sequence.saturating_add(shift))
         };
-        while !said
-            && !is_applied(*applied.borrow_and_update())
-            && !matches!(shard.health.state(), ShardState::Halted(_))
-        {
+        while !said && !is_applied(*applied.borrow_and_update()) && !is_halted(shard) {
             // Its end, or the time: it is looked again in either case.
-            let _ = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await;
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await {
+                return Err(format!("shard {} has ended", shard.id));
+            }
         }
         Ok(!said)
     }
 
-    /// What the stream does not know, with what it is to be told.
+    /// What the stream does not know, with what it is to be told. A shard that is halted is not asked: the stream may have
+    /// forgotten drops that the shard never met. What only such a shard holds is kept, as `decide` looks there too.
     fn lost(&self, heard: &Heard) -> Vec<Stored> {
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {
@@ -118,6 +118,9 @@ impl Boards {
         };
         for shard in &self.shards {
             self.registry.note_number(shard.state.read().dropped().latest());
+            if is_halted(shard) {
+                continue;
+            }
             let mut after: Option<BoardName> = None;
             loop {
                 let state = shard.state.read();
@@ -137,7 +140,7 @@ impl Boards {
         let mut after: Option<BoardName> = None;
         loop {
             let boards = self.registry.behind(after.as_ref(), LOOKED_AT_ONCE, |_| true);
-            for (name, known) in &boards {
+            for (name, known) in boards.iter().filter(|(name, _)| !self.is_held_by_halted_alone(name)) {
                 hold(name, Decision::from(known));
             }
             match boards.into_iter().next_back() {
@@ -167,4 +170,14 @@ impl Boards {
         });
         told.collect()
     }
+
+    fn is_held_by_halted_alone(&self, name: &BoardName) -> bool {
+        let holds = |shard: &&BoardsOfShard| shard.state.read().board(name.as_str()).is_some();
+        let mut holders = self.shards.iter().filter(holds).peekable();
+        holders.peek().is_some() && holders.all(is_halted)
+    }
+}
+
+fn is_halted(shard: &BoardsOfShard) -> bool {
+    matches!(shard.health.state(), ShardState::Halted(_))
 }

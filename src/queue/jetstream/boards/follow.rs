@@ -118,16 +118,22 @@ impl Boards {
         let messages = consumer.stream().heartbeat(HEARTBEAT).messages().await;
         let mut messages = messages.map_err(|error| error.to_string())?;
         let mut heard = Heard::default();
+        let mut connected = self.managing.connected.clone();
+        connected.borrow_and_update();
         let mut delivered = 0;
+        let mut missed = false;
         while pending > 0 {
             let Ok(message) = tokio::time::timeout(ASK_AFTER, messages.next()).await else {
                 // What was to come may have been deleted.
                 let info = consumer.info().await.map_err(|error| error.to_string())?;
                 if info.delivered.consumer_sequence == delivered {
                     pending = info.num_pending;
+                } else if std::mem::replace(&mut missed, true) {
+                    return Err("messages of it were delivered and did not arrive".to_owned());
                 }
                 continue;
             };
+            missed = false;
             let Some(message) = message else { return Ok(()) };
             let message = message.map_err(|error| error.to_string())?;
             pending = self.hear(&message, &mut delivered, Some(&mut heard)).await?;
@@ -141,6 +147,8 @@ impl Boards {
                     is_compared = true;
                     self.compared.send_replace(true);
                 }
+                // What was on its way is lost with a connection, and nothing says so.
+                _ = connected.changed() => return Err("the connection to NATS was lost".to_owned()),
                 message = messages.next() => {
                     let Some(message) = message else { return Ok(()) };
                     let message = message.map_err(|error| error.to_string())?;

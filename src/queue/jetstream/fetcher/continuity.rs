@@ -20,7 +20,7 @@ impl Fetcher {
         self.tip.sequence.0 > 0 && self.origin.stream.is_empty()
     }
 
-    pub(super) fn from_elsewhere(&self) -> String {
+    pub(super) fn why_elsewhere(&self) -> String {
         format!(
             "this directory was filled without NATS up to {}, which no stream continues; start with a new directory, and \
              bring the boards over with ranktree export and ranktree import",
@@ -38,7 +38,7 @@ impl Fetcher {
         let name = &info.config.name;
         let found = identity(info);
         if self.is_from_elsewhere() {
-            return Err(End::Refuse(self.from_elsewhere()));
+            return Err(End::Refuse(self.why_elsewhere()));
         }
         if applied > 0 && self.origin.stream != found {
             let gone = match first {

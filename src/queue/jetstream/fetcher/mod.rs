@@ -295,7 +295,7 @@ impl Fetcher {
         match connection.stream(&name).await {
             Ok(stream) => Ok(stream.cached_info().clone()),
             Err(error) if error.is_no_stream() && self.is_from_elsewhere() => {
-                Err(End::Refuse(self.from_elsewhere()))
+                Err(End::Refuse(self.why_elsewhere()))
             }
             Err(error) if error.is_no_stream() => Err(End::Suspect(format!(
                 "the stream {name} is gone; restore it from a backup, or start with --accept-gap {} to go on with an \
