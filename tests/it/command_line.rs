@@ -37,6 +37,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("quiet", "wget"),
     ("spider", "wget"),
     ("storage", "prometheus"),
+    ("release", "cargo"),
     ("rm", "docker compose"),
     ("tail", "docker compose"),
     ("uid", "systemd-run"),
