@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::job::{Job, Targets};
+use crate::job::Job;
 use crate::types::{BoardName, MemberId, Sequence, Timestamp, fnv1a_32};
 use crate::writer::order::Order;
 use crate::writer::outcome::Freed;
@@ -62,7 +62,7 @@ impl ParkedJob {
     /// The board that it is filed under; `None` if it names none.
     #[must_use]
     pub fn filed_under(&self) -> Option<&BoardName> {
-        usize::try_from(self.board).ok().and_then(|board| boards(&self.job).nth(board))
+        usize::try_from(self.board).ok().and_then(|board| self.job.boards().nth(board))
     }
 }
 
@@ -207,10 +207,10 @@ impl Parking {
             if self.lines.len() < self.own_lines { own_line(member) } else { self.shared_line(member) }
         });
         if self.auto_create {
-            self.wants.add(boards(&parked.job).filter(|board| !is_known(board)));
+            self.wants.add(parked.job.boards().filter(|board| !is_known(board)));
         }
         parked.board =
-            (0..).zip(boards(&parked.job)).find(|(_, board)| !is_known(board)).map_or(0, |(at, _)| at);
+            (0..).zip(parked.job.boards()).find(|(_, board)| !is_known(board)).map_or(0, |(at, _)| at);
         let line = self.lines.entry(id);
         let line = line.or_insert_with(|| Line { board: parked.board, jobs: 0, fresh: VecDeque::new() });
         line.jobs += 1;
@@ -348,15 +348,6 @@ pub fn lines_of(member: &MemberId) -> [u32; 2] {
 fn shared_line(member: &MemberId, shared_lines: u32) -> u32 {
     // The upper half: the lower bits chose the shard.
     SHARED | ((fnv1a_32(member.as_bytes()) >> SHARED_FROM_BIT) % shared_lines)
-}
-
-/// The boards that a job names.
-pub fn boards(job: &Job) -> impl Iterator<Item = &BoardName> {
-    let named: &[_] = match &job.targets {
-        Targets::Boards(boards) => boards,
-        Targets::EveryBoard => &[],
-    };
-    named.iter().map(|(board, _)| board)
 }
 
 #[cfg(test)]

@@ -141,3 +141,34 @@ impl Drop for Output {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An export that lacks what the board has would be taken for a copy of it.
+    #[test]
+    fn an_entry_whose_metadata_cannot_be_read_ends_the_export() {
+        let row = |meta: &str| -> Row {
+            let row = r#"{"member":"m","score":1,"rank":1,"position":1,"updated_at":"t","meta":META}"#;
+            serde_json::from_str(&row.replace("META", meta)).expect("a row")
+        };
+        let mut output = Output::nothing();
+        for meta in ["{}", r#"{"a":1}"#] {
+            output.write("b", &row(meta)).expect("it is whole");
+        }
+        let why = output.write("b", &row("null")).expect_err("it is not whole").to_string();
+        assert!(why.contains("metadata of member m") && why.contains("ranktree verify"), "{why}");
+    }
+
+    /// Standard output may be a file, with more in it.
+    #[test]
+    fn what_is_open_already_is_no_file_to_replace() {
+        assert!(is_no_file(Path::new("/dev/stdout")) && is_no_file(Path::new("/proc/self/fd/1")));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("file");
+        assert!(!is_no_file(&file) && is_no_file(folder.path()));
+        std::fs::write(&file, "").expect("it can be written");
+        assert!(!is_no_file(&file));
+    }
+}

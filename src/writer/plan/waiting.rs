@@ -13,7 +13,7 @@ use crate::state::Applied;
 use crate::storage::codec::ParkedRecord;
 use crate::types::BoardName;
 use crate::writer::outcome::Later;
-use crate::writer::parking::{self, Asker, ParkedJob, Parking, Place, Turn};
+use crate::writer::parking::{Asker, ParkedJob, Parking, Place, Turn};
 use crate::writer::plan::{Batch, PlannedFreed, PlannedJob};
 
 /// Jobs that one message frees at most, and lines that it looks at: all of that is under one hold of a lock,
@@ -32,7 +32,7 @@ impl Batch<'_> {
     /// Whether a job has to wait for the queue to bring a board's definition, or behind one that does.
     pub(super) fn must_wait(&self, job: &Job) -> Result<bool, Reject> {
         let Some(parking) = self.parking.as_ref().filter(|_| !self.frees) else { return Ok(false) };
-        let unknown = parking::boards(job).find(|name| self.board(name).is_none());
+        let unknown = job.boards().find(|name| self.board(name).is_none());
         let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
         match unknown {
             Some(name) if !parking.auto_create => refuse(format!("there is no board {name}")),
@@ -139,7 +139,7 @@ impl Batch<'_> {
 
     /// Which of the boards that a job names is the first that is unknown.
     fn unknown(&self, parked: &ParkedJob) -> Option<u32> {
-        let mut boards = (0..).zip(parking::boards(&parked.job));
+        let mut boards = (0..).zip(parked.job.boards());
         boards.find(|(_, name)| self.board(name).is_none()).map(|(at, _)| at)
     }
 

@@ -8,33 +8,21 @@ use futures_util::FutureExt as _;
 use parking_lot::RwLock;
 
 use crate::job::Job;
-use crate::state::{Incarnation, Shard};
+use crate::state::Shard;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::parking::Place;
 use crate::writer::plan::{GoesOn, Planner};
-use crate::writer::tests::build::{board, job};
+use crate::writer::tests::build::job;
 use crate::writer::tests::harness::open;
 use crate::writer::tests::replayed::{Described, Stream, message};
 use crate::writer::tests::source::{Running, copy_of, jobs};
+use crate::writer::tests::waiting::{define, parking};
 use crate::writer::turn::read_line;
 use crate::writer::{Freed, JobOutcome, Later, Outcome, ParkedJob, Parking, Payload, Registry, Writer};
 
 fn set(score: i64) -> Payload {
     jobs(vec![job("m", &[("b", &[score])])])
-}
-
-fn define(name: &str) -> Payload {
-    Payload::Define {
-        board: board(name),
-        incarnation: Incarnation(1),
-        number: None,
-        definition: Arc::default(),
-    }
-}
-
-fn parking() -> Parking {
-    Parking::new(true, Arc::default())
 }
 
 fn still_full() -> StorageError {

@@ -15,7 +15,7 @@ use crate::writer::tests::harness::time;
 use crate::writer::tests::source::{Running, VecSource, jobs};
 use crate::writer::{JobOutcome, JobSource as _, Payload, ShardState, Writer};
 
-fn define(name: &str) -> Payload {
+pub fn define(name: &str) -> Payload {
     Payload::Define {
         board: board(name),
         incarnation: Incarnation(1),
@@ -24,7 +24,7 @@ fn define(name: &str) -> Payload {
     }
 }
 
-fn parking() -> Parking {
+pub fn parking() -> Parking {
     Parking::new(true, Arc::default())
 }
 
