@@ -38,12 +38,21 @@ help: ## Says what there is to make
 run: build ## Starts the service, with its data in ./data; make run ARGS="--shards 3" passes flags on
 	exec bin/ranktree serve --data-dir $(DATA) $(ARGS)
 
+BUILT := $(CARGO_TARGET_DIR)/release/ranktree
+
+# Debuggers, profilers and backtraces find the line numbers in bin/ranktree.debug; they would more than double the program.
+# Put into place by renaming, because the one that is there may be running.
 .PHONY: build
-build: libclang ## Builds bin/ranktree
+build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line numbers
 	cargo build $(CARGO_FLAGS) --bin ranktree
 	@mkdir -p bin
-	@ln -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree 2>/dev/null \
-		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
+	@if [[ ! bin/ranktree -nt $(BUILT) ]]; then \
+		cp -f $(BUILT) bin/ranktree.new; \
+		if command -v objcopy >/dev/null && objcopy --only-keep-debug $(BUILT) bin/ranktree.debug 2>/dev/null; then \
+			objcopy --strip-debug --add-gnu-debuglink=bin/ranktree.debug bin/ranktree.new; \
+		fi; \
+		mv -f bin/ranktree.new bin/ranktree; \
+	fi
 
 .PHONY: test
 test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
