@@ -19,10 +19,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
 use rocksdb::WriteBatch;
 
 use crate::state::{Applied, DirtyEntries, ENTRIES_PER_PAGE, Extra, Shard, TreeId};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -113,7 +113,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
-    pub fn write(&self, store: &Store, shard: &RwLock<Shard>) -> Result<CheckpointFigures, StorageError> {
+    pub fn write(&self, store: &Store, shard: &StateLock) -> Result<CheckpointFigures, StorageError> {
         self.write_in_slices(store, shard, &mut |_| Ok(()))
     }
 
@@ -125,7 +125,7 @@ impl Checkpoint {
     pub fn write_in_slices(
         &self,
         store: &Store,
-        shard: &RwLock<Shard>,
+        shard: &StateLock,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
@@ -134,7 +134,7 @@ impl Checkpoint {
         between(Moment::Slice)?;
         for page in &self.dictionary_pages {
             let value = {
-                let shard = shard.read();
+                let shard = shard.read(Purpose::CheckpointCopy);
                 codec::encode_dictionary(shard.members.page(*page))
             };
             staged.put(&keys::dictionary_page(*page), &value)?;
@@ -171,7 +171,7 @@ impl Checkpoint {
         }
         // A tree that vanishes from here on is whole, as it was at S.
         self.delete_trees(&mut staged, &vanished)?;
-        let seen = shard.read().applied.sequence;
+        let seen = shard.read(Purpose::CheckpointCopy).applied.sequence;
         let manifest = self.manifest_without(&vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
@@ -233,8 +233,8 @@ impl Checkpoint {
     }
 
     /// A page of extras; empty without any. `None`: the tree has vanished.
-    fn capture_extras(&self, shard: &RwLock<Shard>, tree: TreeId, page: u32) -> Option<Vec<u8>> {
-        let shard = shard.read();
+    fn capture_extras(&self, shard: &StateLock, tree: TreeId, page: u32) -> Option<Vec<u8>> {
+        let shard = shard.read(Purpose::CheckpointCopy);
         let tree = shard.tree(tree)?;
         let extras = self.handles_of(page).filter_map(|handle| Some((handle, tree.extra(handle)?)));
         let extras: Vec<(Handle, Extra)> = extras.collect();
@@ -245,7 +245,7 @@ impl Checkpoint {
     /// `None`: the tree has vanished.
     fn capture_members(
         &self,
-        shard: &RwLock<Shard>,
+        shard: &StateLock,
         tree: TreeId,
         pages: &[u32],
     ) -> Option<Vec<CapturedMemberPage>> {
@@ -254,7 +254,7 @@ impl Checkpoint {
             let mut handles = Vec::with_capacity(256);
             let mut columns: Vec<Vec<u64>> = Vec::new();
             {
-                let shard = shard.read();
+                let shard = shard.read(Purpose::CheckpointCopy);
                 let tree = &shard.tree(tree)?.tree;
                 columns.resize(tree.columns(), Vec::with_capacity(256));
                 // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
@@ -292,22 +292,22 @@ type CapturedMemberPage = (u32, Option<Vec<u8>>);
 /// Stages a tree's pages. `false`: the tree has vanished, and what is staged of it may be a part.
 fn write_tree_pages(
     staged: &mut Staged<'_>,
-    shard: &RwLock<Shard>,
+    shard: &StateLock,
     id: TreeId,
     between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
 ) -> Result<bool, StorageError> {
     // Files want their keys in order; sorting is done without keeping anyone waiting.
-    let order = shard.read().tree(id).map(|tree| tree.tree.pending_order());
+    let order = shard.read(Purpose::CheckpointCopy).tree(id).map(|tree| tree.tree.pending_order());
     let Some(mut order) = order else { return Ok(false) };
     order.sort_unstable();
-    match shard.write().tree_mut(id) {
+    match shard.write(Purpose::CheckpointCopy).tree_mut(id) {
         Some(tree) => tree.tree.set_pending_order(order),
         None => return Ok(false),
     }
     loop {
         let mut copied: Vec<(u32, Vec<u32>, Vec<Vec<u64>>)> = Vec::with_capacity(PAGES_PER_SLICE);
         let more = {
-            let mut shard = shard.write();
+            let mut shard = shard.write(Purpose::CheckpointCopy);
             let Some(tree) = shard.tree_mut(id) else { return Ok(false) };
             let tree = &mut tree.tree;
             let width = tree.columns();
