@@ -18,6 +18,9 @@ use crate::state::Shard;
 /// a thread that locks several shards for each answer comes to time each of them.
 const READS_PER_TIMED: u32 = 17;
 
+/// After so long a long reading lets others in.
+const LONGEST_READING: Duration = Duration::from_micros(100);
+
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -185,8 +188,7 @@ pub struct Reading<'a> {
 
 impl Reading<'_> {
     /// How long it is held already; zero if that is not timed.
-    #[must_use]
-    pub fn held_for(&self) -> Duration {
+    fn held_for(&self) -> Duration {
         self.held.0.map_or(Duration::ZERO, |(since, _)| since.elapsed())
     }
 }
@@ -196,6 +198,47 @@ impl Deref for Reading<'_> {
 
     fn deref(&self) -> &Shard {
         &self.shard
+    }
+}
+
+/// The state, read on and on by one who lets others in between.
+///
+/// To hold it for long keeps no reader out by itself. But who waits for a lock to change something keeps out all readers that come
+/// after it, so that they would wait for the whole of it.
+pub struct LongReading<'a> {
+    lock: &'a StateLock,
+    purpose: Purpose,
+    /// `None` only within [`LongReading::aside`].
+    shard: Option<Reading<'a>>,
+}
+
+impl<'a> LongReading<'a> {
+    #[must_use]
+    pub fn new(lock: &'a StateLock, purpose: Purpose) -> Self {
+        Self { lock, purpose, shard: Some(lock.read(purpose)) }
+    }
+
+    /// Lets others in, if it was held for long enough. What was read may not be so any more.
+    pub fn let_others_in(&mut self) {
+        if self.shard.as_ref().is_some_and(|shard| shard.held_for() >= LONGEST_READING) {
+            self.aside(|| ());
+        }
+    }
+
+    /// Lets go, for work that needs no lock.
+    pub fn aside<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        self.shard = None;
+        let done = work();
+        self.shard = Some(self.lock.read(self.purpose));
+        done
+    }
+}
+
+impl Deref for LongReading<'_> {
+    type Target = Shard;
+
+    fn deref(&self) -> &Shard {
+        self.shard.as_ref().expect("it is locked but within `aside`, which nobody else can see")
     }
 }
 

@@ -110,14 +110,13 @@ impl Engine {
     pub fn turn_without_checkpoint(&mut self, messages: Vec<Message>) -> Verbs {
         let started = Instant::now();
         let plan = {
-            let shard = self.shard.read(Purpose::Read);
             let describe = |_: &Job| Vec::new();
             let planner = Planner {
-                shard: &shard,
+                shard: &self.shard,
                 id: ShardId(0),
                 shards: 1,
                 registry: &self.registry,
-                time: shard.applied.timestamp,
+                time: self.shard.read(Purpose::Plan).applied.timestamp,
                 describe: &describe,
                 parked: &|_, _, _, _| Ok(Vec::new()),
             };

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
-use crate::state::Shard;
 use crate::state_lock::StateLock;
 use crate::storage::{
     Judged, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_marked,

@@ -47,16 +47,6 @@ impl CheckpointPolicy {
     }
 }
 
-/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
-const NICENESS: i32 = 10;
-
-/// Makes the calling thread wait for a core rather than let readers wait for it.
-fn yield_to_others() {
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
-        tracing::debug!(%error, "a checkpoint's thread keeps its priority");
-    }
-}
-
 /// A checkpoint that a thread is writing.
 struct Running {
     thread: JoinHandle<()>,
@@ -177,7 +167,6 @@ impl Checkpointer {
         let (its_checkpoint, its_shard) = (Arc::clone(&checkpoint), Arc::clone(shard));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
-            yield_to_others();
             let written = its_checkpoint.write(&store, &its_shard);
             drop(turn);
             // Whoever waits for the outcome may open the directory again.

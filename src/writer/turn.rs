@@ -210,14 +210,13 @@ impl<S: JobSource> Writer<S> {
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let shard = self.shard.read(Purpose::Plan);
         let describe = |job: &_| self.source.describe(job);
         let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
             read_line(&store, |record| read_parked(&self.source, record), line, from, limit, goes_on)
         };
         let planner = Planner {
-            shard: &shard,
+            shard: &self.shard,
             id: self.id,
             shards: self.shards,
             registry: &self.registry,

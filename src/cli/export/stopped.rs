@@ -8,7 +8,6 @@ use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
 use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, top};
-use crate::state::Shard;
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, Score};

@@ -135,7 +135,7 @@ impl Batch<'_> {
 
     /// Refuses a new member whom the shard has no handle for.
     fn admit_member(&self, handle: Option<Handle>, decided: &[Decided<'_>]) -> Result<(), Reject> {
-        let members = &self.planner.shard.members;
+        let members = &self.shard.members;
         if handle.is_some() || self.added < members.room() || !decided.iter().any(Decided::changes) {
             return Ok(());
         }

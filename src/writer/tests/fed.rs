@@ -191,7 +191,6 @@ impl Fed {
         if !messages.is_empty() {
             let parking = self.parking.take();
             let plan = {
-                let shard = self.shard.read(Purpose::Read);
                 let describe = |job: &Job| {
                     let bytes = format!("{job:?}").into_bytes();
                     self.described.borrow_mut().insert(bytes.clone(), job.clone());
@@ -206,7 +205,7 @@ impl Fed {
                     read_line(self.store(), read, line, from, limit, goes_on)
                 };
                 let planner = Planner {
-                    shard: &shard,
+                    shard: &self.shard,
                     id: ShardId(0),
                     shards: 1,
                     registry: &Registry::new(true),

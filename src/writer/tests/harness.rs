@@ -190,9 +190,8 @@ impl Harness {
         if messages.is_empty() {
             return None;
         }
-        let shard = self.shard.read(Purpose::Read);
         let planner = Planner {
-            shard: &shard,
+            shard: &self.shard,
             id: ShardId(0),
             shards: 1,
             registry: &self.registry,

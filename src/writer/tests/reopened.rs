@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use futures_util::FutureExt as _;
 
 use crate::job::Job;
-use crate::state::Shard;
-use crate::state_lock::{Purpose, StateLock};
+use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::parking::Place;
@@ -54,9 +53,8 @@ fn commit_aside(
     let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
         read_line(store, read, line, from, limit, goes_on)
     };
-    let shard = shard.read(Purpose::Read);
     let planner = Planner {
-        shard: &shard,
+        shard,
         id: ShardId(0),
         shards: 1,
         registry: &Registry::new(true),
