@@ -39,7 +39,7 @@ pub enum Purpose {
     CheckpointCopy,
     /// A checkpoint is complete, or failed.
     CheckpointEnd,
-    /// Figures for metrics.
+    /// Figures for metrics and the status.
     Gauges,
     /// What boards there are, compared with what was decided.
     Boards,
@@ -134,6 +134,14 @@ impl StateLock {
         let timings = self.timings.get(purpose.index());
         let shard = self.state.try_write().unwrap_or_else(|| waiting(timings, || self.state.write()));
         Changing { shard, held: Held::since_now(timings) }
+    }
+}
+
+#[cfg(test)]
+impl StateLock {
+    /// Whether anybody holds it, for whatever purpose.
+    pub fn is_held(&self) -> bool {
+        self.state.try_write().is_none()
     }
 }
 
@@ -273,7 +281,12 @@ impl DerefMut for Changing<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+
     use super::*;
+    use crate::types::{Sequence, ShardId};
 
     #[test]
     fn each_purpose_has_a_place_and_a_name_of_its_own() {
@@ -282,5 +295,57 @@ mod tests {
             let of_that_name = Purpose::ALL.iter().filter(|other| other.name() == purpose.name());
             assert_eq!(of_that_name.count(), 1, "{purpose:?}");
         }
+    }
+
+    #[test]
+    fn a_long_reading_lets_in_who_waits_and_lets_go_for_work_aside() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        thread::scope(|scope| {
+            let mut reading = LongReading::new(&lock, Purpose::Plan);
+            assert!(lock.is_held());
+            scope.spawn(|| lock.write(Purpose::CheckpointCopy).applied.sequence = Sequence(7));
+            let started = Instant::now();
+            while reading.applied.sequence != Sequence(7) {
+                assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
+                reading.let_others_in();
+            }
+            reading.aside(|| assert!(!lock.is_held()));
+            assert!(lock.is_held());
+        });
+    }
+
+    #[test]
+    fn holds_are_counted_by_purpose_and_of_reads_for_answers_one_in_seventeen() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let lock = metrics::with_local_recorder(&recorder, || StateLock::new(Shard::new(ShardId(0))));
+        // A thread of its own, which has read nothing yet.
+        thread::scope(|scope| {
+            scope.spawn(|| (0..170).for_each(|_| drop(lock.read(Purpose::Read))));
+        });
+        (0..3).for_each(|_| drop(lock.read(Purpose::Gauges)));
+        lock.write(Purpose::Apply).let_go_fairly();
+        drop(lock.write(Purpose::Apply));
+        let count = |metric, purpose: Purpose| counted(&recorder, metric, purpose);
+        let held = [Purpose::Read, Purpose::Gauges, Purpose::Apply, Purpose::Plan];
+        assert_eq!(held.map(|purpose| count(STATE_LOCK_HELD_SECONDS, purpose)), [10, 3, 2, 0]);
+        assert_eq!(Purpose::ALL.map(|purpose| count(STATE_LOCK_WAIT_SECONDS, purpose)), [0; 11]);
+        // Sooner or later a reader comes while the lock is held, however busy the machine is.
+        let started = Instant::now();
+        while count(STATE_LOCK_WAIT_SECONDS, Purpose::Read) == 0 {
+            assert!(started.elapsed() < Duration::from_secs(60), "no wait is counted");
+            let changing = lock.write(Purpose::Apply);
+            thread::scope(|scope| {
+                scope.spawn(|| drop(lock.read(Purpose::Read)));
+                thread::sleep(Duration::from_millis(10));
+                drop(changing);
+            });
+        }
+    }
+
+    fn counted(recorder: &PrometheusRecorder, metric: &str, purpose: Purpose) -> u64 {
+        let series = format!("{metric}_count{{purpose=\"{}\"}} ", purpose.name());
+        let text = recorder.handle().render();
+        let count = text.lines().find_map(|line| line.strip_prefix(&series));
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 }

@@ -11,7 +11,7 @@ use crate::state::{Applied, Retired};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot};
-use crate::types::{Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -130,10 +130,11 @@ impl<S: JobSource> Writer<S> {
             let (place, parked) = read_parked(&self.source, first)?;
             lines.push((line, jobs, place, parked));
         }
-        let shard = self.shard.read(Purpose::Start);
-        parking.load(lines, |board| shard.board(board.as_str()).is_some());
+        // Readers are served meanwhile, where a failed commit was the reason: not one lock for all the lines.
+        let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
+        parking.load(lines, is_known);
         // On a quiet stream no message says it again, and jobs that are to be rejected would wait.
-        parking.note_has_all(shard.board_count() >= parking.boards_max);
+        parking.note_has_all(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
         Ok(())
     }

@@ -105,6 +105,8 @@ impl Batch<'_> {
                 }
                 continue;
             }
+            // Of such jobs, one takes as long as dozens of others.
+            self.shard.let_others_in();
             // All or nothing: every board is asked before any is changed.
             let mut decided = Vec::new();
             let every;

@@ -198,6 +198,8 @@ impl Fed {
                 };
                 let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
                     self.looks.set(self.looks.get() + 1);
+                    // The disk may take its time.
+                    assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
                     let read = |record| {
                         self.reads.set(self.reads.get() + 1);
                         Ok(self.read(record))
