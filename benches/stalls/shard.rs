@@ -18,8 +18,8 @@ use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
-    BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Message,
-    Outcome, Parking, Payload, Registry, RejectsKept, WantedBoards, Writer,
+    BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Known,
+    Message, Outcome, Parking, Payload, Registry, RejectsKept, WantedBoards, Writer,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -27,6 +27,9 @@ use tokio::sync::{oneshot, watch};
 const HANG: Duration = Duration::from_secs(1_800);
 /// Messages on their way to the writer.
 const AHEAD: usize = 1_024;
+/// Jobs made up at a time, while the writer has nothing to do: who makes them up would take the cores that the writer and its
+/// checkpoints need, and a writer without a core holds its lock for as long.
+const JOBS_READY: usize = 200_000;
 
 /// What travels to the writer, and who waits for it.
 type Sent = (Payload, Option<oneshot::Sender<Outcome>>);
@@ -39,6 +42,9 @@ pub struct Running {
     health: Arc<Health>,
     applied: watch::Receiver<Sequence>,
     queue: Option<SyncSender<Sent>>,
+    /// Not sent yet.
+    ready: Vec<Sent>,
+    jobs_ready: usize,
     sent: u64,
     /// Greater than any version before.
     pub version: u64,
@@ -108,6 +114,8 @@ impl Running {
             health,
             applied,
             queue: Some(queue),
+            ready: Vec::new(),
+            jobs_ready: 0,
             sent: 0,
             version: 1 << 40,
             boards: 0,
@@ -122,10 +130,13 @@ impl Running {
         self.jobs_at_once.store(jobs, Ordering::Relaxed);
     }
 
+    /// Sends it along with others.
     fn send(&mut self, payload: Payload, answer: Option<oneshot::Sender<Outcome>>) {
-        let queue = self.queue.as_ref().expect("it is open until the end");
-        queue.send((payload, answer)).expect("the writer runs");
-        self.sent += 1;
+        self.jobs_ready += payload.cost();
+        self.ready.push((payload, answer));
+        if self.jobs_ready >= JOBS_READY {
+            self.wait_for_all();
+        }
     }
 
     /// A message of jobs that nobody waits for.
@@ -143,6 +154,7 @@ impl Running {
     pub fn define(&mut self, board: &BoardName, definition: &Arc<Definition>) {
         self.boards += 1;
         let (incarnation, number) = (Incarnation(self.boards), Some(RecordNumber(self.boards)));
+        self.registry.adopt(board, &Known { incarnation, definition: Arc::clone(definition) });
         let definition = Arc::clone(definition);
         self.send(Payload::Define { board: board.clone(), incarnation, number, definition }, None);
     }
@@ -163,8 +175,14 @@ impl Running {
         self.health.jobs_parked()
     }
 
-    /// Waits until readers see all that was sent.
-    pub fn wait_for_all(&self) {
+    /// Sends what is ready, and waits until readers see all of it.
+    pub fn wait_for_all(&mut self) {
+        let queue = self.queue.as_ref().expect("it is open until the end");
+        self.jobs_ready = 0;
+        for sent in self.ready.drain(..) {
+            queue.send(sent).expect("the writer runs");
+            self.sent += 1;
+        }
         wait("all is applied", || self.applied.borrow().0 >= self.sent);
     }
 
@@ -186,7 +204,7 @@ impl Running {
     }
 
     /// A whole checkpoint of all that was sent.
-    pub fn checkpoint(&self) {
+    pub fn checkpoint(&mut self) {
         self.wait_for_all();
         self.want_checkpoint();
         wait("the checkpoint is complete", || !self.is_checkpointing());

@@ -8,7 +8,9 @@
 
 use std::mem;
 
-use super::aside::Aside;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::small::Captured;
@@ -58,16 +60,25 @@ pub(super) struct Capture {
     pending: Vec<u32>,
     /// How many of `pending` have been handed out.
     handed_out: usize,
-    aside: Aside,
+    aside: HashMap<u32, PreImage, FixedState>,
 }
 
 impl Capture {
     pub(super) fn new() -> Self {
-        Self { dirty_mark: 1, dirty: Vec::new(), pending: Vec::new(), handed_out: 0, aside: Aside::default() }
+        Self {
+            dirty_mark: 1,
+            dirty: Vec::new(),
+            pending: Vec::new(),
+            handed_out: 0,
+            aside: HashMap::default(),
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>() + self.aside.bytes()
+        let aside: usize = self.aside.values().map(PreImage::bytes).sum();
+        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>()
+            + self.aside.allocation_size()
+            + aside
     }
 
     fn pending_mark(&self) -> u8 {
@@ -89,9 +100,7 @@ impl Capture {
             self.pending.push(page);
         }
         self.handed_out = usize::from(captured == Captured::HandedOut);
-        if let Some(kept) = aside {
-            self.aside.insert(page, *kept);
-        }
+        self.aside.extend(aside.map(|kept| (page, *kept)));
         let pending = if captured == Captured::Pending { self.pending_mark() } else { 0 };
         if dirty { self.dirty_mark } else { pending }
     }
@@ -113,7 +122,7 @@ impl Capture {
             (false, false, true) => Captured::Pending,
             (false, false, false) => Captured::Aside,
         };
-        let aside = self.aside.remove(page).map(Box::new);
+        let aside = self.aside.remove(&page).map(Box::new);
         Some((!self.dirty.is_empty(), captured, aside))
     }
 }
@@ -176,7 +185,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.leaves.meta_mut(page).marks &= !pending_mark;
             sink(CapturedPage { page, entries: self.page_entries(page) });
         } else {
-            let kept = self.capture.aside.remove(page).expect("touch sets a pending leaf aside");
+            let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
             let entries = kept.entries();
             sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
         }
@@ -190,7 +199,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             }
             self.leaves.meta_mut(leaf).marks = self.capture.dirty_mark;
         }
-        self.capture.aside = Aside::default();
+        self.capture.aside = HashMap::default();
         self.capture.handed_out = 0;
     }
 
@@ -223,7 +232,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let dirty_marked =
             capture.dirty.iter().all(|&leaf| self.leaves.meta(leaf).marks & capture.dirty_mark != 0);
         let kept = awaited.iter().all(|leaf| {
-            (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0) != capture.aside.contains(*leaf)
+            (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0) != capture.aside.contains_key(leaf)
         });
         dirty_marked
             && kept

@@ -29,7 +29,6 @@ mod large;
 mod small;
 
 mod apply;
-mod aside;
 mod capture;
 mod check;
 mod cursor;

@@ -177,11 +177,15 @@ impl Planner<'_> {
 
 impl Batch<'_> {
     fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
-        let names: HashMap<Handle, &[u8], foldhash::fast::FixedState> =
-            self.newcomers.iter().map(|(id, handle)| (*handle, &**id)).collect();
-        // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
-        let mut net: Vec<&NetChange> = self.net.iter().collect();
-        net.sort_by_key(|net| net.tree);
+        let (newcomers, all) = (&self.newcomers, &self.net);
+        let (names, net) = self.shard.aside(|| {
+            let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
+            let names: HashMap<Handle, &[u8], foldhash::fast::FixedState> = names.collect();
+            // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
+            let mut net: Vec<&NetChange> = all.iter().collect();
+            net.sort_by_key(|net| net.tree);
+            (names, net)
+        });
         let mut encoder = DeltaEncoder::new(first, applied, &self.events, net.len());
         for changes in net.chunks(ENCODED_AT_ONCE) {
             self.shard.let_others_in();
@@ -191,6 +195,8 @@ impl Batch<'_> {
                 encoder.push(change.tree, id, change.before.as_ref(), change.after.as_ref());
             }
         }
+        // Nothing more is read.
+        drop(self.shard);
         let metadata = self.metadata.into_iter().map(|((tree, _), (member, record))| (tree, member, record));
         Plan {
             first,
