@@ -20,7 +20,10 @@ impl HistogramFn for Longest {
 
 /// What the lock's metrics tell; all others go nowhere.
 #[derive(Clone, Default)]
-pub struct LockTimes(Arc<Mutex<BTreeMap<(&'static str, String), Arc<Longest>>>>);
+pub struct LockTimes(Arc<Mutex<ByPurpose>>);
+
+/// By metric and purpose.
+type ByPurpose = BTreeMap<(&'static str, String), Arc<Longest>>;
 
 impl LockTimes {
     /// Has the process's metrics come here. To be called before any shard is opened.
