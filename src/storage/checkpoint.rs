@@ -14,39 +14,40 @@
 //!   of definitions; but it lists the board without entries, and all of the tree's records are deleted. The replay meets the
 //!   drop before anybody reads the board: a log that does not go as far is refused.
 //!
-//! The writer is held for one slice at a time: [`PAGES_PER_SLICE`] leaves are copied under the lock in some 20 µs.
+//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies).
 
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
 use rocksdb::WriteBatch;
 
-use crate::state::{Applied, DirtyEntries, ENTRIES_PER_PAGE, Extra, Shard, TreeId};
+use crate::state::{Applied, DirtyEntries, Shard, TreeId};
+use crate::state_lock::StateLock;
 use crate::storage::codec::{self, Manifest, ManifestBoard};
+use crate::storage::copies::AllCopied;
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::staging_options;
 use crate::storage::staged::Staged;
 use crate::storage::store::Store;
-use crate::tree::Handle;
 use crate::types::Sequence;
 
-/// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
-const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
-/// Member pages looked up per hold of the read lock: 256 look-ups of some 50 ns each.
-const MEMBER_PAGES_PER_SLICE: usize = 1;
+/// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little memory.
+const COPIES_AHEAD: usize = 8;
 
 /// A checkpoint begun: what it owes the disk.
 pub struct Checkpoint {
     manifest: Manifest,
-    dictionary_pages: Vec<u32>,
+    pub(super) dictionary_pages: Vec<u32>,
     /// Trees with something to write.
-    trees: Vec<(TreeId, DirtyEntries)>,
+    pub(super) trees: Vec<(TreeId, DirtyEntries)>,
     /// Trees whose records go away.
     gone: Vec<TreeId>,
     /// One past the highest handle that existed at the beginning.
-    handles: u32,
+    pub(super) handles: u32,
 }
 
 /// Where the writing of a checkpoint is.
@@ -109,69 +110,69 @@ impl Checkpoint {
         pages * size_of::<u32>() + self.trees.capacity() * trees + self.manifest.boards.capacity() * boards
     }
 
-    /// Writes the checkpoint. Runs beside the writer, on another thread.
+    /// Writes the checkpoint. Runs beside the writer, on another thread, which copies, and on one of its own, which writes files
+    /// and gives way to everybody else. Only the one that copies takes the lock: a thread that gives way may have to wait for a
+    /// core for long, and who waits for its lock would wait as long. So is all that RocksDB holds its own locks for left to that one.
     ///
     /// # Errors
     /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
-    pub fn write(&self, store: &Store, shard: &RwLock<Shard>) -> Result<CheckpointFigures, StorageError> {
-        self.write_in_slices(store, shard, &mut |_| Ok(()))
+    pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
+        let started = Instant::now();
+        let options = staging_options();
+        let mut staged = Staged::new(store, &options)?;
+        let (staged, copied) = thread::scope(|scope| {
+            let (sender, copies) = sync_channel(COPIES_AHEAD);
+            let files = move || {
+                yield_to_others();
+                copies.into_iter().try_for_each(|copied| staged.take(copied))?;
+                Ok::<_, StorageError>(staged)
+            };
+            let name = format!("checkpoint-files-{}", store.shard());
+            let files = Builder::new().name(name).spawn_scoped(scope, files);
+            let files = files.map_err(|error| StorageError::Io { path: store.staging(), error })?;
+            // Without anybody who takes the copies, the files' error is why.
+            let copied =
+                self.copy(state, &mut |copied| sender.send(copied).map_err(|_| StorageError::Closed));
+            drop(sender);
+            let staged = files.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            Ok::<_, StorageError>((staged, copied?))
+        })?;
+        self.finish(store, staged, copied, started, &mut |_| Ok(()))
     }
 
-    /// As [`Checkpoint::write`], calling `between` whenever the writer may come in between, no lock being held. An
-    /// error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
+    /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no lock being held.
+    /// An error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
     ///
     /// # Errors
     /// As [`Checkpoint::write`], and those of `between`.
     pub fn write_in_slices(
         &self,
         store: &Store,
-        shard: &RwLock<Shard>,
+        state: &StateLock,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let options = staging_options();
         let mut staged = Staged::new(store, &options)?;
         between(Moment::Slice)?;
-        for page in &self.dictionary_pages {
-            let value = {
-                let shard = shard.read();
-                codec::encode_dictionary(shard.members.page(*page))
-            };
-            staged.put(&keys::dictionary_page(*page), &value)?;
-            between(Moment::Slice)?;
-        }
-        let mut vanished = BTreeSet::new();
-        for (tree, dirty) in &self.trees {
-            for pages in dirty.pages.chunks(MEMBER_PAGES_PER_SLICE) {
-                let Some(captured) = self.capture_members(shard, *tree, pages) else {
-                    vanished.insert(*tree);
-                    break;
-                };
-                for (page, value) in captured {
-                    staged.put_or_delete(&keys::member_page(*tree, page), value.as_deref())?;
-                }
-                between(Moment::Slice)?;
-            }
-        }
-        for (tree, _) in &self.trees {
-            if !write_tree_pages(&mut staged, shard, *tree, between)? {
-                vanished.insert(*tree);
-            }
-        }
-        for (tree, dirty) in &self.trees {
-            for page in &dirty.extras {
-                let Some(value) = self.capture_extras(shard, *tree, *page) else {
-                    vanished.insert(*tree);
-                    break;
-                };
-                let value = (!value.is_empty()).then_some(value.as_slice());
-                staged.put_or_delete(&keys::extras_page(*tree, *page), value)?;
-                between(Moment::Slice)?;
-            }
-        }
-        // A tree that vanishes from here on is whole, as it was at S.
+        let copied = self.copy(state, &mut |copied| {
+            staged.take(copied)?;
+            between(Moment::Slice)
+        })?;
+        self.finish(store, staged, copied, started, between)
+    }
+
+    /// Everything is copied and staged: puts it in effect.
+    fn finish(
+        &self,
+        store: &Store,
+        mut staged: Staged<'_>,
+        copied: AllCopied,
+        started: Instant,
+        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+    ) -> Result<CheckpointFigures, StorageError> {
+        let AllCopied { vanished, seen } = copied;
         self.delete_trees(&mut staged, &vanished)?;
-        let seen = shard.read().applied.sequence;
         let manifest = self.manifest_without(&vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
@@ -225,55 +226,6 @@ impl Checkpoint {
         }
         manifest
     }
-
-    /// The handles of a page. Members that came after the checkpoint began are left out: see `state::Members`.
-    fn handles_of(&self, page: u32) -> impl Iterator<Item = Handle> + use<> {
-        let first = page * ENTRIES_PER_PAGE;
-        (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
-    }
-
-    /// A page of extras; empty without any. `None`: the tree has vanished.
-    fn capture_extras(&self, shard: &RwLock<Shard>, tree: TreeId, page: u32) -> Option<Vec<u8>> {
-        let shard = shard.read();
-        let tree = shard.tree(tree)?;
-        let extras = self.handles_of(page).filter_map(|handle| Some((handle, tree.extra(handle)?)));
-        let extras: Vec<(Handle, Extra)> = extras.collect();
-        let extras: Vec<(Handle, &Extra)> = extras.iter().map(|(handle, extra)| (*handle, extra)).collect();
-        Some(if extras.is_empty() { Vec::new() } else { codec::encode_extras(&extras) })
-    }
-
-    /// `None`: the tree has vanished.
-    fn capture_members(
-        &self,
-        shard: &RwLock<Shard>,
-        tree: TreeId,
-        pages: &[u32],
-    ) -> Option<Vec<CapturedMemberPage>> {
-        let mut captured = Vec::with_capacity(pages.len());
-        for page in pages {
-            let mut handles = Vec::with_capacity(256);
-            let mut columns: Vec<Vec<u64>> = Vec::new();
-            {
-                let shard = shard.read();
-                let tree = &shard.tree(tree)?.tree;
-                columns.resize(tree.columns(), Vec::with_capacity(256));
-                // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
-                self.handles_of(*page).for_each(|handle| tree.prefetch_locator(handle));
-                self.handles_of(*page).for_each(|handle| tree.prefetch_entry(handle));
-                for handle in self.handles_of(*page) {
-                    let Some(words) = tree.get(handle) else { continue };
-                    handles.push(handle.0);
-                    for (column, word) in columns.iter_mut().zip(words.as_slice()) {
-                        column.push(*word);
-                    }
-                }
-            }
-            let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
-            let value = (!handles.is_empty()).then(|| codec::encode_entries(&handles, &columns));
-            captured.push((*page, value));
-        }
-        Some(captured)
-    }
 }
 
 /// Removes a tree's pages from the disk, before all of them are written anew.
@@ -287,53 +239,20 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
     store.write(batch, true)
 }
 
-type CapturedMemberPage = (u32, Option<Vec<u8>>);
-
-/// Stages a tree's pages. `false`: the tree has vanished, and what is staged of it may be a part.
-fn write_tree_pages(
-    staged: &mut Staged<'_>,
-    shard: &RwLock<Shard>,
-    id: TreeId,
-    between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
-) -> Result<bool, StorageError> {
-    // Files want their keys in order; sorting is done without keeping anyone waiting.
-    let order = shard.read().tree(id).map(|tree| tree.tree.pending_order());
-    let Some(mut order) = order else { return Ok(false) };
-    order.sort_unstable();
-    match shard.write().tree_mut(id) {
-        Some(tree) => tree.tree.set_pending_order(order),
-        None => return Ok(false),
-    }
-    loop {
-        let mut copied: Vec<(u32, Vec<u32>, Vec<Vec<u64>>)> = Vec::with_capacity(PAGES_PER_SLICE);
-        let more = {
-            let mut shard = shard.write();
-            let Some(tree) = shard.tree_mut(id) else { return Ok(false) };
-            let tree = &mut tree.tree;
-            let width = tree.columns();
-            tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
-                let (handles, columns) = captured.entries.map_or_else(Default::default, |entries| {
-                    let columns = (0..width).map(|column| entries.column(column).to_vec()).collect();
-                    (entries.handles().to_vec(), columns)
-                });
-                copied.push((captured.page, handles, columns));
-            })
-        };
-        for (page, handles, columns) in &copied {
-            let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
-            let value = (!handles.is_empty()).then(|| codec::encode_entries(handles, &columns));
-            staged.put_or_delete(&keys::tree_page(id, *page), value.as_deref())?;
-        }
-        between(Moment::Slice)?;
-        if !more {
-            return Ok(true);
-        }
-    }
-}
-
 fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
     let mut batch = WriteBatch::default();
     batch.delete_range_cf(store.log(), keys::delta(Sequence(0)), keys::delta(through.next()));
     // Synced: where every write is, a log that breaks and goes on is known to be damaged.
     store.write(batch, true)
+}
+
+/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
+const NICENESS: i32 = 10;
+
+/// Makes the calling thread wait for a core rather than let readers wait for it. It can never go back, and so takes no lock
+/// that others wait for.
+fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
+        tracing::debug!(%error, "the thread that writes a checkpoint's files keeps its priority");
+    }
 }
