@@ -10,6 +10,8 @@ mod entries;
 mod jobs;
 mod service;
 
+pub use jobs::reject_codes;
+
 use serde_json::{Map, Value, json};
 
 use crate::http::openapi::doc::component;
