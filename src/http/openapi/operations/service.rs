@@ -54,8 +54,10 @@ pub fn readyz() -> Doc {
         .answer_as(
             200,
             "text/plain; charset=utf-8",
-            &text("ready\n"),
-            "Every shard is live and its lag under the limit.",
+            &json!({"type": "string", "pattern": "^ready(, degraded)?\n", "examples": ["ready\n"]}),
+            "Every shard is live and its lag under the limit. `ready, degraded` on the first line: publishers are refused, or are about \
+             to be, because a shard's stream is full or nearly so, and the lines that follow say which. Reads are answered and what is in \
+             the stream is applied, and other nodes have the same stream: so the node stays in service.",
         )
         .problem(503, "not_ready")
 }

@@ -6,6 +6,7 @@ use crate::http::openapi::doc::component;
 use crate::http::openapi::problems::PROBLEMS;
 use crate::http::openapi::schemas::jobs::reject_codes;
 use crate::http::openapi::schemas::{array, count, object, object_with};
+use crate::writer::QueueLevel;
 
 pub fn schemas() -> Value {
     let shard = json!({
@@ -19,12 +20,20 @@ pub fn schemas() -> Value {
         "members": count("Members that it knows."),
         "rejects": count("Jobs that it rejected since the start."),
         "parked": count("With NATS: jobs that wait for their board to be defined."),
+        "stream": {
+            "description": "With NATS: how full its stream is; `null` until that was looked at.",
+            "anyOf": [component("Stream"), {"type": "null"}]
+        },
         "checkpoint_sequence": count("What the last checkpoint holds.")
     });
+    let with_nats_only = ["parked", "stream"];
     let required: Vec<String> = shard
         .as_object()
-        .map(|fields| fields.keys().filter(|name| *name != "parked").cloned().collect())
+        .map(|fields| fields.keys().filter(|name| !with_nats_only.contains(&name.as_str())).cloned().collect())
         .unwrap_or_default();
+    let levels = [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full].map(QueueLevel::name);
+    let held = |text: &str| object(text, json!({"messages": count("How many."), "bytes": count("How much.")}));
+    let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
         "Shard": object_with("How a shard is doing.", shard.clone(), &required),
@@ -45,11 +54,29 @@ pub fn schemas() -> Value {
             "Rejects, newest first.",
             json!({"rejects": array(component("Reject")), "next_cursor": {"type": ["string", "null"]}})
         ),
+        "Stream": object(
+            "How full a shard's stream is, as of the last look, a second ago or less. Bytes of a part are estimated.",
+            json!({
+                "level": {"enum": levels, "description": "`nearly_full` from seven eighths on; `full`: publishers are refused."},
+                "reason": {"type": ["string", "null"], "description": "Unless it is `roomy`: what holds its messages, and which setting helps."},
+                "bytes": count("What it holds."),
+                "bytes_max": limit("What it may hold; `null`: no limit."),
+                "messages": count("How many it holds."),
+                "messages_max": limit("How many it may hold; `null`: no limit."),
+                "held_by": object("What keeps its messages. Each is counted once, under the first that applies.", json!({
+                    "lag": held("Not applied yet."),
+                    "checkpoint": held("In no checkpoint yet."),
+                    "duplicate_window": held("Younger than the stream's duplicate window, or not known to be older."),
+                    "keep": held("Kept by `--nats-keep`, or never purged because of `--nats-no-purge`.")
+                }))
+            })
+        ),
         "Status": object(
             "How the node is doing.",
             json!({
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard is live, and its lag under the limit."},
+                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly so: its `stream` says why."},
                 "shards": array(component("Shard"))
             })
         ),
