@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::openapi::doc::component;
 use crate::http::openapi::problems::PROBLEMS;
 use crate::http::openapi::schemas::jobs::reject_codes;
-use crate::http::openapi::schemas::{array, count, object, object_with};
+use crate::http::openapi::schemas::{AS_OF_PATTERN, array, count, object, object_with};
 use crate::writer::QueueLevel;
 
 pub fn schemas() -> Value {
@@ -97,7 +97,7 @@ pub fn schemas() -> Value {
                         "detail": {"type": "string"}
                     }))
                 },
-                "token": {"type": "string", "description": "For `POST /v1/jobs` that failed in part: names what was applied."},
+                "token": {"type": "string", "pattern": AS_OF_PATTERN, "description": "For `POST /v1/jobs` that failed in part: names what was taken. Absent if nothing was."},
                 "results": {"description": "For `POST /v1/jobs` that failed in part: what came of each job.",
                             "type": "array", "items": component("JobResult")},
                 "shards": {"description": "For `/readyz`: how the shards are doing. Of a node that asks for tokens `shard` and `state` \
