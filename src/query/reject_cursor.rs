@@ -100,7 +100,7 @@ mod tests {
                 let expected = (other == at).then(|| places.clone());
                 assert_eq!(filters.read_cursor(&text, 2), expected, "{text} of {at} by {other}");
             }
-            assert_eq!(filters[at].read_cursor(&text, 3), None, "another number of shards");
+            assert_eq!(filters[at].read_cursor(&text, 1), None, "another number of shards");
             assert_eq!(filters[at].read_cursor(&text, 0), None);
         }
     }
