@@ -96,7 +96,7 @@ fn shard_of(params: &Params<'_>, shards: u16) -> Result<Option<ShardId>, Problem
 }
 
 fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
-    let Some(reason) = params.get("reason").filter(|reason| !reason.is_empty()) else { return Ok(None) };
+    let Some(reason) = params.get("reason") else { return Ok(None) };
     let known = RejectCode::ALL.into_iter().find(|code| code.name() == reason);
     let known = known.ok_or_else(|| {
         let cut: String = reason.chars().take(40).collect();
