@@ -31,8 +31,8 @@ use crate::service::opening::{OpenedShard, load_shards};
 use crate::storage::StorageError;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog, RejectsKept,
-    ShardState, WantedBoards, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
+    RejectsKept, ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.

@@ -40,7 +40,11 @@ fn readiness(api: &Api) -> String {
         let level = room.level.name().replace('_', " ");
         text += &format!("shard {shard}: its stream is {level}");
         // As above: reasons are for those who have a token.
-        text += &if api.access.is_some() { "; GET /v1/status says why".to_owned() } else { format!(": {}", room.reason) };
+        text += &if api.access.is_some() {
+            "; GET /v1/status says why".to_owned()
+        } else {
+            format!(": {}", room.reason)
+        };
         text.push('\n');
     }
     if text.is_empty() { "ready\n".to_owned() } else { format!("ready, degraded\n{text}") }

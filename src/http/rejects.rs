@@ -41,9 +41,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let limit = usize::try_from(limit).unwrap_or(READ_BEYOND);
     let before = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => None,
-        Some(text) => {
-            Some(filters.read_cursor(text, shards).ok_or_else(Problem::bad_cursor_of_rejects)?)
-        }
+        Some(text) => Some(filters.read_cursor(text, shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
     };
     let started = Instant::now();
     // The most that it may come to, before any of it is read.
@@ -59,9 +57,9 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
         let mut rejects = b"[".to_vec();
         let next = page_of_rejects(&stores, before.as_ref(), limits, |shard, reject| {
             let is_wanted = filters.reason.is_none_or(|reason| reason == reject.code)
-                && grant.as_ref().is_none_or(|grant| {
-                    names_only(&reject.job, |board| grant.allows_board(board))
-                });
+                && grant
+                    .as_ref()
+                    .is_none_or(|grant| names_only(&reject.job, |board| grant.allows_board(board)));
             is_wanted.then(|| {
                 let before = rejects.len();
                 if before > 1 {
@@ -90,7 +88,10 @@ fn shard_of(params: &Params<'_>, shards: u16) -> Result<Option<ShardId>, Problem
     let Some(shard) = params.number::<u64>("shard")? else { return Ok(None) };
     let known = u16::try_from(shard).ok().filter(|shard| *shard < shards);
     let known = known.ok_or_else(|| {
-        Problem::bad_parameter(format!("there is no shard {shard}; shards are numbered from 0 to {}", shards - 1))
+        Problem::bad_parameter(format!(
+            "there is no shard {shard}; shards are numbered from 0 to {}",
+            shards - 1
+        ))
     })?;
     Ok(Some(ShardId(known)))
 }
@@ -109,6 +110,8 @@ fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
 /// The writer may be opening the store again, after a commit that failed.
 fn unreadable(Unread { shard, error }: &Unread) -> Problem {
     tracing::warn!(%shard, %error, "rejects cannot be read");
-    let detail = format!("the rejects of shard {shard} cannot be read now; try again in a moment, or leave it out with shard=");
+    let detail = format!(
+        "the rejects of shard {shard} cannot be read now; try again in a moment, or leave it out with shard="
+    );
     Problem::shard_unavailable(detail)
 }

@@ -44,7 +44,8 @@ impl Counted {
 
     /// What was counted since; `None` if the service counts anew.
     fn since(&self, before: &Self) -> Option<Self> {
-        let mut since = Self { applied: self.applied.checked_sub(before.applied)?, rejected: BTreeMap::new() };
+        let mut since =
+            Self { applied: self.applied.checked_sub(before.applied)?, rejected: BTreeMap::new() };
         for (reason, count) in &self.rejected {
             let more = count.checked_sub(before.rejected.get(reason).copied().unwrap_or(0))?;
             if more > 0 {
@@ -135,7 +136,10 @@ mod tests {
         let (before, after) = (Counted::read(&text(10, 0)), Counted::read(&text(13, 4)));
         assert_eq!((before.applied, before.done()), (15, 18));
         let since = after.since(&before).expect("it went on counting");
-        assert_eq!((since.applied, since.rejected.clone()), (3, BTreeMap::from([("bad_score".to_owned(), 4)])));
+        assert_eq!(
+            (since.applied, since.rejected.clone()),
+            (3, BTreeMap::from([("bad_score".to_owned(), 4)]))
+        );
         assert_eq!(since.done(), 7);
         assert_eq!(before.since(&after), None, "it counts from zero again");
     }

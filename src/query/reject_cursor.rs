@@ -78,9 +78,8 @@ mod tests {
     use super::*;
 
     fn before(places: &[(u16, u64, u32)]) -> RejectsBefore {
-        let place = |(shard, sequence, index): &(u16, u64, u32)| {
-            (ShardId(*shard), (Sequence(*sequence), *index))
-        };
+        let place =
+            |(shard, sequence, index): &(u16, u64, u32)| (ShardId(*shard), (Sequence(*sequence), *index));
         RejectsBefore(places.iter().map(place).collect())
     }
 
@@ -111,7 +110,9 @@ mod tests {
         let good = all.cursor(&before(&[(0, 5, 3)]));
         assert!(all.read_cursor(&good, 1).is_some());
         let long = "0".repeat(1_000);
-        for text in ["", "1", "-", "1-", "日本", &long, &format!("{good}-"), &format!("{good}-0.0"), &good[1..]] {
+        for text in
+            ["", "1", "-", "1-", "日本", &long, &format!("{good}-"), &format!("{good}-0.0"), &good[1..]]
+        {
             assert_eq!(all.read_cursor(text, 1), None, "{text}");
         }
         for (from, to) in [(".", "+."), (".", ".+"), (".3", ".100000000"), ("-5", "-10000000000000000")] {

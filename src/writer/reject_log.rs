@@ -72,7 +72,8 @@ impl RejectLog {
         if !self.waits.load(Ordering::Relaxed) {
             return;
         }
-        for (reason, count, Example { shard, sequence, index, detail, job }) in self.take_due(Instant::now()) {
+        for (reason, count, Example { shard, sequence, index, detail, job }) in self.take_due(Instant::now())
+        {
             tracing::warn!(
                 %reason,
                 jobs = count,

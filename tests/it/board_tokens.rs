@@ -28,7 +28,11 @@ fn check_token(client: &Client, (status, answer): &(u16, Value), expected: u16) 
         .map(|part| part.split_once(':').expect("shard:sequence"))
         .map(|(shard, sequence)| (shard.parse().expect("a shard"), sequence.parse().expect("a sequence")))
         .collect();
-    assert_eq!(shards.iter().map(|part| part.0).collect::<Vec<_>>(), (0..SHARDS).collect::<Vec<_>>(), "{token}");
+    assert_eq!(
+        shards.iter().map(|part| part.0).collect::<Vec<_>>(),
+        (0..SHARDS).collect::<Vec<_>>(),
+        "{token}"
+    );
     assert!(shards.iter().all(|part| part.1 > 0), "{token}");
     // It is what a read may wait for, and the wait ends.
     let (status, waited) = client.get(&format!("/v1/boards?limit=1&timeout_ms=60000&after={token}"));
@@ -36,7 +40,8 @@ fn check_token(client: &Client, (status, answer): &(u16, Value), expected: u16) 
 }
 
 fn define_again_and_drop(client: &Client) {
-    let (put, delete) = (|path: &str| send(client, Method::PUT, path), |path: &str| send(client, Method::DELETE, path));
+    let (put, delete) =
+        (|path: &str| send(client, Method::PUT, path), |path: &str| send(client, Method::DELETE, path));
     check_token(client, &put("/v1/boards/a"), 201);
     // Nothing changes.
     check_token(client, &put("/v1/boards/a"), 200);
@@ -108,7 +113,11 @@ fn with_nats_tokens_of_boards_name_every_shard_and_a_drop_that_was_cut_short_goe
     nats.update(&Config { max_messages: messages, ..roomy.clone() });
     for _ in 0..3 {
         let (status, answer) = send(&client, Method::DELETE, cut);
-        assert_eq!((status, &answer["code"]), (503, &"queue_full".into()), "it goes on, and cannot: {answer}");
+        assert_eq!(
+            (status, &answer["code"]),
+            (503, &"queue_full".into()),
+            "it goes on, and cannot: {answer}"
+        );
         assert_eq!(answer["token"], Value::Null);
     }
     // And so it does after a crash in the middle of it.
@@ -142,7 +151,8 @@ fn no_token_is_empty() {
     let arguments = ["--nats", &nats.url(), "--nats-stream-mib", "16", "--nats-no-purge"];
     let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
     let client = service.client();
-    let jobs = json!([{ "board": "b", "member": "m", "score": 1 }, { "board": "b", "member": "n", "score": 1 }]);
+    let jobs =
+        json!([{ "board": "b", "member": "m", "score": 1 }, { "board": "b", "member": "n", "score": 1 }]);
     let (status, answer) = client.post("/v1/jobs?wait=applied", &jobs);
     assert_eq!(status, 200, "{answer}");
     assert!(answer["token"].as_str().is_some_and(|token| token.starts_with("0:")), "{answer}");

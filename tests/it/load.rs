@@ -106,7 +106,10 @@ fn over_nats_all_that_was_acknowledged_is_applied_once() {
         assert_eq!(summary["schedule"], Value::Null);
         let applied = &summary["applied"];
         assert_eq!((applied["jobs_stored"].to_string().as_str(), &applied["trouble"]), (jobs, &Value::Null));
-        assert_eq!((&applied["jobs_applied"], &applied["jobs_rejected"]), (&applied["jobs_stored"], &serde_json::json!({})));
+        assert_eq!(
+            (&applied["jobs_applied"], &applied["jobs_rejected"]),
+            (&applied["jobs_stored"], &serde_json::json!({}))
+        );
         assert!(applied["caught_up_seconds"].is_f64(), "{applied}");
         assert!(count_of(&applied["jobs_applied_at_end"]) <= count_of(&applied["jobs_applied"]), "{applied}");
     }
@@ -297,7 +300,11 @@ fn rejected_jobs_are_counted_by_reason_whichever_way_they_went() {
         assert!(good > 0 && bad > 2_000, "{applied}");
         // An answer that waits says so too.
         let told = &summary["writes"]["jobs_rejected"];
-        let expected = if target.contains(&"--visible") { applied["jobs_rejected"].clone() } else { serde_json::json!({}) };
+        let expected = if target.contains(&"--visible") {
+            applied["jobs_rejected"].clone()
+        } else {
+            serde_json::json!({})
+        };
         assert_eq!(*told, expected, "{summary}");
         rejected += bad;
     }

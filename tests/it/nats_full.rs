@@ -57,8 +57,12 @@ fn ready(service: &Binary) -> String {
 #[test]
 fn a_stream_that_is_never_purged_says_so_when_it_is_full_and_again_when_it_has_room() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service =
-        start(&nats.url(), &folder.path().join("data"), STREAM_MIB, &["--nats-no-purge", "--checkpoint-seconds", "1"]);
+    let mut service = start(
+        &nats.url(),
+        &folder.path().join("data"),
+        STREAM_MIB,
+        &["--nats-no-purge", "--checkpoint-seconds", "1"],
+    );
     let client = service.client();
     define(&client, &json!({}));
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
@@ -78,10 +82,17 @@ fn a_stream_that_is_never_purged_says_so_when_it_is_full_and_again_when_it_has_r
     });
     let said = refusal(&client);
     assert!(said.contains("without --nats-no-purge"), "{said}");
-    assert!(said.contains("its stream is full") && said.contains(&format!("the stream {STREAM} holds")), "{said}");
+    assert!(
+        said.contains("its stream is full") && said.contains(&format!("the stream {STREAM} holds")),
+        "{said}"
+    );
     // A node that answers reads stays in service.
     let said = ready(&service);
-    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("\r\n\r\nready, degraded\nshard 0: its stream is full: "), "{said}");
+    assert!(
+        said.starts_with("HTTP/1.1 200 ")
+            && said.contains("\r\n\r\nready, degraded\nshard 0: its stream is full: "),
+        "{said}"
+    );
     let warned = warnings(&service);
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert!(warned[0].contains("WARN") && warned[0].contains(STREAM), "{warned:?}");

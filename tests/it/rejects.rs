@@ -17,7 +17,10 @@ fn home(member: &str) -> u16 {
 
 /// A member of a shard.
 fn member_of(shard: u16) -> String {
-    (0..100).map(|number| format!("m{number}")).find(|member| home(member) == shard).expect("one of a hundred")
+    (0..100)
+        .map(|number| format!("m{number}"))
+        .find(|member| home(member) == shard)
+        .expect("one of a hundred")
 }
 
 /// All rejects, asked for a few at a time.
@@ -50,7 +53,8 @@ fn order(reject: &Value) -> (std::cmp::Reverse<String>, u64, std::cmp::Reverse<(
     let number = |name: &str| reject[name].as_u64().expect("a number");
     // To the microsecond and in UTC; with digits of one length, text order is that of time.
     let time = reject["rejected_at"].as_str().expect("a time");
-    let (seconds, micros) = time.trim_end_matches('Z').split_once('.').unwrap_or((time.trim_end_matches('Z'), ""));
+    let (seconds, micros) =
+        time.trim_end_matches('Z').split_once('.').unwrap_or((time.trim_end_matches('Z'), ""));
     let time = format!("{seconds}.{micros:0<6}");
     (std::cmp::Reverse(time), number("shard"), std::cmp::Reverse((number("sequence"), number("index"))))
 }
@@ -96,7 +100,11 @@ fn without_nats_rejects_of_all_shards_are_listed_newest_first() {
                 { "board": "arena", "member": member, "score": [1, 2] }
             ]);
             let (status, answer) = client.post("/v1/jobs", &jobs);
-            assert_eq!((status, &answer["results"][0]["rejected"]), (200, &"out_of_range".into()), "{answer}");
+            assert_eq!(
+                (status, &answer["results"][0]["rejected"]),
+                (200, &"out_of_range".into()),
+                "{answer}"
+            );
         }
     }
     let all = check_lists(&mut service, 36);

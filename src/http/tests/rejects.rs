@@ -52,7 +52,8 @@ impl Stored {
         let answer = self.service.get(&format!("/v1/rejects?{query}")).await;
         let number = |value: &Value| value.as_u64().expect("a number");
         let places = answer["rejects"].as_array().expect("a list").iter();
-        let places = places.map(|one| (number(&one["shard"]), number(&one["sequence"]), number(&one["index"])));
+        let places =
+            places.map(|one| (number(&one["shard"]), number(&one["sequence"]), number(&one["index"])));
         (places.collect(), answer["next_cursor"].as_str().map(str::to_owned))
     }
 
@@ -81,16 +82,8 @@ async fn rejects_of_all_shards_are_in_one_order_whatever_the_size_of_pages() {
     stored.commit(1, vec![reject(1, 7, None, Malformed), reject(9, 0, Some(10), BadScore)]);
     stored.commit(1, vec![reject(9, 1, Some(10), StaleVersion), reject(12, 0, Some(30), BadScore)]);
     stored.commit(0, vec![reject(5, 0, Some(20), BadScore), reject(5, 1, Some(20), BadScore)]);
-    let expected = vec![
-        (1, 12, 0),
-        (0, 5, 1),
-        (0, 5, 0),
-        (0, 4, 0),
-        (1, 9, 1),
-        (1, 9, 0),
-        (0, 1, 0),
-        (1, 1, 7),
-    ];
+    let expected =
+        vec![(1, 12, 0), (0, 5, 1), (0, 5, 0), (0, 4, 0), (1, 9, 1), (1, 9, 0), (0, 1, 0), (1, 1, 7)];
     for limit in 1..=9 {
         assert_eq!(stored.all(&format!("limit={limit}")).await.0, expected, "pages of {limit}");
     }
@@ -122,10 +115,8 @@ async fn a_page_reads_a_bounded_number_of_rejects_however_few_the_filters_let_th
     // 1,005 at a time.
     assert_eq!(stored.all("limit=5&reason=malformed").await, (vec![(1, 1, 0)], 4));
     // Long ones end a page earlier.
-    let long = |sequence| RejectRecord {
-        job: vec![0; 4_096],
-        ..reject(sequence, 0, Some(3), RejectCode::TooLarge)
-    };
+    let long =
+        |sequence| RejectRecord { job: vec![0; 4_096], ..reject(sequence, 0, Some(3), RejectCode::TooLarge) };
     stored.commit(2, (1..=100).map(long).collect());
     let (first, next) = stored.page("limit=1000&reason=too_large").await;
     assert!((40..100).contains(&first.len()) && next.is_some(), "{} of 24 KiB each", first.len());
@@ -136,7 +127,10 @@ async fn a_page_reads_a_bounded_number_of_rejects_however_few_the_filters_let_th
 async fn what_is_not_asked_for_rightly_is_refused_in_words() {
     let stored = stored();
     let service = &stored.service;
-    stored.commit(0, vec![reject(1, 0, Some(1), RejectCode::BadScore), reject(2, 0, Some(1), RejectCode::BadScore)]);
+    stored.commit(
+        0,
+        vec![reject(1, 0, Some(1), RejectCode::BadScore), reject(2, 0, Some(1), RejectCode::BadScore)],
+    );
     let (_, next) = stored.page("limit=1&shard=0").await;
     let next = next.expect("there is more");
     for (query, code, said) in [

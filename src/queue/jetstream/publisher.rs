@@ -272,7 +272,9 @@ fn full(health: &Health) -> String {
     health.note_queue_full();
     match health.queue_room() {
         Some(room) => format!("its stream is full, try again in a moment: {}", room.reason),
-        None => "its stream is full: the service is behind, or does not purge; try again in a moment".to_owned(),
+        None => {
+            "its stream is full: the service is behind, or does not purge; try again in a moment".to_owned()
+        }
     }
 }
 

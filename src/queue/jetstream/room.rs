@@ -57,7 +57,9 @@ pub fn room_of(
     }
     let limit = |most: u64| (most > 0).then_some(most);
     let fills = |(part, of): (u64, u64)| {
-        let fills = |is: u64, most: u64| most > 0 && u128::from(is) * u128::from(of) > u128::from(most) * u128::from(part);
+        let fills = |is: u64, most: u64| {
+            most > 0 && u128::from(is) * u128::from(of) > u128::from(most) * u128::from(part)
+        };
         fills(look.bytes, look.bytes_max) || fills(look.messages, look.messages_max)
     };
     let level = if fills(FULL) {
@@ -104,7 +106,7 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
     }
     let most = |part: &&Held| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
-        "more room helps (nats stream edit {stream} --max-bytes; --nats-stream-mib for streams that are created)"
+        "more room helps: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
     );
     let advice = match room.held.iter().max_by_key(most).map(|part| part.by) {
         _ if keeping.failure.is_some() => {
@@ -113,9 +115,13 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
         Some(HeldBy::Lag) if progress.is_live => {
             format!("the shard is behind its publishers: let it catch up, or {more_room}")
         }
-        Some(HeldBy::Lag) | None => "the shard applies nothing: its state in GET /v1/status says why".to_owned(),
+        Some(HeldBy::Lag) | None => {
+            "the shard applies nothing: its state in GET /v1/status says why".to_owned()
+        }
         Some(HeldBy::Keep) if keeping.purge_keeps.is_none() => {
-            format!("whoever purges it has to (nats stream purge {stream} --seq), or start a node without --nats-no-purge; {more_room}")
+            format!(
+                "whoever purges it has to (nats stream purge), or start a node without --nats-no-purge; {more_room}"
+            )
         }
         Some(HeldBy::Keep) => format!(
             "a smaller --nats-keep than {} helps, or {more_room}",
@@ -125,7 +131,7 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
             format!("the next checkpoint makes room, and the log says so if it fails; {more_room}")
         }
         Some(HeldBy::DuplicateWindow) => {
-            format!("a shorter duplicate window helps (nats stream edit {stream} --dupe-window), or {more_room}")
+            format!("a shorter duplicate_window of {stream} helps (nats stream edit), or {more_room}")
         }
     };
     text + ". " + &advice
@@ -186,7 +192,10 @@ mod tests {
             let limited = Look { messages_max: 100, ..look(1, last) };
             room(&limited, [last, last, last], Some(0)).level
         };
-        assert_eq!([level(87), level(88), level(99)], [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full]);
+        assert_eq!(
+            [level(87), level(88), level(99)],
+            [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full]
+        );
         let endless = Look { bytes_max: 0, ..look(1, 10_000) };
         assert_eq!(room(&endless, [0; 3], Some(0)).level, QueueLevel::Roomy);
     }
@@ -210,7 +219,11 @@ mod tests {
         for (progress, keeps, expected) in [
             ([100, 0, 0], Some(5), ["900 messages: lag: not applied yet", "--nats-stream-mib"]),
             ([900, 100, 0], Some(5), ["800 messages: in no checkpoint yet", "checkpoint makes room"]),
-            ([900, 900, 100], Some(5), ["800 messages: younger than the duplicate window", "--dupe-window"]),
+            (
+                [900, 900, 100],
+                Some(5),
+                ["800 messages: younger than the duplicate window", "a shorter duplicate_window of S"],
+            ),
             ([900, 900, 900], Some(5), ["900 messages: kept by --nats-keep", "a smaller --nats-keep than 5"]),
             ([900, 900, 900], None, ["900 messages: never purged", "without --nats-no-purge"]),
         ] {

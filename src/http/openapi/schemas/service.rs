@@ -29,10 +29,13 @@ pub fn schemas() -> Value {
     let with_nats_only = ["parked", "stream"];
     let required: Vec<String> = shard
         .as_object()
-        .map(|fields| fields.keys().filter(|name| !with_nats_only.contains(&name.as_str())).cloned().collect())
+        .map(|fields| {
+            fields.keys().filter(|name| !with_nats_only.contains(&name.as_str())).cloned().collect()
+        })
         .unwrap_or_default();
     let levels = [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full].map(QueueLevel::name);
-    let held = |text: &str| object(text, json!({"messages": count("How many."), "bytes": count("How much.")}));
+    let held =
+        |text: &str| object(text, json!({"messages": count("How many."), "bytes": count("How much.")}));
     let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
