@@ -26,13 +26,13 @@ pub struct RejectFilters {
 
 impl RejectFilters {
     /// The shards asked for, of so many.
-    pub fn shards(&self, count: u16) -> impl Iterator<Item = ShardId> + use<> {
+    pub fn shards(self, count: u16) -> impl Iterator<Item = ShardId> + use<> {
         let only = self.shard;
         (0..count).map(ShardId).filter(move |shard| only.is_none_or(|only| only == *shard))
     }
 
     /// By which a cursor is known to belong to the same question.
-    fn mark(&self) -> u32 {
+    fn mark(self) -> u32 {
         let shard = self.shard.map(|shard| shard.to_string()).unwrap_or_default();
         let reason = self.reason.map(RejectCode::name).unwrap_or_default();
         fnv1a_32(format!("{shard}/{reason}").as_bytes())
@@ -40,7 +40,7 @@ impl RejectFilters {
 
     /// The text for the next page: letters, digits, dots and dashes, which nothing has to be done about in a URL.
     #[must_use]
-    pub fn cursor(&self, before: &RejectsBefore) -> String {
+    pub fn cursor(self, before: &RejectsBefore) -> String {
         let mut text = format!("{FORM}-{:x}", self.mark());
         for (_, (sequence, index)) in &before.0 {
             // Writing to a string cannot fail.
@@ -51,7 +51,7 @@ impl RejectFilters {
 
     /// Reads what [`RejectFilters::cursor`] wrote for the same filters and number of shards; `None` for anything else.
     #[must_use]
-    pub fn read_cursor(&self, text: &str, count: u16) -> Option<RejectsBefore> {
+    pub fn read_cursor(self, text: &str, count: u16) -> Option<RejectsBefore> {
         if text.len() > HEAD_MAX + usize::from(count) * DIGITS_MAX {
             return None;
         }

@@ -32,6 +32,7 @@ pub fn components() -> Value {
         jobs::answers(),
         entries::schemas(),
         entries::ranks(),
+        service::rejects(),
         service::schemas(),
     ] {
         if let Value::Object(schemas) = group {

@@ -40,23 +40,6 @@ pub fn schemas() -> Value {
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
         "Shard": object_with("How a shard is doing.", shard.clone(), &required),
-        "Reject": object(
-            "A job that was refused.",
-            json!({
-                "shard": count("The shard that it came to."),
-                "sequence": count("Its message's place in the shard's queue."),
-                "index": count("Its place in the message, counted from 0."),
-                "rejected_at": {"anyOf": [component("Time"), {"type": "null"}],
-                                "description": "The shard's time when it was refused; `null` if it was put down before 0.1."},
-                "reason": {"enum": reject_codes(), "description": "Stable; a job that is answered has it as `rejected`."},
-                "detail": {"type": "string", "description": "What was wrong with this one, for people."},
-                "job": {"description": "The job with its text as it came, or, where that is not JSON or was cut to 4 KiB, a string."}
-            })
-        ),
-        "RejectList": object(
-            "Rejects, newest first.",
-            json!({"rejects": array(component("Reject")), "next_cursor": {"type": ["string", "null"]}})
-        ),
         "Stream": object(
             "How full a shard's stream is, as of the last look, a second ago or less. Bytes of a part are estimated.",
             json!({
@@ -108,6 +91,29 @@ pub fn schemas() -> Value {
                            "type": "array", "items": object_with("How a shard is doing.", shard.clone(), &["shard", "state"])}
             }),
             &["type", "title", "status", "code", "detail"]
+        )
+    })
+}
+
+/// Jobs that were refused.
+pub fn rejects() -> Value {
+    json!({
+        "Reject": object(
+            "A job that was refused.",
+            json!({
+                "shard": count("The shard that it came to."),
+                "sequence": count("Its message's place in the shard's queue."),
+                "index": count("Its place in the message, counted from 0."),
+                "rejected_at": {"anyOf": [component("Time"), {"type": "null"}],
+                                "description": "The shard's time when it was refused; `null` if it was put down before 0.1."},
+                "reason": {"enum": reject_codes(), "description": "Stable; a job that is answered has it as `rejected`."},
+                "detail": {"type": "string", "description": "What was wrong with this one, for people."},
+                "job": {"description": "The job with its text as it came, or, where that is not JSON or was cut to 4 KiB, a string."}
+            })
+        ),
+        "RejectList": object(
+            "Rejects, newest first.",
+            json!({"rejects": array(component("Reject")), "next_cursor": {"type": ["string", "null"]}})
         )
     })
 }
