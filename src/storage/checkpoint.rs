@@ -34,6 +34,8 @@ use crate::types::Sequence;
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
 const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
+/// Where one staged file ends and the next begins.
+pub const STAGED_FILE_BYTES: u64 = 128 << 20;
 /// Member pages looked up per hold of the read lock: 256 look-ups of some 50 ns each.
 const MEMBER_PAGES_PER_SLICE: usize = 1;
 
@@ -114,11 +116,14 @@ impl Checkpoint {
     /// # Errors
     /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
     pub fn write(&self, store: &Store, shard: &RwLock<Shard>) -> Result<CheckpointFigures, StorageError> {
-        self.write_in_slices(store, shard, &mut |_| Ok(()))
+        self.write_in_slices(store, shard, STAGED_FILE_BYTES, &mut |_| Ok(()))
     }
 
     /// As [`Checkpoint::write`], calling `between` whenever the writer may come in between, no lock being held. An
     /// error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
+    ///
+    /// # Arguments
+    /// `file_bytes`: where one staged file ends and the next begins.
     ///
     /// # Errors
     /// As [`Checkpoint::write`], and those of `between`.
@@ -126,11 +131,12 @@ impl Checkpoint {
         &self,
         store: &Store,
         shard: &RwLock<Shard>,
+        file_bytes: u64,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let options = staging_options();
-        let mut staged = Staged::new(store, &options)?;
+        let mut staged = Staged::new(store, &options, file_bytes)?;
         between(Moment::Slice)?;
         for page in &self.dictionary_pages {
             let value = {
