@@ -122,7 +122,9 @@ fn others_on_the_same_thread_are_answered_while_long_requests_work() {
         ("GET", "/v1/boards/a/percentiles?p=50", ""),
     ] {
         let writing = fixture.api.node.shards[0].state.write();
-        long.iter_mut().for_each(|connection| connection.send(method, path, body));
+        for connection in &mut *long {
+            connection.send(method, path, body);
+        }
         wait_for(THREADS, path);
         for other in &mut *others {
             assert_eq!(other.asks("/healthz"), "HTTP/1.1 200 OK", "beside {path}");

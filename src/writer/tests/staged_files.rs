@@ -59,7 +59,8 @@ fn checkpoint_beside_drops(file_bytes: u64, dropped_at: usize) -> Left {
     let written = harness.checkpoint(&mut |harness, moment| {
         match moment {
             Moment::Slice if slice == dropped_at => {
-                harness.batch(&[Say::Drop(board("more")), all_members(&["more"], 3)]);
+                harness.batch(&[Say::Drop(board("more"))]);
+                harness.batch(&[all_members(&["more"], 3)]);
                 was_disturbed = true;
             }
             Moment::Slice | Moment::Ingested => {}
@@ -112,7 +113,8 @@ fn a_checkpoint_that_ends_between_two_of_its_files_has_no_effect() {
         harness.batch(&[all_members(&BOARDS, 1)]);
         harness.checkpoint(&mut |_, _| Ok(())).expect("the disk takes it");
         let before = records(&harness);
-        harness.batch(&[Say::Drop(board("match")), all_members(&BOARDS, 2)]);
+        harness.batch(&[Say::Drop(board("match"))]);
+        harness.batch(&[all_members(&BOARDS, 2)]);
         let mut ends_at = 0;
         loop {
             let mut moments = Vec::new();
