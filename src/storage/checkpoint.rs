@@ -37,6 +37,8 @@ use crate::types::Sequence;
 
 /// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little memory.
 const COPIES_AHEAD: usize = 8;
+/// Where one staged file ends and the next begins.
+pub const STAGED_FILE_BYTES: u64 = 128 << 20;
 
 /// A checkpoint begun: what it owes the disk.
 pub struct Checkpoint {
@@ -119,7 +121,7 @@ impl Checkpoint {
     pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let options = staging_options();
-        let mut staged = Staged::new(store, &options)?;
+        let mut staged = Staged::new(store, &options, STAGED_FILE_BYTES)?;
         let (staged, copied) = thread::scope(|scope| {
             let (sender, copies) = sync_channel(COPIES_AHEAD);
             let files = move || {
@@ -143,17 +145,21 @@ impl Checkpoint {
     /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no lock being held.
     /// An error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
     ///
+    /// # Arguments
+    /// `file_bytes`: where one staged file ends and the next begins.
+    ///
     /// # Errors
     /// As [`Checkpoint::write`], and those of `between`.
     pub fn write_in_slices(
         &self,
         store: &Store,
         state: &StateLock,
+        file_bytes: u64,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let options = staging_options();
-        let mut staged = Staged::new(store, &options)?;
+        let mut staged = Staged::new(store, &options, file_bytes)?;
         between(Moment::Slice)?;
         let copied = self.copy(state, &mut |copied| {
             staged.take(copied)?;

@@ -27,7 +27,7 @@ mod walk;
 mod verify;
 mod verify_parked;
 
-pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
+pub use checkpoint::{Checkpoint, CheckpointFigures, Moment, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
