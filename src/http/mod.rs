@@ -22,6 +22,7 @@ mod lists;
 mod members;
 mod probes;
 mod ranks;
+mod removals;
 mod results;
 mod status;
 mod writes;
@@ -33,6 +34,7 @@ mod openapi;
 mod refusals;
 mod router;
 mod routes;
+mod verbs;
 
 mod ahead;
 mod connection;

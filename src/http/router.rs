@@ -14,9 +14,9 @@ use crate::http::error::Problem;
 use crate::http::openapi::{self, operations as docs};
 use crate::http::routes::Method::{Delete, Get, Post, Put};
 use crate::http::routes::{Routes, long, refuse};
-use crate::http::{boards, jobs, lists, members, probes, ranks, status};
+use crate::http::verbs::{self, BOARD};
+use crate::http::{boards, jobs, lists, members, probes, ranks, removals, status};
 
-const BOARD: &str = "/v1/boards/{board}";
 const ENTRY: &str = "/v1/boards/{board}/members/{member}";
 const MEMBER: &str = "/v1/members/{member}";
 
@@ -53,7 +53,10 @@ pub fn routes() -> Routes {
         .add(Get, "/v1/boards", "boards", long(boards::list), docs::boards())
         .add(Put, BOARD, "put_board", boards::put, docs::put_board())
         .add(Get, BOARD, "board", boards::get, docs::board())
-        .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board());
+        .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board())
+        .add_verb(verbs::CLEAR, "clear_board", removals::clear, docs::clear_board())
+        .add_verb(verbs::TRIM, "trim_board", long(removals::trim), docs::trim_board())
+        .route_verbs();
     routes
         .add(Put, ENTRY, "put_member", members::put, docs::put_member())
         .add(Delete, ENTRY, "delete_member", members::delete, docs::delete_member())
@@ -71,6 +74,7 @@ pub fn routes() -> Routes {
         lists::positions,
         docs::positions(),
     );
+    routes.add(Get, "/v1/boards/{board}/range", "range", lists::range, docs::range());
     routes
         .add(Get, "/v1/boards/{board}/rank", "rank", ranks::of_score, docs::rank())
         .add(Post, "/v1/boards/{board}/ranks:of", "ranks_of", long(ranks::of_scores), docs::ranks_of())

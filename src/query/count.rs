@@ -26,12 +26,18 @@ pub fn count(board: &BoardView<'_>, min: i64, max: i64) -> u64 {
     if min > max {
         return 0;
     }
+    let (first, last) = best_and_worst(board, min, max);
+    board.through(&[last]) - board.better(&[first])
+}
+
+/// The words of the best and of the worst first key within `min..=max`.
+pub(super) fn best_and_worst(board: &BoardView<'_>, min: i64, max: i64) -> (u64, u64) {
     let order = board.definition.keys.first().map_or(Order::Descending, |key| key.order);
-    let (first, last) = match order {
+    let (best, worst) = match order {
         Order::Ascending => (min, max),
         Order::Descending => (max, min),
     };
-    board.through(&[encode(last, order)]) - board.better(&[encode(first, order)])
+    (encode(best, order), encode(worst, order))
 }
 
 /// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last one up

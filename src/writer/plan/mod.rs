@@ -10,6 +10,7 @@
 //! - [`planned`]: what a plan consists of
 //! - [`messages`], [`look_ahead`]: the batch's way through its messages
 //! - [`jobs`], [`waiting`]: what comes of a job, now or once its board is defined
+//! - [`trim`]: what comes of a trim
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 
 mod planned;
@@ -18,6 +19,7 @@ mod look_ahead;
 mod messages;
 
 mod jobs;
+mod trim;
 mod waiting;
 
 mod boards;
