@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::http::api::Api;
@@ -87,10 +87,15 @@ async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Problem>
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrimBody<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "given")]
     positions_beyond: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "given")]
     worse_than: Option<&'a RawValue>,
+}
+
+/// A value that is there, be it `null`.
+fn given<'a, 'de: 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 /// Which entries are to go.
@@ -100,8 +105,10 @@ enum Which {
 }
 
 fn parse_which(body: &[u8]) -> Result<Which, Problem> {
+    // An array would be read as the fields' values in their order.
+    let is_object = body.trim_ascii_start().starts_with(b"{");
     let body: TrimBody<'_> = parse_body(body)?;
-    match (body.positions_beyond, body.worse_than) {
+    match (body.positions_beyond.filter(|_| is_object), body.worse_than.filter(|_| is_object)) {
         (Some(position), None) => {
             let value: Option<Loose<'_>> = serde_json::from_str(position.get()).ok();
             let position = value.and_then(|value| value.unsigned()).filter(|position| *position > 0);

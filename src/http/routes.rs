@@ -126,7 +126,7 @@ impl Routes {
         F: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
         let answer = answering(Method::Post, path, name, handler);
-        let answer = move |api, request| -> Responding { Box::pin(answer(State(api), request)) };
+        let answer = move |api, request| answer.clone()(State(api), request);
         self.verbs.push((path, Arc::new(answer)));
         self.operations.push(Operation { method: Method::Post, path, name, doc });
         self
@@ -177,7 +177,7 @@ fn answering<H, F>(
     path: &'static str,
     name: &'static str,
     handler: H,
-) -> impl Fn(State<Arc<Api>>, Request) -> Responding + Clone + Send + Sync + 'static
+) -> impl FnOnce(State<Arc<Api>>, Request) -> Responding + Clone + Send + Sync + 'static
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Reply, Problem>> + Send + 'static,
@@ -185,7 +185,6 @@ where
     let metrics = RouteMetrics::new(name);
     let only_reads = only_reads(method.name(), path);
     move |State(api): State<Arc<Api>>, request: Request| -> Responding {
-        let (metrics, handler) = (metrics.clone(), handler.clone());
         Box::pin(async move {
             let started = Instant::now();
             let mut in_work = None;
