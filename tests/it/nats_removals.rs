@@ -6,6 +6,7 @@ use async_nats::HeaderMap;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
+use crate::removals::clear_while_others_write;
 use crate::support::binary::Binary;
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
@@ -132,6 +133,15 @@ fn replicas_and_replays_trim_and_clear_alike() {
         assert!(node.terminate().success());
         node.verify();
     }
+}
+
+#[test]
+fn no_write_after_a_clear_goes_with_it() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &nats.url()]);
+    clear_while_others_write(&service);
+    assert!(service.terminate().success());
+    service.verify();
 }
 
 /// What a later version may have written is neither rejected nor passed over without a word: replicas would differ.

@@ -134,12 +134,18 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_what_comes_after() {
     service.verify();
 }
 
-/// Writers go on while the board is cleared again and again. A write that was answered after a clear was is there; none of before
-/// is.
 #[test]
 fn no_write_after_a_clear_goes_with_it() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    clear_while_others_write(&service);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Writers go on while the board is cleared again and again. Who has seen it empty and writes finds the write there afterwards;
+/// none of before is.
+pub fn clear_while_others_write(service: &Binary) {
     let client = service.client();
     assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -154,20 +160,20 @@ fn no_write_after_a_clear_goes_with_it() {
                     let jobs: Vec<Value> = (0..20)
                         .map(|m| json!({ "board": "arena", "member": format!("w{writer}-{m}"), "score": n }))
                         .collect();
-                    assert_eq!(client.post("/v1/jobs?results=changed", &jobs.into()).0, 200);
+                    assert_eq!(client.post("/v1/jobs?results=changed&wait=applied", &jobs.into()).0, 200);
                 }
             });
         }
         for round in 0..40 {
             let member = format!("/v1/boards/arena/members/r{round}");
             let gone = format!("/v1/boards/arena/members/g{round}");
-            assert_eq!(client.put(&gone, &json!({ "score": 1 })).0, 200);
+            assert_eq!(client.put(&format!("{gone}?wait=applied"), &json!({ "score": 1 })).0, 200);
             // Another client sees the board empty while the clear is on its way to the shards, and writes.
             let watching = {
                 let (client, gone, member) = (service.client(), gone.clone(), member.clone());
                 scope.spawn(move || {
                     wait_until("the entry is gone", || client.get(&gone).0 == 404);
-                    assert_eq!(client.put(&member, &json!({ "score": 1 })).0, 200);
+                    assert_eq!(client.put(&format!("{member}?wait=applied"), &json!({ "score": 1 })).0, 200);
                 })
             };
             let cleared = client.send(ureq::http::Method::POST, "/v1/boards/arena:clear", None);
@@ -178,6 +184,4 @@ fn no_write_after_a_clear_goes_with_it() {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    assert!(service.terminate().success());
-    service.verify();
 }
