@@ -66,8 +66,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer =
-        call.ask_entries(move |board| query::range(board, min, max, cursor.as_ref(), limit)).await?;
+    let answer = call.ask_entries(move |board| query::range(board, min, max, cursor.as_ref(), limit)).await?;
     Ok(page(&call, &answer, false))
 }
 

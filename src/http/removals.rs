@@ -51,7 +51,8 @@ pub async fn clear(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     if !matches!(call.body.trim_ascii(), b"" | b"{}") {
-        let detail = "clear takes no body, as it removes every entry; to remove some of them send it to :trim";
+        let detail =
+            "clear takes no body, as it removes every entry; to remove some of them send it to :trim";
         return Err(Problem::bad_parameter(detail));
     }
     // On its own, so that a client that leaves does not leave the board cleared on some shards only.

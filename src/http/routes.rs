@@ -142,7 +142,8 @@ impl Routes {
                 let (mut parts, body) = request.into_parts();
                 let verb = Verb::of(&mut parts).await;
                 let request = Request::from_parts(parts, body);
-                let is_it = |(path, _): &&(&str, Answer)| verb.as_ref().is_some_and(|verb| verb.route == *path);
+                let is_it =
+                    |(path, _): &&(&str, Answer)| verb.as_ref().is_some_and(|verb| verb.route == *path);
                 if let Some((_, answer)) = verbs.iter().find(is_it) {
                     return answer(api, request).await;
                 }

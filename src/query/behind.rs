@@ -91,9 +91,7 @@ impl Behind {
             }
         };
         let mut cursor = window.tree.cursor_at(before);
-        let is_behind = |(handle, words): &(Handle, Words)| {
-            self.cut.is_ahead_of(words, members.id(*handle))
-        };
+        let is_behind = |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, members.id(*handle));
         let (mut handles, mut last) = (Vec::with_capacity(LISTED_AT_ONCE), None);
         while handles.len() < LISTED_AT_ONCE {
             let Some((handle, words)) = cursor.prev().filter(is_behind) else {
@@ -111,9 +109,8 @@ impl Behind {
         let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
         // Who is hidden stays at the same handle as long as that is so, and at no other place that holds while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
-        let is_behind = |(handle, words): &(Handle, Words)| {
-            self.cut.is_ahead_of(words, shard.members.id(*handle))
-        };
+        let is_behind =
+            |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, shard.members.id(*handle));
         let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_behind);
         let next = if end >= space { At::End } else { At::Hidden(end) };
         (next, found.map(|(handle, _)| handle).collect())

@@ -22,9 +22,8 @@ pub fn range(board: &BoardView<'_>, min: i64, max: i64, behind: Option<&PageCurs
         let (from, end) = part.window.map_or((0, 0), |(_, window)| {
             (window.tree.count_below(&[best]), window.tree.count_through(&[worst]))
         });
-        let through = behind.map_or(0, |cursor| {
-            part.through(&SortKey { words: cursor.words, member: &cursor.member })
-        });
+        let through =
+            behind.map_or(0, |cursor| part.through(&SortKey { words: cursor.words, member: &cursor.member }));
         let start = through.clamp(from, end.max(from));
         starts.push(start);
         left += end.saturating_sub(start);

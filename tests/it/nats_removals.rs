@@ -92,7 +92,8 @@ fn replicas_and_replays_trim_and_clear_alike() {
     let place = count_of(&left[KEPT / 2]["score"][0]);
     let stay = |entry: &&Value| count_of(&entry["score"][0]) >= place;
     let kept = left.iter().filter(stay).count();
-    let (removed, token) = post(&two.client(), "/v1/boards/arena:trim", Some(&json!({ "worse_than": place })));
+    let (removed, token) =
+        post(&two.client(), "/v1/boards/arena:trim", Some(&json!({ "worse_than": place })));
     // Hidden ones that were before the first place may be behind this one.
     assert!(removed >= left.len() - kept && kept < left.len(), "{removed}");
     let after_score = all_of(&two.client(), &token);
@@ -100,8 +101,7 @@ fn replicas_and_replays_trim_and_clear_alike() {
     assert_eq!(all_of(&one.client(), &token), after_score);
     let late = |version: u64| json!({ "score": [0, 0], "version": version });
     for node in [&one, &two] {
-        let (status, answer) =
-            node.client().put("/v1/boards/arena/members/m10?wait=applied", &late(5));
+        let (status, answer) = node.client().put("/v1/boards/arena/members/m10?wait=applied", &late(5));
         assert_eq!((status, &answer["code"]), (409, &json!("stale_version")), "{answer}");
     }
 
@@ -151,12 +151,17 @@ fn a_command_that_a_shard_does_not_know_halts_it_until_the_operator_accepts_that
     let (url, data) = (nats.url(), folder.path().join("data"));
     let mut service = Binary::start(&data, 1, &["--nats", &url]);
     let client = service.client();
-    wait_applied(&client, &[nats.publish("ranktree.jobs.0", json!({ "board": "arena", "member": "m", "score": 1 }).to_string())]);
+    wait_applied(
+        &client,
+        &[nats
+            .publish("ranktree.jobs.0", json!({ "board": "arena", "member": "m", "score": 1 }).to_string())],
+    );
     wait_until("its board is there", || client.get("/v1/boards/arena/members/m").0 == 200);
     let mut headers = HeaderMap::new();
     headers.insert("Ranktree-Command", "explode");
     nats.try_publish_with("ranktree.control.0", b"{}", headers).expect("it is stored");
-    let last = nats.publish("ranktree.jobs.0", json!({ "board": "arena", "member": "m", "score": 2 }).to_string());
+    let last =
+        nats.publish("ranktree.jobs.0", json!({ "board": "arena", "member": "m", "score": 2 }).to_string());
     let halted = |client: &Client| {
         wait_until("the shard is halted", || shard_status(client, 0)["state"] == "halted");
         let status = shard_status(client, 0);

@@ -339,8 +339,12 @@ mod tests {
         let rows = CsvRows::open(rows.as_bytes(), &ColumnNames::default(), Defaults::default());
         let rows = rows.expect("the header is good").scaled_by(100).collect::<Result<_, _>>();
         let job = |score: &str| format!("{{\"board\":\"a\",\"member\":\"p\",\"score\":{score}}}");
-        let expect =
-            [(2, job("1250")), (3, job("[300,25]")), (4, "bad_score".to_owned()), (5, "bad_score".to_owned())];
+        let expect = [
+            (2, job("1250")),
+            (3, job("[300,25]")),
+            (4, "bad_score".to_owned()),
+            (5, "bad_score".to_owned()),
+        ];
         assert_eq!(told(rows.expect("it can be read")), expect);
     }
 

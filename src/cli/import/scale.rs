@@ -58,7 +58,9 @@ mod tests {
         ] {
             assert_eq!(scaled(text, scale).ok(), expect, "{text} times {scale}");
         }
-        assert!(scaled("3.255", 100).expect_err("a fraction").contains("3.255 times 100 is not a whole number"));
+        assert!(
+            scaled("3.255", 100).expect_err("a fraction").contains("3.255 times 100 is not a whole number")
+        );
         assert!(scaled("fast", 100).expect_err("no number").contains("\"fast\" is no decimal number"));
     }
 }

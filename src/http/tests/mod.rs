@@ -136,7 +136,8 @@ fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied:
             let tree = shard.board(board.as_str()).expect("it was looked at").all;
             for member in members {
                 let handle = shard.members.get(member.as_bytes()).expect("it was just found");
-                let words = shard.entry(tree, handle).and_then(|entry| entry.words()).expect("it was found there");
+                let words =
+                    shard.entry(tree, handle).and_then(|entry| entry.words()).expect("it was found there");
                 assert!(behind.is_ahead_of(&words, member.as_bytes()), "{member} is to stay");
                 step.changes.push(Change { tree, handle, after: None });
                 removed += 1;

@@ -10,7 +10,9 @@ async fn entries_between_two_scores_come_page_by_page() {
     for shards in SHARDS {
         let service = start(shards);
         for (index, score) in [i64::MIN, -5, 10, 10, 10, 25, i64::MAX].into_iter().enumerate() {
-            service.put(&format!("/v1/boards/arena/members/m{index}"), &format!(r#"{{"score":{score}}}"#)).await;
+            service
+                .put(&format!("/v1/boards/arena/members/m{index}"), &format!(r#"{{"score":{score}}}"#))
+                .await;
         }
         let members = async |query: &str| {
             let page = service.get(&format!("/v1/boards/arena/range?{query}")).await;

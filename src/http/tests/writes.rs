@@ -207,13 +207,22 @@ async fn boards_are_trimmed_and_cleared() {
             (answer["board"].clone(), answer["removed"].clone())
         };
         let top = service.get("/v1/boards/arena/top?limit=1000").await;
-        assert_eq!(post("/v1/boards/arena:trim", r#"{"positions_beyond":701}"#).await, (json!("arena"), json!(0)));
-        assert_eq!(post("/v1/boards/arena:trim", r#"{"positions_beyond":"655"}"#).await, (json!("arena"), json!(45)));
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"positions_beyond":701}"#).await,
+            (json!("arena"), json!(0))
+        );
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"positions_beyond":"655"}"#).await,
+            (json!("arena"), json!(45))
+        );
         assert_eq!(post("/v1/boards/arena:trim", r#"{"worse_than":1000}"#).await, (json!("arena"), json!(0)));
         let left = service.get("/v1/boards/arena/top?limit=1000").await;
         let entries = |answer: &Value| answer["entries"].as_array().expect("a list").clone();
         assert_eq!(entries(&left), entries(&top)[..655]);
-        assert_eq!(post("/v1/boards/arena:trim", r#"{"worse_than":1050}"#).await, (json!("arena"), json!(455)));
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"worse_than":1050}"#).await,
+            (json!("arena"), json!(455))
+        );
         assert_eq!(total("arena").await, 200);
         // What follows the last colon is the verb, and of any other method a part of the name.
         assert_eq!(total("arena:trim").await, 700);
@@ -225,7 +234,10 @@ async fn boards_are_trimmed_and_cleared() {
         for shard in &service.api.node.shards {
             assert!(shard.state.read().board("arena").map(|board| board.incarnation) > before);
         }
-        assert_eq!(post("/v1/boards/arena:trim", r#"{"positions_beyond":1}"#).await, (json!("arena"), json!(0)));
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"positions_beyond":1}"#).await,
+            (json!("arena"), json!(0))
+        );
         service.put("/v1/boards/arena/members/m0", r#"{"score":1}"#).await;
         assert_eq!(total("arena").await, 1);
     }

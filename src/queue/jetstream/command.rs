@@ -174,9 +174,7 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
     let command = headers.and_then(|headers| headers.get(COMMAND_HEADER)).map(HeaderValue::as_str);
     match command {
         Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
-        Some(command) => {
-            Control::Known(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
-        }
+        Some(command) => Control::Known(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes))),
         None => Control::Known(no_command(bytes)),
     }
 }

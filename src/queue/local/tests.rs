@@ -46,7 +46,9 @@ fn batch(source: &mut LocalSource) -> Vec<Message> {
 fn members(messages: &[Message]) -> Vec<String> {
     let member = |message: &Message| match &message.payload {
         Payload::Jobs(jobs) => jobs[0].as_ref().expect("a job").member.to_string(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => panic!("only jobs were sent"),
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => {
+            panic!("only jobs were sent")
+        }
     };
     messages.iter().map(member).collect()
 }

@@ -241,7 +241,14 @@ impl Batch<'_> {
         };
         if let Some(handle) = handle.filter(|_| changes) {
             self.change(tree, handle, before, decision.after);
-            self.plan_metadata((&job.member, job.meta.as_ref()), tree, handle, before.as_ref(), &decision, applied.sequence);
+            self.plan_metadata(
+                (&job.member, job.meta.as_ref()),
+                tree,
+                handle,
+                before.as_ref(),
+                &decision,
+                applied.sequence,
+            );
         }
         if let Some(mut told) = self.told.take() {
             if let Some(board) = self.board(name) {

@@ -65,13 +65,7 @@ impl Batch<'_> {
         }
     }
 
-    fn end_command(
-        &mut self,
-        freed: FreedJobs,
-        removed: u64,
-        applied: Applied,
-        answer: Option<AnswerTo>,
-    ) {
+    fn end_command(&mut self, freed: FreedJobs, removed: u64, applied: Applied, answer: Option<AnswerTo>) {
         self.end_message(1, freed, applied);
         self.close_step();
         if let Some(answer) = answer {

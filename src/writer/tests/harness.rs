@@ -195,7 +195,8 @@ impl Harness {
                         continue;
                     };
                     let behind = cut(&definition, place);
-                    let members = members.iter().map(|id| MemberId::new(id.as_str()).expect("an id")).collect();
+                    let members =
+                        members.iter().map(|id| MemberId::new(id.as_str()).expect("an id")).collect();
                     let board = name.clone();
                     (Payload::Trim { board, incarnation, behind, members }, Some(oneshot::channel()))
                 }

@@ -85,7 +85,9 @@ impl ModelBoard {
     pub fn trim(&mut self, place: &Place, members: &[String], now: i64) -> u64 {
         let mut removed = 0;
         for id in members {
-            let Some(entry) = self.entries.get(id).filter(|entry| entry.shown != Shown::Removed) else { continue };
+            let Some(entry) = self.entries.get(id).filter(|entry| entry.shown != Shown::Removed) else {
+                continue;
+            };
             let keys = place.score.len();
             let by_score = self.by_score(&entry.score[..keys], &place.score);
             let is_behind = match (&place.member, by_score) {
