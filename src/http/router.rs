@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::header;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse as _;
 
@@ -28,7 +29,9 @@ pub fn router(api: Arc<Api>) -> Router {
         move |request: Request| {
             let responses = responses.clone();
             async move {
-                let response = refuse(request, problem()).await.into_response();
+                let allowed = verbs::allowed_at(request.uri().path(), request.extensions().get());
+                let mut response = refuse(request, problem()).await.into_response();
+                allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
                 responses.note(response.status());
                 response
             }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 
@@ -20,13 +20,10 @@ use crate::http::call::{Call, NO_ROUTE, Responses, RouteMetrics, asks_first, dis
 use crate::http::error::Problem;
 use crate::http::openapi::Doc;
 use crate::http::reply::Reply;
-use crate::http::verbs::{BOARD, Verb};
+use crate::http::verbs::{BOARD, Verb, allowed_at};
 
 /// Longer bodies take so long to read and to answer that other connections should not wait for it: some 200 jobs.
 const LONG_BODY_BYTES: usize = 16 << 10;
-
-/// What boards take without a verb, beside what no method needs to be told.
-const WITHOUT_VERB: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
 
 /// A response in the making.
 type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -147,8 +144,9 @@ impl Routes {
                 if let Some((_, answer)) = verbs.iter().find(is_it) {
                     return answer(api, request).await;
                 }
+                let allowed = allowed_at(request.uri().path(), request.extensions().get());
                 let mut response = refuse(request, Problem::method_not_allowed()).await.into_response();
-                response.headers_mut().insert(header::ALLOW, WITHOUT_VERB);
+                allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
                 responses.note(response.status());
                 response
             }

@@ -4,7 +4,7 @@
 //! which boards do not take otherwise: every other method has the whole segment for a name.
 
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams};
-use axum::http::Method;
+use axum::http::{HeaderValue, Method};
 use axum::http::request::Parts;
 
 /// The path of all of them, as the router has it.
@@ -13,6 +13,15 @@ pub const CLEAR: &str = "/v1/boards/{board}:clear";
 pub const TRIM: &str = "/v1/boards/{board}:trim";
 
 const VERBS: [(&str, &str); 2] = [(":clear", CLEAR), (":trim", TRIM)];
+
+/// What boards take without a verb. The router would name POST too, which it has for the verbs.
+const WITHOUT_VERB: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
+
+/// What `Allow` says where a method is refused, if it is not what the router says.
+pub fn allowed_at(path: &str, route: Option<&MatchedPath>) -> Option<HeaderValue> {
+    let is_board = route.is_some_and(|route| route.as_str() == BOARD);
+    (is_board && Verb::find(path).is_none()).then_some(WITHOUT_VERB)
+}
 
 /// A path that ends with a verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
