@@ -4,8 +4,8 @@
 //! which boards do not take otherwise: every other method has the whole segment for a name.
 
 use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams};
-use axum::http::{HeaderValue, Method};
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method};
 
 /// The path of all of them, as the router has it.
 pub const BOARD: &str = "/v1/boards/{board}";
