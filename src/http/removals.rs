@@ -18,7 +18,7 @@ use crate::http::lists::parse_body;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
-use crate::query::{Behind, BoardView, ShardHandle, cut_behind_position, cut_behind_score, read};
+use crate::query::{Behind, BoardView, ShardHandle, cut_behind_position, cut_behind_score, held, read};
 use crate::queue::loose::Loose;
 use crate::state::{Cut, Incarnation};
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
@@ -67,8 +67,8 @@ async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Problem>
     let _in_order = api.boards.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
     check_live(&api, shards.iter().copied())?;
-    let held = read(&api.node, &api.registry, name.as_str(), |board| board.held());
-    let entries = held.ok_or_else(Problem::unknown_board)?.body;
+    let entries = read(&api.node, &api.registry, name.as_str(), held);
+    let entries = entries.ok_or_else(Problem::unknown_board)?.body;
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)
     } else {

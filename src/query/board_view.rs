@@ -7,7 +7,7 @@ use crate::board::Definition;
 use crate::query::node::View;
 use crate::state::{Incarnation, Shard, TreeId, WindowTree};
 use crate::tree::{Handle, Words};
-use crate::types::{AsOf, ShardId, count};
+use crate::types::{AsOf, ShardId};
 use crate::writer::Known;
 
 /// Where an entry stands in the total order that all shards share: words, then the bytes of the id.
@@ -71,12 +71,6 @@ impl<'v> BoardView<'v> {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.windows().map(WindowTree::total).sum()
-    }
-
-    /// Members counted or hidden, on all shards.
-    #[must_use]
-    pub fn held(&self) -> u64 {
-        self.windows().map(|window| window.total() + count(window.hidden_count())).sum()
     }
 
     /// Entries strictly better than a score's words.

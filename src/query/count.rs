@@ -2,7 +2,7 @@
 
 use crate::board::{Order, decode, encode};
 use crate::query::board_view::BoardView;
-use crate::types::MAX_KEYS;
+use crate::types::{self, MAX_KEYS};
 
 /// Entries with a first key of `min..=max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,12 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
     pub below: u64,
     pub above: u64,
+}
+
+/// All entries, hidden ones included.
+#[must_use]
+pub fn held(board: &BoardView<'_>) -> u64 {
+    board.windows().map(|window| window.total() + types::count(window.hidden_count())).sum()
 }
 
 /// Entries whose first key is within `min..=max`. Two descents per shard.

@@ -39,7 +39,7 @@ pub use answer::{Entry, Listed, ListedMetadata, Page, Standing};
 pub use around::{Around, around};
 pub use behind::{Behind, cut_behind_position, cut_behind_score};
 pub use board_view::{BoardView, ShardStanding, SortKey};
-pub use count::{Bucket, Histogram, count, edges_over, histogram};
+pub use count::{Bucket, Histogram, count, edges_over, held, histogram};
 pub use cursor::{End, PageCursor};
 pub use lookup::{Lookup, lookup};
 pub use member::member;

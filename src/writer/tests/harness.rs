@@ -221,7 +221,7 @@ impl Harness {
             says_made.push((say, life, self.last, answered));
         }
         for (say, life, sequence, answered) in says_made {
-            let expected = self.tell_model(say, life, sequence);
+            let expected = self.tell_model(say, &life, sequence);
             if let Some(answered) = answered {
                 self.asked.push((answered, expected));
             }
@@ -244,7 +244,7 @@ impl Harness {
 
     /// # Arguments
     /// `life`: of which the node knew the board when the message was made, and with what definition.
-    fn tell_model(&mut self, say: &Say, life: (u32, Arc<Definition>), sequence: u64) -> Expected {
+    fn tell_model(&mut self, say: &Say, life: &(u32, Arc<Definition>), sequence: u64) -> Expected {
         let now = time(sequence).as_micros();
         match say {
             Say::Jobs(jobs) | Say::Ask(jobs) => {

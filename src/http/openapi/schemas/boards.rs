@@ -99,6 +99,16 @@ pub fn schemas() -> Value {
             }),
             &["boards", "next_cursor", "as_of"]
         ),
+        "DroppedBoard": object(
+            "What came of dropping a board.",
+            json!({"board": {"type": "string"}, "dropped": {"const": true}, "token": component("Token")})
+        )
+    })
+}
+
+/// What removals of many entries bring and answer.
+pub fn removals() -> Value {
+    json!({
         "TrimInput": {
             "type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
             "description": "Which entries go: exactly one of the two is given.",
@@ -125,10 +135,6 @@ pub fn schemas() -> Value {
                 "token": {"type": "string", "pattern": AS_OF_PATTERN,
                           "description": "Names every shard, with a sequence as of which the entries are gone there."}
             })
-        ),
-        "DroppedBoard": object(
-            "What came of dropping a board.",
-            json!({"board": {"type": "string"}, "dropped": {"const": true}, "token": component("Token")})
         )
     })
 }
