@@ -126,7 +126,9 @@ fn bound(value: &Value) -> Result<i64, Problem> {
         Value::String(text) => parse_integer(text).ok(),
         other => other.as_i64(),
     };
-    integer.ok_or_else(|| wrong("a key's min and max are signed 64-bit integers, or their decimal strings", value))
+    integer.ok_or_else(|| {
+        wrong("a key's min and max are signed 64-bit integers, or their decimal strings", value)
+    })
 }
 
 fn check_windows(value: &Value) -> Result<(), Problem> {

@@ -51,7 +51,10 @@ pub fn parse_list<'a>(body: &'a [u8], name: &str, form: &str) -> Result<Vec<&'a 
     let items: Vec<&RawValue> =
         serde_json::from_str(list).map_err(|error| Problem::not_json(body, &error))?;
     if items.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} {name} at a time, not {}", items.len())));
+        return Err(Problem::over_limit(format!(
+            "at most {BATCH_MAX} {name} at a time, not {}",
+            items.len()
+        )));
     }
     Ok(items.into_iter().map(RawValue::get).collect())
 }
@@ -84,8 +87,8 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
-    let position = position
-        .ok_or_else(|| not_so("a position is a whole number from 1 on", call.segment("position")))?;
+    let position =
+        position.ok_or_else(|| not_so("a position is a whole number from 1 on", call.segment("position")))?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(move |board| query::from_position(board, position, limit)).await?;
     Ok(page(&call, &answer, false))

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use crate::http::boards::board_name;
 use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::jobs::accepted;
 use crate::http::json::{self, Object};
-use crate::http::boards::board_name;
 use crate::http::lists::{BATCH_MAX, parse_list};
 use crate::http::new_boards::create_for;
 use crate::http::params::{Params, not_so, number};
@@ -141,7 +141,10 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
     let mut boards = boards.transpose()?;
     if let Some(boards) = &mut boards {
         if boards.len() > BATCH_MAX {
-            return Err(Problem::over_limit(format!("at most {BATCH_MAX} boards at a time, not {}", boards.len())));
+            return Err(Problem::over_limit(format!(
+                "at most {BATCH_MAX} boards at a time, not {}",
+                boards.len()
+            )));
         }
         let mut named = std::collections::HashSet::new();
         boards.retain(|board| named.insert(board.clone()));

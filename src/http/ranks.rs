@@ -24,7 +24,9 @@ fn check_keys(score: &Score, definition: &Definition) -> Result<(), Problem> {
 
 pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["score"]).await?;
-    let text = params.get("score").ok_or_else(|| Problem::bad_parameter("score is missing, for example score=1200"))?;
+    let text = params
+        .get("score")
+        .ok_or_else(|| Problem::bad_parameter("score is missing, for example score=1200"))?;
     let score = parse_score(text).map_err(|why| Problem::bad_score(format!("not a score: {why}")))?;
     let answer = call.ask(|board| {
         check_keys(&score, &board.definition)?;
@@ -73,7 +75,11 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
             return Err(Problem::bad_parameter("ranks and positions count from 1, and there is no 0"));
         }
         (None, None, Some(percentile)) => Mark::Percentile(percentile),
-        _ => return Err(Problem::bad_parameter("give one of rank, position and percentile, such as rank=1000")),
+        _ => {
+            return Err(Problem::bad_parameter(
+                "give one of rank, position and percentile, such as rank=1000",
+            ));
+        }
     };
     let answer = call.ask(|board| query::score_at(board, mark))?;
     let (score, standing) = answer.body.ok_or_else(Problem::unknown_position)?;
@@ -107,7 +113,10 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
         params.get("p").ok_or_else(|| Problem::bad_parameter("p is missing, for example 10,50,90,99"))?;
     let wanted: Vec<f64> = text.split(',').map(parse_percentile).collect::<Result<_, _>>()?;
     if wanted.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} percentiles at a time, not {}", wanted.len())));
+        return Err(Problem::over_limit(format!(
+            "at most {BATCH_MAX} percentiles at a time, not {}",
+            wanted.len()
+        )));
     }
     let answer = call.ask(|board| {
         let at = |wanted: &f64| query::score_at(board, Mark::Percentile(*wanted));
