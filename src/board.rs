@@ -177,8 +177,12 @@ impl Definition {
     pub fn score_form(&self) -> String {
         // 1200 points in a minute and a half, or what of them the bounds allow.
         let examples = [1_200, 90_000].into_iter().chain(std::iter::repeat(0));
-        let keys: Vec<String> =
-            self.keys.iter().zip(examples).map(|(key, example)| example.clamp(key.min, key.max).to_string()).collect();
+        let keys: Vec<String> = self
+            .keys
+            .iter()
+            .zip(examples)
+            .map(|(key, example)| example.clamp(key.min, key.max).to_string())
+            .collect();
         let names: Vec<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
         match keys.as_slice() {
             [key] => format!("a score of this board has 1 key ({}): send {key}", names.concat()),
@@ -207,7 +211,9 @@ impl Definition {
                 differ(&of("max"), bound(key.max), bound(asked.max));
             }
         } else {
-            let names = |keys: &[Key]| format!("[{}]", keys.iter().map(|key| quoted(&key.name)).collect::<Vec<_>>().join(", "));
+            let names = |keys: &[Key]| {
+                format!("[{}]", keys.iter().map(|key| quoted(&key.name)).collect::<Vec<_>>().join(", "))
+            };
             differ("the keys", names(&self.keys), names(&asked.keys));
         }
         differ("policy", self.policy.name().to_owned(), asked.policy.name().to_owned());
@@ -382,7 +388,10 @@ mod tests {
         let points = Key { name: "points".to_owned(), min: 0, max: 1_000, ..Key::score() };
         let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, ..Key::score() };
         let board = Definition { keys: vec![points.clone(), time], ..Definition::default() };
-        assert_eq!(board.score_form(), "a score of this board has 2 keys (points, time_ms): send [1000, 90000]");
+        assert_eq!(
+            board.score_form(),
+            "a score of this board has 2 keys (points, time_ms): send [1000, 90000]"
+        );
         assert_eq!(Definition::default().score_form(), "a score of this board has 1 key (score): send 1200");
         assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
         let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
@@ -391,7 +400,11 @@ mod tests {
             [r#"the keys ["points", "time_ms"], not ["points"]"#, "policy set, not best"]
         );
         let board = Definition { keys: vec![points.clone()], ..Definition::default() };
-        let wider = Definition { keys: vec![Key { max: i64::MAX, ..points }], utc_offset_minutes: -210, ..board.clone() };
+        let wider = Definition {
+            keys: vec![Key { max: i64::MAX, ..points }],
+            utc_offset_minutes: -210,
+            ..board.clone()
+        };
         assert_eq!(
             board.differences(&wider),
             ["the max of key points 1000, not none", "utc_offset +00:00, not -03:30"]

@@ -403,7 +403,10 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_shown_cut_and_escaped() {
-        assert_eq!(Malformed::Board.got("a b").rsplit_once("; got "), Some((&*Malformed::Board.to_string(), "\"a b\"")));
+        assert_eq!(
+            Malformed::Board.got("a b").rsplit_once("; got "),
+            Some((&*Malformed::Board.to_string(), "\"a b\""))
+        );
         assert_eq!(quoted("a\u{1b}[2J\n"), "\"a\\u{1b}[2J\\n\"");
         assert_eq!(quoted(&"é".repeat(60)), format!("\"{}\"... (120 bytes)", "é".repeat(40)));
         assert_eq!(shown("[1,\n\t2]"), "[1,  2]");

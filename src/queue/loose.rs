@@ -23,7 +23,11 @@ pub fn given<'a>(field: Option<&'a RawValue>) -> Option<&'a str> {
 #[must_use]
 pub fn text_of(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inside.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inside)) }
+    if inside.contains('\\') {
+        serde_json::from_str(json).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inside))
+    }
 }
 
 /// The score that a JSON value says: an integer or decimal string, or an array of 1 to 8 of them.
@@ -82,7 +86,9 @@ pub fn parse_integer(text: &str) -> Result<i64, String> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("{} is not a decimal integer such as 1200", quoted(text)));
     }
-    text.parse().map_err(|_| format!("{} is outside the signed 64-bit range, {} to {}", shown(text), i64::MIN, i64::MAX))
+    text.parse().map_err(|_| {
+        format!("{} is outside the signed 64-bit range, {} to {}", shown(text), i64::MIN, i64::MAX)
+    })
 }
 
 /// A score as text, keys separated by commas, as queries have it: `1200,90000`.

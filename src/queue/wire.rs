@@ -275,7 +275,10 @@ fn read_at(value: Option<&str>) -> Result<Option<Timestamp>, Reject> {
 fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
     let Some(raw) = raw else { return Ok(None) };
     if !raw.starts_with('{') {
-        return Err(malformed(format!("meta is a JSON object such as {{\"car\": \"mx5\"}}, not {}", shown(raw))));
+        return Err(malformed(format!(
+            "meta is a JSON object such as {{\"car\": \"mx5\"}}, not {}",
+            shown(raw)
+        )));
     }
     // Raw text was only skipped over: what nobody could read, such as 1e999, must not reach an answer.
     serde_json::from_str::<Value>(raw)
@@ -419,7 +422,8 @@ impl<'de> Visitor<'de> for JobsVisitor {
                 while items.next_element::<IgnoredAny>()?.is_some() {
                     count += 1;
                 }
-                let detail = format!("these are {count} jobs; at most {MAX_JOBS_PER_MESSAGE} are taken at a time");
+                let detail =
+                    format!("these are {count} jobs; at most {MAX_JOBS_PER_MESSAGE} are taken at a time");
                 return Ok(Jobs(Err(Reject::new(RejectCode::TooLarge, detail))));
             }
             let job = fields.map_err(|found| not_an_object(&found));

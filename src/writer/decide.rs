@@ -67,7 +67,9 @@ pub fn decide(
             let score = match request.op {
                 Op::Incr => {
                     let base = held.map(|words| definition.score_of(words.as_slice()));
-                    definition.add(base.as_ref(), given).map_err(|refused| refuse(definition, refused, given))?
+                    definition
+                        .add(base.as_ref(), given)
+                        .map_err(|refused| refuse(definition, refused, given))?
                 }
                 _ => *given,
             };
@@ -227,7 +229,10 @@ mod tests {
         let refused = run(&Definition::default(), Some(&top), Op::Incr, 1, 2).expect_err("beyond 64 bits");
         assert_eq!(refused.code, RejectCode::Overflow);
         assert_eq!(refused.detail, "with 1 added, a key would leave the signed 64-bit range");
-        let two = Definition { keys: vec![Key::score(), Key { name: "t".to_owned(), min: 5, max: 7, ..Key::score() }], ..board };
+        let two = Definition {
+            keys: vec![Key::score(), Key { name: "t".to_owned(), min: 5, max: 7, ..Key::score() }],
+            ..board
+        };
         let refused = run(&two, None, Op::Set, 4, 1).expect_err("one key for two");
         assert_eq!(refused.code, RejectCode::BadScore);
         assert_eq!(refused.detail, "a score of this board has 2 keys (score, t): send [1200, 7], not 4");

@@ -49,7 +49,9 @@ pub enum Defined {
 /// Why a definition is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
-    #[error("the board is there already and differs: {0}. Only keep can be changed; to change more, drop the board first")]
+    #[error(
+        "the board is there already and differs: {0}. Only keep can be changed; to change more, drop the board first"
+    )]
     Conflict(String),
     #[error("the board is being dropped; try again in a moment")]
     BeingDropped,

@@ -77,7 +77,7 @@ fn server() -> PathBuf {
 
 fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = command();
-    command.args(["import", "--to", to, "--board", "arena"]).args(arguments);
+    command.args(["import", "--url", to, "--board", "arena"]).args(arguments);
     command.env("RANKTREE_REDIS", format!("redis://127.0.0.1:{}", redis.port));
     command.env("RANKTREE_REDIS_PASSWORD", PASSWORD).stdin(Stdio::null());
     let output = command.output().expect("the binary can be started");
