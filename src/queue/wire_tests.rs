@@ -199,7 +199,7 @@ fn a_refusal_shows_the_value_that_was_refused() {
         ("{\"board\":\"a\"", "this is not JSON: it ends too early"),
         (
             "{\"member\":\"m\",\"score\":x}",
-            "a value is missing or is none, at line 1, column 22, where \"x}\" stands",
+            "a value is missing or is none, at line 1, column 23, where \"x}\" stands",
         ),
         (r#"{"board":"a b","member":"m","score":1}"#, "starting with a letter or digit; got \"a b\""),
         (r#"{"board":7,"member":"m","score":1}"#, "board is a string, not 7"),

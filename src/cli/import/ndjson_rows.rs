@@ -281,7 +281,7 @@ mod tests {
             ("[{\"member\":\"m\"}]", "malformed"),
             ("{\"member\":\"m\"", "malformed"),
             ("{\"member\":\"m\"} {}", "malformed"),
-            ("{\"member\":7}", "malformed"),
+            ("{\"member\":7}", "bad_member"),
             ("{\"score\":7}", "malformed"),
             ("{}", "malformed"),
             (long.as_str(), "too_large"),

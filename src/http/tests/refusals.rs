@@ -118,15 +118,8 @@ async fn a_refusal_shows_what_was_refused() {
     service.put("/v1/boards/race", definition).await;
     let form = "a score of this board has 2 keys (points, time_ms): send [1200, 90000]";
     for (method, path, body, expect) in [
-        ("PUT", "/v1/boards/race/members/m", r#"{"score":7}"#, format!("{form}, not 7")),
         ("GET", "/v1/boards/race/rank?score=7", "", format!("{form}, not 7")),
         ("POST", "/v1/boards/race/ranks:of", r#"{"scores":[[1,2,3]]}"#, format!("{form}, not [1, 2, 3]")),
-        (
-            "PUT",
-            "/v1/boards/race/members/m",
-            r#"{"score":[6000,1]}"#,
-            "points would be 6000, and is 0 to 5000 on this board".to_owned(),
-        ),
         (
             "PUT",
             "/v1/boards/race",
