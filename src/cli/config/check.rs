@@ -19,10 +19,13 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     };
     let held: Vec<_> = Credentials::problems(http).into_iter().filter(is_new).collect();
     problems.extend(held.iter().map(ToString::to_string));
-    problems.extend(match data(config) {
-        Ok(problem) => problem,
-        Err(error) => Some(format!("data_dir = {}: {error}", config.data_dir.display())),
-    });
+    // One that is none was told of by its setting.
+    if config.data_dir.is_dir() {
+        problems.extend(match data(config) {
+            Ok(problem) => problem,
+            Err(error) => Some(format!("data_dir = {}: {error}", config.data_dir.display())),
+        });
+    }
     problems
 }
 
