@@ -50,5 +50,5 @@ pub fn agent(config: Config, tls: Option<ClientTls>) -> Agent {
 /// help. The error's own words say what to do.
 pub fn is_untrusted(error: &ureq::Error) -> bool {
     let ureq::Error::Io(error) = error else { return false };
-    error.get_ref().is_some_and(|inner| inner.is::<Untrusted>())
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Untrusted>()).is_some()
 }

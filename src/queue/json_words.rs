@@ -21,7 +21,7 @@ pub fn json_words(bytes: &[u8], error: &serde_json::Error) -> String {
     }
     let place = format!("at line {}, column {}", error.line(), error.column());
     match at(bytes, error.line(), error.column()) {
-        rest if rest.is_empty() => format!("{what}, {place}"),
+        [] => format!("{what}, {place}"),
         rest => format!("{what}, {place}, where {} stands", quoted(&String::from_utf8_lossy(rest))),
     }
 }

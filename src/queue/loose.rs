@@ -15,7 +15,7 @@ use crate::types::{MAX_KEYS, Score, quoted, shown};
 
 /// A field that is there, and not null.
 #[must_use]
-pub fn given<'a>(field: Option<&'a RawValue>) -> Option<&'a str> {
+pub fn given(field: Option<&RawValue>) -> Option<&str> {
     field.map(RawValue::get).filter(|text| *text != "null")
 }
 
