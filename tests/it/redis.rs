@@ -149,7 +149,10 @@ fn what_is_no_integer_is_refused_in_words_or_scaled() {
 
     let (code, said) = import(&redis, &to, &["--key", "laps"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; --scale 100"), "{said}");
+    assert!(
+        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; --scale 100"),
+        "{said}"
+    );
     assert!(said.contains("member \"d\": inf is no score"), "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
