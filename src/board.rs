@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use crate::tree::Words;
-use crate::types::{MAX_KEYS, Score, Timestamp};
+use crate::types::{MAX_KEYS, Score, Timestamp, quoted};
 
 /// The most closed window instances a board may keep per kind.
 pub const MAX_KEEP: u32 = 1_000;
@@ -18,6 +18,16 @@ pub enum Order {
     Ascending,
     /// Greater is better: points.
     Descending,
+}
+
+impl Order {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ascending => "asc",
+            Self::Descending => "desc",
+        }
+    }
 }
 
 /// One component of a board's scores.
@@ -47,6 +57,17 @@ pub enum Policy {
     Incr,
 }
 
+impl Policy {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Best => "best",
+            Self::Incr => "incr",
+        }
+    }
+}
+
 /// Who leads among equal scores. Rank is shared regardless; this decides positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ties {
@@ -56,6 +77,17 @@ pub enum Ties {
     Last,
     /// The smallest id, byte by byte; also the final tie-break of the other two.
     Member,
+}
+
+impl Ties {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Member => "member",
+        }
+    }
 }
 
 /// Everything a board's creator decides. All but `keep` can never change.
@@ -85,16 +117,16 @@ impl Default for Definition {
 /// Why a definition is refused; the text is fit for a client to read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InvalidDefinition {
-    #[error("a board has 1 to {MAX_KEYS} keys")]
-    KeyCount,
-    #[error("key names are 1 to 64 bytes and differ from each other")]
-    KeyName,
-    #[error("a key's min is not above its max")]
-    KeyRange,
-    #[error("keep is 0 to {MAX_KEEP}")]
-    Keep,
-    #[error("utc_offset lies between -18:00 and +18:00")]
-    Offset,
+    #[error("a board has 1 to {MAX_KEYS} keys, not {0}")]
+    KeyCount(usize),
+    #[error("key names are 1 to 64 bytes and differ from each other; got {}", quoted(.0))]
+    KeyName(String),
+    #[error("a key's min is not above its max, and {name} has min {min} and max {max}")]
+    KeyRange { name: String, min: i64, max: i64 },
+    #[error("keep is 0 to {MAX_KEEP}, not {0}")]
+    Keep(u32),
+    #[error("utc_offset lies between -18:00 and +18:00, and not {0} minutes east of UTC")]
+    Offset(i16),
 }
 
 /// Why a score does not belong on a board.
@@ -113,22 +145,23 @@ impl Definition {
     /// The first rule that the definition breaks.
     pub fn validate(&self) -> Result<(), InvalidDefinition> {
         if self.keys.is_empty() || self.keys.len() > MAX_KEYS {
-            return Err(InvalidDefinition::KeyCount);
+            return Err(InvalidDefinition::KeyCount(self.keys.len()));
         }
         for (index, key) in self.keys.iter().enumerate() {
             let repeated = self.keys.iter().take(index).any(|earlier| earlier.name == key.name);
             if key.name.is_empty() || key.name.len() > 64 || repeated {
-                return Err(InvalidDefinition::KeyName);
+                return Err(InvalidDefinition::KeyName(key.name.clone()));
             }
             if key.min > key.max {
-                return Err(InvalidDefinition::KeyRange);
+                let Key { name, min, max, .. } = key.clone();
+                return Err(InvalidDefinition::KeyRange { name, min, max });
             }
         }
         if self.keep > MAX_KEEP {
-            return Err(InvalidDefinition::Keep);
+            return Err(InvalidDefinition::Keep(self.keep));
         }
         if self.utc_offset_minutes.abs() > 18 * 60 {
-            return Err(InvalidDefinition::Offset);
+            return Err(InvalidDefinition::Offset(self.utc_offset_minutes));
         }
         Ok(())
     }
@@ -137,6 +170,56 @@ impl Definition {
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         Self { keep: 0, ..self.clone() } == Self { keep: 0, ..other.clone() }
+    }
+
+    /// What a score of this board looks like, for whoever sent another.
+    #[must_use]
+    pub fn score_form(&self) -> String {
+        // 1200 points in a minute and a half, or what of them the bounds allow.
+        let examples = [1_200, 90_000].into_iter().chain(std::iter::repeat(0));
+        let keys: Vec<String> = self
+            .keys
+            .iter()
+            .zip(examples)
+            .map(|(key, example)| example.clamp(key.min, key.max).to_string())
+            .collect();
+        let names: Vec<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
+        match keys.as_slice() {
+            [key] => format!("a score of this board has 1 key ({}): send {key}", names.concat()),
+            keys => {
+                let (count, names, keys) = (keys.len(), names.join(", "), keys.join(", "));
+                format!("a score of this board has {count} keys ({names}): send [{keys}]")
+            }
+        }
+    }
+
+    /// In what `asked` differs from this, of all that can never change: how it is, and how it would be.
+    #[must_use]
+    pub fn differences(&self, asked: &Self) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut differ = |name: &str, is: String, asked: String| {
+            if is != asked {
+                told.push(format!("{name} {is}, not {asked}"));
+            }
+        };
+        if self.keys.len() == asked.keys.len() {
+            for (number, (key, asked)) in (1..).zip(self.keys.iter().zip(&asked.keys)) {
+                let of = |what: &str| format!("the {what} of key {}", key.name);
+                differ(&format!("the name of key {number}"), quoted(&key.name), quoted(&asked.name));
+                differ(&of("order"), key.order.name().to_owned(), asked.order.name().to_owned());
+                differ(&of("min"), bound(key.min), bound(asked.min));
+                differ(&of("max"), bound(key.max), bound(asked.max));
+            }
+        } else {
+            let names = |keys: &[Key]| {
+                format!("[{}]", keys.iter().map(|key| quoted(&key.name)).collect::<Vec<_>>().join(", "))
+            };
+            differ("the keys", names(&self.keys), names(&asked.keys));
+        }
+        differ("policy", self.policy.name().to_owned(), asked.policy.name().to_owned());
+        differ("ties", self.ties.name().to_owned(), asked.ties.name().to_owned());
+        differ("utc_offset", offset(self.utc_offset_minutes), offset(asked.utc_offset_minutes));
+        told
     }
 
     /// # Errors
@@ -220,6 +303,18 @@ impl Definition {
     }
 }
 
+/// A bound as it is told: at the end of the range it is none.
+fn bound(value: i64) -> String {
+    if value == i64::MIN || value == i64::MAX { "none".to_owned() } else { value.to_string() }
+}
+
+/// Minutes east of UTC, as definitions have them.
+#[must_use]
+pub fn offset(minutes: i16) -> String {
+    let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());
+    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
 /// The first eight bytes of an id as a big-endian number: orders as the ids do, wherever it differs.
 fn member_prefix(member: &[u8]) -> u64 {
     let mut prefix = [0; 8];
@@ -286,6 +381,34 @@ mod tests {
         assert!(board.agrees_with(&Definition { keep: 3, ..board.clone() }));
         assert!(!board.agrees_with(&Definition { ties: Ties::Last, ..board.clone() }));
         assert!(!board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
+    }
+
+    #[test]
+    fn a_definition_tells_in_what_another_differs_and_what_its_scores_are() {
+        let points = Key { name: "points".to_owned(), min: 0, max: 1_000, ..Key::score() };
+        let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, ..Key::score() };
+        let board = Definition { keys: vec![points.clone(), time], ..Definition::default() };
+        assert_eq!(
+            board.score_form(),
+            "a score of this board has 2 keys (points, time_ms): send [1000, 90000]"
+        );
+        assert_eq!(Definition::default().score_form(), "a score of this board has 1 key (score): send 1200");
+        assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
+        let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
+        assert_eq!(
+            board.differences(&other),
+            [r#"the keys ["points", "time_ms"], not ["points"]"#, "policy set, not best"]
+        );
+        let board = Definition { keys: vec![points.clone()], ..Definition::default() };
+        let wider = Definition {
+            keys: vec![Key { max: i64::MAX, ..points }],
+            utc_offset_minutes: -210,
+            ..board.clone()
+        };
+        assert_eq!(
+            board.differences(&wider),
+            ["the max of key points 1000, not none", "utc_offset +00:00, not -03:30"]
+        );
     }
 
     #[test]

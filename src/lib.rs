@@ -16,6 +16,7 @@
 //! - [`query`]: reads, summed and merged over shards
 //! - [`access`]: tokens, and what each allows
 //! - [`http`]: the API
+//! - [`trust`]: whom a client of a service trusts to be that service
 //! - [`load`]: load for a running service, and what it measured
 //! - [`credentials`]: tokens and certificates from files, read again when they change
 //! - [`service`]: puts it all together; it alone sees everything
@@ -46,6 +47,8 @@ pub mod query;
 pub mod access;
 
 pub mod http;
+
+pub mod trust;
 
 pub mod load;
 

@@ -37,6 +37,32 @@ pub enum Malformed {
     Token,
 }
 
+impl Malformed {
+    /// With the text that was refused.
+    #[must_use]
+    pub fn got(&self, text: &str) -> String {
+        format!("{self}; got {}", quoted(text))
+    }
+}
+
+/// The most characters of somebody's text that a message shows.
+const SHOWN_CHARACTERS: usize = 40;
+
+/// Somebody's text in quotation marks: cut, and escaped so that it cannot break an answer, a log line or a terminal.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
+    if head.len() < text.len() { format!("{head:?}... ({} bytes)", text.len()) } else { format!("{head:?}") }
+}
+
+/// The same for what brings its own quotation marks or needs none: JSON, a number.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let head = text.chars().take(SHOWN_CHARACTERS);
+    let head: String = head.map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if head.len() < text.len() { format!("{head}... ({} bytes)", text.len()) } else { head }
+}
+
 /// A leaderboard's name: `[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}`, case-sensitive. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoardName(Arc<str>);
@@ -133,6 +159,16 @@ impl Score {
     #[must_use]
     pub fn keys(&self) -> &[i64] {
         self.keys.get(..usize::from(self.count)).expect("count never exceeds MAX_KEYS")
+    }
+}
+
+/// As JSON has it, for messages.
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.keys() {
+            [key] => fmt::Display::fmt(key, f),
+            keys => fmt::Debug::fmt(keys, f),
+        }
     }
 }
 
@@ -363,6 +399,18 @@ mod tests {
         for bad in ["", "+1", "-1", "-0", " 1", "1 ", "1.0", "256", "٣"] {
             assert_eq!(decimal::<u8>(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn what_was_refused_is_shown_cut_and_escaped() {
+        assert_eq!(
+            Malformed::Board.got("a b").rsplit_once("; got "),
+            Some((&*Malformed::Board.to_string(), "\"a b\""))
+        );
+        assert_eq!(quoted("a\u{1b}[2J\n"), "\"a\\u{1b}[2J\\n\"");
+        assert_eq!(quoted(&"é".repeat(60)), format!("\"{}\"... (120 bytes)", "é".repeat(40)));
+        assert_eq!(shown("[1,\n\t2]"), "[1,  2]");
+        assert_eq!(shown(&"9".repeat(50)), format!("{}... (50 bytes)", "9".repeat(40)));
     }
 
     #[test]

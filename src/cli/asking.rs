@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use ureq::Agent;
 use ureq::http::{StatusCode, header};
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::cli::Failure;
 use crate::cli::base_url::BaseUrl;
-use crate::cli::trust::{is_untrusted, trusted};
+use crate::cli::trust::{agent, is_untrusted, trusting};
 use crate::config::ClientArgs;
 
 /// Above the longest page: of 1,000 entries each has at most 128 bytes of id and 1 KiB of metadata, either escaped.
@@ -47,12 +46,8 @@ impl Service {
     /// to trust.
     pub fn new(base: &str, client: &ClientArgs, who: &str) -> Result<Self, Failure> {
         let BaseUrl { text: base, is_https } = BaseUrl::parse("--url", base)?;
-        let mut tls = TlsConfig::builder();
-        if is_https {
-            tls = tls.root_certs(RootCerts::from(trusted(client.ca.as_deref())?));
-        }
+        let tls = is_https.then(|| trusting(client.ca.as_deref())).transpose()?;
         let config = Agent::config_builder()
-            .tls_config(tls.build())
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
@@ -60,7 +55,7 @@ impl Service {
             .user_agent(format!("{who}/{}", env!("CARGO_PKG_VERSION")))
             .build();
         let authorization = client.token()?.map(|token| format!("Bearer {token}"));
-        Ok(Self { agent: Agent::new_with_config(config), base, is_there: Cell::new(false), authorization })
+        Ok(Self { agent: agent(config, tls), base, is_there: Cell::new(false), authorization })
     }
 
     /// Scheme, host, port, and what the paths of the API come after.
@@ -93,7 +88,7 @@ impl Service {
             request = request.header(header::AUTHORIZATION, authorization);
         }
         let failed = |error: ureq::Error| match error {
-            error if is_untrusted(&error) => Trouble::Lasting(format!("{error}; --ca says whom to trust")),
+            error if is_untrusted(&error) => Trouble::Lasting(error.to_string()),
             ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed => {
                 Trouble::Passing(error.to_string())
             }

@@ -51,8 +51,8 @@ mod tests {
             assert_eq!((url.text.as_str(), url.is_https), (base, is_https));
         }
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
-            let said = BaseUrl::parse("--to", bad).expect_err(bad);
-            assert!(said.starts_with("--to is a URL that starts with http:// or https://, got "), "{said}");
+            let said = BaseUrl::parse("--url", bad).expect_err(bad);
+            assert!(said.starts_with("--url is a URL that starts with http:// or https://, got "), "{said}");
         }
         for secret in ["http://u:hunter2@h", "htp://u:hunter2@h", "u:hunter2@h:8080", "https://hunter2@h/x"] {
             let said = BaseUrl::parse("--url", secret).expect_err(secret);

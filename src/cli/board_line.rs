@@ -6,7 +6,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::types::BoardName;
+use crate::queue::json_words::json_words;
+use crate::types::{BoardName, shown};
 
 /// What the line begins with in CSV, before its JSON. No header of anybody's begins so.
 pub const IN_CSV: &str = "#ranktree ";
@@ -34,11 +35,12 @@ impl BoardLine {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let Json { board, definition } = serde_json::from_str(json).map_err(|why| why.to_string())?;
-        let board = BoardName::new(&board).map_err(|why| why.to_string())?;
+        let Json { board, definition } =
+            serde_json::from_str(json).map_err(|why| json_words(json.as_bytes(), &why))?;
+        let board = BoardName::new(&board).map_err(|why| why.got(&board))?;
         let definition = definition.get().to_owned();
         if !definition.starts_with('{') {
-            return Err("a board's definition is a JSON object".to_owned());
+            return Err(format!("a board's definition is a JSON object, not {}", shown(&definition)));
         }
         Ok(Self { board, definition })
     }

@@ -1,4 +1,4 @@
-//! Files of secrets that others than their owner can get at.
+//! Files of secrets and of tokens that others than their owner can get at.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -12,11 +12,15 @@ const WRITABLE: u32 = 0o022;
 
 /// Warns of each that settings name.
 pub fn warn(settings: &Settings) {
-    let secret = |names: Option<Names>| names == Some(Names::SecretFile);
-    for setting in settings.all.iter().filter(|setting| secret(setting.names)) {
+    for setting in &settings.all {
+        let what = match setting.names {
+            Some(Names::SecretFile) => "holds a secret",
+            Some(Names::TokensFile) => "says who may do what",
+            Some(Names::File | Names::Directory) | None => continue,
+        };
         for path in &setting.values {
             if let Some(problem) = problem(Path::new(path)) {
-                tracing::warn!("{} = {path} holds a secret, and {problem}; chmod 600 {path}", setting.key);
+                tracing::warn!("{} = {path} {what}, and {problem}; chmod 600 {path}", setting.key);
             }
         }
     }

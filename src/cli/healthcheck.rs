@@ -1,6 +1,7 @@
 //! `ranktree healthcheck`: one GET of a probe, told by the exit code.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
 use crate::cli::base_url::BaseUrl;
+use crate::cli::trust::{agent, trusting};
 use crate::config::{FileArgs, HttpArgs};
 
 /// More than enough of a probe's answer.
@@ -23,6 +25,10 @@ pub struct Args {
     /// Ask this address instead of the configured one: a scheme, a host and a port
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+    /// Fail unless the service's certificate is one of those in this PEM file, or is signed by one, and is for the address
+    /// that is asked; without it, certificates are not looked at
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Ask whether the process is alive (/healthz), not whether it is ready (/readyz)
     #[arg(long)]
     live: bool,
@@ -43,17 +49,21 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let scheme = if args.http.tls_cert.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", reachable(args.http.listen)?)
     };
-    // The certificate is for the name that clients use, and not for this machine's address. Nothing secret is sent, and
-    // whoever could answer in the service's place could as well stop it.
-    let tls = TlsConfig::builder().disable_verification(true).build();
     let url = format!("{base}{}", if args.live { "/healthz" } else { "/readyz" });
+    // Without --ca: the certificate is for the name that clients use, and not for this machine's address. Nothing secret is
+    // sent, and whoever could answer in the service's place could as well stop it.
+    let tls = TlsConfig::builder().disable_verification(true).build();
     let config = Agent::config_builder()
         .tls_config(tls)
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_millis(args.timeout_ms)))
         .user_agent(concat!("ranktree-healthcheck/", env!("CARGO_PKG_VERSION")))
         .build();
-    let asked = Agent::new_with_config(config).get(&url).call().and_then(|mut response| {
+    let agent = match &args.ca {
+        Some(ca) => agent(config, Some(trusting(Some(ca))?)),
+        None => Agent::new_with_config(config),
+    };
+    let asked = agent.get(&url).call().and_then(|mut response| {
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
         Ok((response.status(), body))
     });

@@ -18,6 +18,7 @@ mod progress;
 mod rebuild;
 mod rejects;
 mod serve;
+mod tls_connector;
 mod token;
 mod trust;
 mod verify;
@@ -30,7 +31,7 @@ use crate::config::{LoadError, ServeArgs, load};
 
 /// What holds for every subcommand, and is needed before there are settings.
 const ENVIRONMENT: &str = "\
-The environment variable RANKTREE_LOG says what is logged, to standard error: error, warn, info (the default), debug or
+The environment variable RANKTREE_LOG says what is logged, to standard error: error, warn, info (the default), debug or \
 trace, also of one module, as in RANKTREE_LOG=info,ranktree::queue=debug.";
 
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
@@ -96,5 +97,29 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Healthcheck(args) => healthcheck::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
         Command::Token(args) => token::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is broken into lines by hand is broken once more by a narrow terminal, in the middle of them.
+    #[test]
+    fn paragraphs_of_help_are_not_broken_by_hand() {
+        let mut commands = vec![Cli::command()];
+        let mut looked_at = 0;
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands().cloned());
+            for help in [command.get_after_help(), command.get_after_long_help()].into_iter().flatten() {
+                let help = help.to_string();
+                looked_at += 1;
+                let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                for (line, next) in help.lines().zip(help.lines().skip(1)) {
+                    assert!(!is_text(line) || !is_text(next), "{}: {line}\n{next}", command.get_name());
+                }
+            }
+        }
+        assert!(looked_at >= 5, "{looked_at}");
     }
 }

@@ -1,5 +1,6 @@
 //! What commands share that work on the data of a stopped service.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -36,6 +37,11 @@ pub enum For {
 }
 
 impl Offline {
+    /// For a command whose own flag names the directory.
+    pub fn at(data_dir: PathBuf) -> Self {
+        Self { _file: FileArgs { config: None }, data: DataArgs { data_dir } }
+    }
+
     /// Opens one shard after the other, and has each worked on, or its refusal.
     ///
     /// # Errors

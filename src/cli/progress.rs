@@ -12,7 +12,14 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 pub struct Progress {
     title: String,
     bar: ProgressBar,
-    shown: Mutex<(String, Instant)>,
+    shown: Mutex<Shown>,
+}
+
+struct Shown {
+    what: String,
+    at: Instant,
+    /// What was noted since the last line.
+    unshown: Option<(u64, u64)>,
 }
 
 impl Progress {
@@ -25,36 +32,55 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_prefix(title.clone());
-        Self { title, bar, shown: Mutex::new((String::new(), Instant::now())) }
+        Self {
+            title,
+            bar,
+            shown: Mutex::new(Shown { what: String::new(), at: Instant::now(), unshown: None }),
+        }
     }
 
     /// Notes progress: what is being done, how much of it is, and of how much (0: unknown).
     pub fn note(&self, what: &str, done: u64, total: u64) {
         let mut shown = self.shown.lock();
-        let new = shown.0 != what;
+        let new = shown.what != what;
         if self.bar.is_hidden() {
-            if new || shown.1.elapsed() >= LINE_EVERY {
-                let of = if total == 0 { String::new() } else { format!(" of {total}") };
-                eprintln!("{}: {what}: {done}{of}", self.title);
-                *shown = (what.to_owned(), Instant::now());
+            if new || shown.at.elapsed() >= LINE_EVERY {
+                self.show_rest(&mut shown, new);
+                eprintln!("{}", self.line(what, done, total));
+                *shown = Shown { what: what.to_owned(), at: Instant::now(), unshown: None };
+            } else {
+                shown.unshown = Some((done, total));
             }
             return;
         }
         if new {
             self.bar.set_message(what.to_owned());
-            what.clone_into(&mut shown.0);
+            what.clone_into(&mut shown.what);
         }
         self.bar.set_length(total.max(done));
         self.bar.set_position(done);
     }
 
+    fn line(&self, what: &str, done: u64, total: u64) -> String {
+        let of = if total == 0 { String::new() } else { format!(" of {total}") };
+        format!("{}: {what}: {done}{of}", self.title)
+    }
+
+    /// What is over is told to its end: a last line below the total would look like an end before it.
+    fn show_rest(&self, shown: &mut Shown, is_over: bool) {
+        if let Some((done, total)) = shown.unshown.take().filter(|_| is_over) {
+            eprintln!("{}", self.line(&shown.what, done, total));
+        }
+    }
+
     /// What is being done to what.
     #[must_use]
     pub fn place(&self) -> String {
-        format!("{}: {}", self.title, self.shown.lock().0)
+        format!("{}: {}", self.title, self.shown.lock().what)
     }
 
     pub fn finish(&self) {
+        self.show_rest(&mut self.shown.lock(), true);
         self.bar.finish_and_clear();
     }
 }

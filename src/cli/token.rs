@@ -17,7 +17,7 @@ Examples:
   The line for a token that another program made, from its file:
     ranktree token hash --scope write --name game < /run/secrets/game-token
 
-The token goes to whoever uses it, the lines to the file of ranktree serve --tokens FILE, which is read again within two
+The token goes to whoever uses it, the lines to the file of ranktree serve --tokens FILE, which is read again within two \
 seconds of a change. To exchange a token, add the new one, bring it to its users, and take the old one out.";
 
 /// Make tokens for the service's HTTP API

@@ -16,7 +16,7 @@ pub struct HttpArgs {
     pub listen: SocketAddr,
     /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new` makes one and its
     /// lines. Read again within two seconds of a change. Without it, everybody may do everything
-    #[arg(long, env = "RANKTREE_TOKENS", value_name = "FILE")]
+    #[arg(long, env = "RANKTREE_TOKENS", value_name = "TOKENS_FILE")]
     pub tokens: Option<PathBuf>,
     /// What the tokens file would hold, where the environment is easier to have than a file
     #[arg(long, env = "RANKTREE_TOKEN_LIST", value_name = "TOML", hide_env_values = true)]

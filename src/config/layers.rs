@@ -42,7 +42,7 @@ pub enum Origin {
 /// One setting: how it is named, and what it came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key in the file.
+    /// Its key in the file; of what only the environment can say, the variable.
     pub key: String,
     pub help: String,
     /// What of it is not shown to anybody.
@@ -71,8 +71,7 @@ pub enum Secrecy {
 
 /// A secret that has a variable, and neither a flag nor a key in the file: a file of its own is the other way to say it.
 pub struct OfEnvironment {
-    /// How it is listed.
-    pub key: &'static str,
+    /// It is listed by this name: whatever else is listed, a file takes.
     pub variable: &'static str,
     /// The setting that names that file, which it is listed behind.
     pub beside: &'static str,
@@ -85,6 +84,8 @@ pub enum Names {
     File,
     /// One that nobody else should read.
     SecretFile,
+    /// One that says who may do what.
+    TokensFile,
     Directory,
 }
 
@@ -114,7 +115,8 @@ where
 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = C::command();
-    let mut matches = command.try_get_matches_from_mut(&arguments)?;
+    let mut matches =
+        command.try_get_matches_from_mut(&arguments).map_err(|error| in_words(error, &mut command))?;
     let file = file_named(&matches).map(File::read).transpose()?;
     let path = path_of(&matches);
     if let Some(file) = &file {
@@ -226,6 +228,51 @@ fn takes_several(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Append)
 }
 
+/// A mistake in a value, without what parsers say to programmers.
+fn in_words(error: clap::Error, command: &mut Command) -> clap::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let reason = std::error::Error::source(&error).map(ToString::to_string);
+    let (Some(value), Some(argument), Some(reason)) =
+        (text(ContextKind::InvalidValue), text(ContextKind::InvalidArg), reason)
+    else {
+        return error;
+    };
+    let words = plain(&reason);
+    if words == reason {
+        return error;
+    }
+    command.error(error.kind(), format!("invalid value '{value}' for '{argument}': {words}"))
+}
+
+/// What a parser of numbers means, for who is no programmer.
+fn plain(reason: &str) -> String {
+    let words = match reason {
+        "invalid digit found in string" => "a whole number is expected, digits only",
+        "cannot parse integer from empty string" | "cannot parse float from empty string" => {
+            "there is nothing, and a number is expected"
+        }
+        "invalid float literal" => "a number such as 0.5 is expected",
+        "provided string was not `true` or `false`" | "value was not a boolean" => {
+            "true or false is expected"
+        }
+        reason if reason.starts_with("number too ") => "the number is too far from zero",
+        // 70000 is not in 0..=65535
+        reason => {
+            let bounds = reason.split_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
+            let Some((least, most)) = bounds else { return reason.to_owned() };
+            // Where there is no bound, clap names the greatest number that there is.
+            return match most.strip_prefix('=') {
+                Some(most) => format!("it is {least} to {most}"),
+                None => format!("it is {least} or more"),
+            };
+        }
+    };
+    words.to_owned()
+}
+
 /// Puts clap's words about an argument's default into words about the file.
 fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -> ConfigError {
     let text = |kind| match error.get(kind) {
@@ -240,7 +287,7 @@ fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -
     let is_secret = arg.is_some_and(Arg::is_hide_env_values_set);
     let id = arg.map(|arg| arg.get_id().to_string());
     let value = text(ContextKind::InvalidValue).map(|value| format!("{value:?} is no good"));
-    let reason = std::error::Error::source(error).map(ToString::to_string);
+    let reason = std::error::Error::source(error).map(|reason| plain(&reason.to_string()));
     let problem = match (value, reason) {
         _ if is_secret => "its value is no good".to_owned(),
         (Some(value), Some(reason)) => format!("{value}: {reason}"),
@@ -275,7 +322,7 @@ fn of_environment(secret: &OfEnvironment, group: Option<String>) -> Setting {
         None => Origin::Default,
     };
     Setting {
-        key: secret.key.to_owned(),
+        key: secret.variable.to_owned(),
         help: secret.help.to_owned(),
         secret: Some(Secrecy::Whole),
         values: value.into_iter().collect(),
@@ -296,6 +343,7 @@ fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) ->
     let names = match value_name {
         Some("FILE") => Some(Names::File),
         Some("SECRET_FILE") => Some(Names::SecretFile),
+        Some("TOKENS_FILE") => Some(Names::TokensFile),
         Some("DIR") => Some(Names::Directory),
         _ => None,
     };

@@ -23,7 +23,7 @@
 //!   before the @); a file can hold it, and an argument shows it to everybody on the machine, so prefer a setting that
 //!   names a file, and a variable without a flag beside it, which `nats_access` lists for `config print`;
 //! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks at; of a
-//!   `"SECRET_FILE"`, every command warns that others can read or change it;
+//!   `"SECRET_FILE"` and a `"TOKENS_FILE"`, every command warns that others can read or change it;
 //! - that one setting needs another, or rules it out, is said where they are resolved, as [`ConfigError::Lacks`] and
 //!   [`ConfigError::Both`] in [`HttpArgs::resolve`]. clap's `requires` and `conflicts_with` do not do: what the file says
 //!   is a default to clap, and defaults are not held against them;

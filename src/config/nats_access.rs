@@ -15,13 +15,8 @@ const TOKEN: &str = "RANKTREE_NATS_TOKEN";
 
 /// What only the environment can say.
 pub const OF_ENVIRONMENT: [OfEnvironment; 2] = [
-    OfEnvironment {
-        key: "nats_password",
-        variable: PASSWORD,
-        beside: "nats_password_file",
-        help: "Password of --nats-user",
-    },
-    OfEnvironment { key: "nats_token", variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
+    OfEnvironment { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
+    OfEnvironment { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
 ];
 
 #[derive(Debug, Clone, Default, Args)]

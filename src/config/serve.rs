@@ -165,11 +165,11 @@ mod tests {
             ),
             (
                 "\nshards = \"many\"",
-                "line 2 of the configuration file FILE: shards: \"many\" is no good: invalid digit found in string",
+                "line 2 of the configuration file FILE: shards: \"many\" is no good: a whole number is expected, digits only",
             ),
             (
                 "shards = 70000",
-                "line 1 of the configuration file FILE: shards: \"70000\" is no good: 70000 is not in 0..=65535",
+                "line 1 of the configuration file FILE: shards: \"70000\" is no good: it is 0 to 65535",
             ),
             (
                 "shards = [1]",

@@ -43,12 +43,17 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
+/// A board's name out of a parameter.
+pub fn board_name(text: &str) -> Result<BoardName, Problem> {
+    BoardName::new(text).map_err(|why| Problem::not_one(&why, text))
+}
+
 pub async fn list(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit", "cursor"]).await?;
     let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
     let limit = usize::try_from(params.bounded("limit", most, 1, most)?).unwrap_or(BATCH_MAX);
     // The cursor is the name of the last board before.
-    let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(BoardName::new).transpose()?;
+    let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(board_name).transpose()?;
     let allowed = |name: &BoardName| call.confined_to().is_none_or(|grant| grant.allows_board(name.as_str()));
     // One more tells whether there are more.
     let mut boards = call.api.registry.behind(cursor.as_ref(), limit + 1, allowed);

@@ -147,13 +147,14 @@ impl Call {
     /// # Errors
     /// When the segment is no board's name.
     pub fn board_name(&self) -> Result<BoardName, Problem> {
-        Ok(BoardName::new(self.board())?)
+        BoardName::new(self.board()).map_err(|why| Problem::not_one(&why, self.board()))
     }
 
     /// # Errors
     /// When the segment is no member's id.
     pub fn member(&self) -> Result<MemberId, Problem> {
-        Ok(MemberId::new(self.segment("member"))?)
+        let id = self.segment("member");
+        MemberId::new(id).map_err(|why| Problem::not_one(&why, id))
     }
 
     /// What confines the request to boards of some names, if anything does. Of boards that its path names this was judged

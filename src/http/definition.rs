@@ -5,12 +5,15 @@ use serde_json::{Map, Value};
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::http::error::Problem;
 use crate::http::json::Object;
-use crate::http::views::{self, WINDOW, order_name, policy_name, ties_name};
+use crate::http::views::{self, WINDOW};
 use crate::queue::loose::parse_integer;
+use crate::types::{quoted, shown};
 
 const FIELDS: [&str; 8] =
     ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
+
+const KEYS: &str = r#"keys is an array of objects such as {"name": "points", "order": "desc"}"#;
 
 /// Reads a definition. No body at all is the default one.
 ///
@@ -20,21 +23,22 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(Definition::default());
     }
-    let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(&error))?;
-    let fields = value.as_object().ok_or_else(|| invalid("a board's definition is a JSON object"))?;
+    let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
+    let fields = value.as_object();
+    let fields = fields.ok_or_else(|| wrong("a board's definition is a JSON object", &value))?;
     only(fields, &FIELDS, "a board")?;
     let mut definition = Definition::default();
     if let Some(keys) = given(fields, "keys") {
-        let keys = keys.as_array().ok_or_else(|| invalid("keys is an array"))?;
+        let keys = keys.as_array().ok_or_else(|| wrong(KEYS, keys))?;
         definition.keys = keys.iter().map(key).collect::<Result<_, _>>()?;
     }
     if let Some(policy) = given(fields, "policy") {
         let all = [Policy::Set, Policy::Best, Policy::Incr];
-        definition.policy = named(policy, all, policy_name, "policy is set, best or incr")?;
+        definition.policy = named(policy, all, Policy::name, "policy is set, best or incr")?;
     }
     if let Some(ties) = given(fields, "ties") {
         let all = [Ties::First, Ties::Last, Ties::Member];
-        definition.ties = named(ties, all, ties_name, "ties is first, last or member")?;
+        definition.ties = named(ties, all, Ties::name, "ties is first, last or member")?;
     }
     if let Some(windows) = given(fields, "windows") {
         check_windows(windows)?;
@@ -42,11 +46,11 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     if let Some(offset) = given(fields, "utc_offset") {
         let minutes = offset.as_str().and_then(offset_minutes);
         definition.utc_offset_minutes =
-            minutes.ok_or_else(|| invalid("utc_offset is a string like +09:00, -18:00 to +18:00"))?;
+            minutes.ok_or_else(|| wrong("utc_offset is a string like +09:00, -18:00 to +18:00", offset))?;
     }
     if let Some(keep) = given(fields, "keep") {
-        let keep = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
-        definition.keep = keep.ok_or_else(|| invalid("keep is a whole number from 0 to 1000"))?;
+        let count = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
+        definition.keep = count.ok_or_else(|| wrong("keep is a whole number from 0 to 1000", keep))?;
     }
     if given(fields, "entry_ttl").is_some() {
         return Err(Problem::unsupported("entry_ttl is not supported yet; leave it out, or null"));
@@ -68,8 +72,9 @@ pub fn json(definition: &Definition) -> String {
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-fn invalid(detail: &'static str) -> Problem {
-    Problem::invalid_definition(detail)
+/// `value` is not as the rule has it.
+fn wrong(rule: &str, value: &Value) -> Problem {
+    Problem::invalid_definition(format!("{rule}, not {}", shown(&value.to_string())))
 }
 
 /// A field that is there, and not null.
@@ -81,9 +86,8 @@ fn only(fields: &Map<String, Value>, known: &[&str], what: &str) -> Result<(), P
     match fields.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(stray) => {
-            let cut: String = stray.chars().take(40).collect();
-            let known = known.join(", ");
-            Err(Problem::invalid_definition(format!("{what} has no field {cut:?}, only {known}")))
+            let (stray, known) = (quoted(stray), known.join(", "));
+            Err(Problem::invalid_definition(format!("{what} has no field {stray}, only {known}")))
         }
     }
 }
@@ -92,21 +96,21 @@ fn named<T: Copy, const N: usize>(
     value: &Value,
     all: [T; N],
     name: impl Fn(T) -> &'static str,
-    detail: &'static str,
+    rule: &'static str,
 ) -> Result<T, Problem> {
     let text = value.as_str();
-    all.into_iter().find(|one| text == Some(name(*one))).ok_or_else(|| invalid(detail))
+    all.into_iter().find(|one| text == Some(name(*one))).ok_or_else(|| wrong(rule, value))
 }
 
 fn key(value: &Value) -> Result<Key, Problem> {
-    let fields = value.as_object().ok_or_else(|| invalid("a key is a JSON object"))?;
+    let fields = value.as_object().ok_or_else(|| wrong(KEYS, value))?;
     only(fields, &KEY_FIELDS, "a key")?;
     let name = given(fields, "name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| invalid("a key has a name, a string"))?;
+    let name = name.ok_or_else(|| wrong("a key has a name, a string", value))?;
     let mut key = Key { name: name.to_owned(), ..Key::score() };
     if let Some(order) = given(fields, "order") {
         let all = [Order::Ascending, Order::Descending];
-        key.order = named(order, all, order_name, "a key's order is asc or desc")?;
+        key.order = named(order, all, Order::name, "a key's order is asc or desc")?;
     }
     if let Some(min) = given(fields, "min") {
         key.min = bound(min)?;
@@ -122,11 +126,13 @@ fn bound(value: &Value) -> Result<i64, Problem> {
         Value::String(text) => parse_integer(text).ok(),
         other => other.as_i64(),
     };
-    integer.ok_or_else(|| invalid("a key's min and max are signed 64-bit integers, or their decimal strings"))
+    integer.ok_or_else(|| {
+        wrong("a key's min and max are signed 64-bit integers, or their decimal strings", value)
+    })
 }
 
 fn check_windows(value: &Value) -> Result<(), Problem> {
-    let wrong = || invalid("windows is an array of one or more of all, day, week and month, each once");
+    let wrong = || wrong("windows is an array of one or more of all, day, week and month, each once", value);
     let windows = value.as_array().ok_or_else(wrong)?;
     let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?;
     let known = names.iter().all(|name| [WINDOW, "day", "week", "month"].contains(name));
@@ -208,6 +214,18 @@ mod tests {
         ] {
             let found = parse(text.as_bytes()).map_or_else(|problem| problem.code(), |_| "ok");
             assert_eq!(found, code, "{text}");
+        }
+        for (text, detail) in [
+            (r#"{"policy":"worst"}"#, "policy is set, best or incr, not \"worst\""),
+            (r#"{"keys":[{"name":"a","min":1.5}]}"#, "or their decimal strings, not 1.5"),
+            (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "and a has min 2 and max 1"),
+            (r#"{"keep":1001}"#, "keep is 0 to 1000, not 1001"),
+            (r#"{"windows":["year"]}"#, "each once, not [\"year\"]"),
+            (r#"{"key":[]}"#, "a board has no field \"key\", only keys"),
+            ("{", "the body is not JSON: it ends too early"),
+        ] {
+            let problem = parse(text.as_bytes()).expect_err(text);
+            assert!(problem.detail().contains(detail), "{text}: {}", problem.detail());
         }
     }
 }

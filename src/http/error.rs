@@ -13,8 +13,9 @@ use crate::http::json::Object;
 use crate::http::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
 use crate::queue::jetstream::BoardRefused;
+use crate::queue::json_words::json_words;
 use crate::queue::publisher::NotPublished;
-use crate::types::Malformed;
+use crate::types::{Malformed, quoted};
 use crate::writer::DefineRefused;
 
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
@@ -122,8 +123,8 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_score", detail)
     }
 
-    pub fn unsupported_window() -> Self {
-        let detail = "only the window all is there yet; day, week and month are not supported";
+    pub fn unsupported_window(asked: &str) -> Self {
+        let detail = format!("only the window all is there yet, not {}", quoted(asked));
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported_window", detail)
     }
 
@@ -202,8 +203,9 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "foreign_origin", detail)
     }
 
-    pub fn not_json(error: &serde_json::Error) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {error}"))
+    pub fn not_json(body: &[u8], error: &serde_json::Error) -> Self {
+        let detail = format!("the body is not JSON: {}", json_words(body, error));
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
     pub fn overloaded() -> Self {
@@ -250,6 +252,16 @@ impl Problem {
         )
     }
 
+    /// `text` is no name, id, number or token.
+    pub fn not_one(why: &Malformed, text: &str) -> Self {
+        let code = match why {
+            Malformed::Member => RejectCode::BadMember,
+            Malformed::Score => RejectCode::BadScore,
+            Malformed::Board | Malformed::Time | Malformed::Token => RejectCode::Malformed,
+        };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code.name(), why.got(text))
+    }
+
     /// A failure of ours, for which the client can do nothing.
     pub fn internal() -> Self {
         let detail = "the request failed within the service; its log says more";
@@ -267,17 +279,6 @@ impl Problem {
     }
 }
 
-impl From<Malformed> for Problem {
-    fn from(why: Malformed) -> Self {
-        let code = match why {
-            Malformed::Member => RejectCode::BadMember,
-            Malformed::Score => RejectCode::BadScore,
-            Malformed::Board | Malformed::Time | Malformed::Token => RejectCode::Malformed,
-        };
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code.name(), why.to_string())
-    }
-}
-
 impl From<InvalidDefinition> for Problem {
     fn from(why: InvalidDefinition) -> Self {
         Self::invalid_definition(why.to_string())
@@ -287,7 +288,7 @@ impl From<InvalidDefinition> for Problem {
 impl From<DefineRefused> for Problem {
     fn from(why: DefineRefused) -> Self {
         let code = match why {
-            DefineRefused::Conflict => BOARD_DIFFERS,
+            DefineRefused::Conflict(_) => BOARD_DIFFERS,
             DefineRefused::BeingDropped => "being_dropped",
             DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
         };

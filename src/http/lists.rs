@@ -2,14 +2,18 @@
 
 use serde::Deserialize;
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 
 use crate::http::call::Call;
 use crate::http::error::Problem;
-use crate::http::params::number;
+use crate::http::params::{not_so, number};
 use crate::http::ranks::bound;
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::query::{self, Answer, End, Page, PageCursor, Start};
+use crate::queue::json_words::json_words;
+use crate::queue::loose::Members;
+use crate::types::shown;
 
 /// The most entries of a page, and items of a batch.
 pub const BATCH_MAX: usize = 1_000;
@@ -20,9 +24,39 @@ pub const PAGE: u64 = 10;
 /// Reads a body of a shape of its own.
 pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> {
     serde_json::from_slice(body).map_err(|error| match error.classify() {
-        Category::Data => Problem::bad_parameter(format!("the body is not as it should be: {error}")),
-        Category::Syntax | Category::Eof | Category::Io => Problem::not_json(&error),
+        Category::Data => {
+            let why = json_words(body, &error);
+            Problem::bad_parameter(format!("the body is not as it should be: {why}"))
+        }
+        Category::Syntax | Category::Eof | Category::Io => Problem::not_json(body, &error),
     })
+}
+
+/// Reads a body `{"name": [...]}` of up to [`BATCH_MAX`] items, each as its JSON. `form` is what the body may look like, for
+/// messages.
+pub fn parse_list<'a>(body: &'a [u8], name: &str, form: &str) -> Result<Vec<&'a str>, Problem> {
+    let wrong = |found: &str| {
+        Problem::bad_parameter(format!("the body is a JSON object such as {form}, not {}", shown(found)))
+    };
+    let json: &RawValue = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
+    if !json.get().starts_with('{') {
+        return Err(wrong(json.get()));
+    }
+    let read = serde_json::from_str(json.get());
+    let Members(fields) = read.map_err(|error| Problem::not_json(body, &error))?;
+    let list = match fields.as_slice() {
+        [(only, list)] if only == name && list.get().starts_with('[') => list.get(),
+        _ => return Err(wrong(json.get())),
+    };
+    let items: Vec<&RawValue> =
+        serde_json::from_str(list).map_err(|error| Problem::not_json(body, &error))?;
+    if items.len() > BATCH_MAX {
+        return Err(Problem::over_limit(format!(
+            "at most {BATCH_MAX} {name} at a time, not {}",
+            items.len()
+        )));
+    }
+    Ok(items.into_iter().map(RawValue::get).collect())
 }
 
 pub async fn top(call: Call) -> Result<Reply, Problem> {
@@ -32,7 +66,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
         None => None,
         Some("top") => Some(End::Top),
         Some("bottom") => Some(End::Bottom),
-        Some(_) => return Err(Problem::bad_parameter("from is top or bottom")),
+        Some(other) => return Err(not_so("from is top or bottom", other)),
     };
     let start = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => Start::End(from.unwrap_or(End::Top)),
@@ -75,7 +109,7 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
     let position =
-        position.ok_or_else(|| Problem::bad_parameter("a position is a whole number from 1 on"))?;
+        position.ok_or_else(|| not_so("a position is a whole number from 1 on", call.segment("position")))?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(move |board| query::from_position(board, position, limit)).await?;
     Ok(page(&call, &answer, false))

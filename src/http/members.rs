@@ -2,24 +2,23 @@
 
 use std::time::Instant;
 
-use serde::Deserialize;
-
+use crate::http::boards::board_name;
 use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::jobs::accepted;
 use crate::http::json::{self, Object};
-use crate::http::lists::BATCH_MAX;
+use crate::http::lists::{BATCH_MAX, parse_list};
 use crate::http::new_boards::create_for;
-use crate::http::params::{Params, number};
+use crate::http::params::{Params, not_so, number};
 use crate::http::reply::Reply;
 use crate::http::results::{JobResult, write_result};
 use crate::http::views;
 use crate::http::writes::{Asking, Wait, write};
 use crate::job::{Job, Op, Targets};
 use crate::query::{self, Around};
-use crate::queue::loose::Loose;
+use crate::queue::loose::text_of;
 use crate::queue::wire;
-use crate::types::{BoardName, MemberId};
+use crate::types::{BoardName, Malformed, MemberId};
 
 /// The most neighbours on a side.
 pub const NEIGHBOURS_MAX: u64 = 500;
@@ -56,21 +55,16 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LookupBody<'a> {
-    #[serde(borrow)]
-    members: Vec<Loose<'a>>,
+fn member_id(json: &str) -> Result<MemberId, Problem> {
+    let id = text_of(json);
+    let id = id.and_then(|text| MemberId::new(text.as_ref()).ok());
+    id.ok_or_else(|| Problem::not_one(&Malformed::Member, text_of(json).as_deref().unwrap_or(json)))
 }
 
 pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
-    let asked: LookupBody<'_> = super::lists::parse_body(&call.body)?;
-    if asked.members.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} members at a time")));
-    }
-    let id = |value: &Loose<'_>| Ok(MemberId::new(value.text().unwrap_or_default())?);
-    let members: Vec<MemberId> = asked.members.iter().map(id).collect::<Result<_, Problem>>()?;
+    let asked = parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?;
+    let members: Vec<MemberId> = asked.into_iter().map(member_id).collect::<Result<_, Problem>>()?;
     let named = members.clone();
     let answer = call.ask_entries(move |board| query::lookup(board, &members)).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
@@ -118,8 +112,8 @@ pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
 fn write_version(call: &Call) -> Result<(Option<u64>, Asking), Problem> {
     let params = Params::parse(call.query(), &[&Asking::PARAMS[..], &["version"]].concat())?;
     let asking = Asking::read(&call.api, &params)?;
-    let wrong = || Problem::bad_parameter("version is an unsigned 64-bit integer");
-    Ok((params.get("version").map(|text| number(text).ok_or_else(wrong)).transpose()?, asking))
+    let read = |text| number(text).ok_or_else(|| not_so("version is an unsigned 64-bit integer", text));
+    Ok((params.get("version").map(read).transpose()?, asking))
 }
 
 async fn one(call: &Call, job: Job, asking: Asking) -> Result<Reply, Problem> {
@@ -143,11 +137,14 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["boards"]).await?;
     let member = call.member()?;
     let boards =
-        params.get("boards").map(|list| list.split(',').map(BoardName::new).collect::<Result<Vec<_>, _>>());
+        params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
     let mut boards = boards.transpose()?;
     if let Some(boards) = &mut boards {
         if boards.len() > BATCH_MAX {
-            return Err(Problem::over_limit(format!("at most {BATCH_MAX} boards at a time")));
+            return Err(Problem::over_limit(format!(
+                "at most {BATCH_MAX} boards at a time, not {}",
+                boards.len()
+            )));
         }
         let mut named = std::collections::HashSet::new();
         boards.retain(|board| named.insert(board.clone()));

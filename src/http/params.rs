@@ -7,7 +7,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::http::error::Problem;
-use crate::types::AsOf;
+use crate::types::{AsOf, quoted};
 
 /// How long `after=` waits when `timeout_ms` does not say.
 pub const TIMEOUT_MS: u64 = 5_000;
@@ -31,9 +31,9 @@ impl<'a> Params<'a> {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
             if !known.contains(&name.as_ref()) {
-                let cut: String = name.chars().take(40).collect();
                 return Err(Problem::bad_parameter(format!(
-                    "there is no parameter {cut:?} here, only {}",
+                    "there is no parameter {} here, only {}",
+                    quoted(&name),
                     if known.is_empty() { "none at all".to_owned() } else { known.join(", ") }
                 )));
             }
@@ -57,8 +57,8 @@ impl<'a> Params<'a> {
         }
         let all: Vec<&str> = known.iter().chain(&READS).copied().collect();
         let params = Self::parse(query, &all)?;
-        if params.get("window").is_some_and(|window| window != "all") {
-            return Err(Problem::unsupported_window());
+        if let Some(window) = params.get("window").filter(|window| *window != "all") {
+            return Err(Problem::unsupported_window(window));
         }
         // All shards of a node are its own: an answer is never partial.
         params.flag("partial")?;
@@ -76,24 +76,24 @@ impl<'a> Params<'a> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(Problem::bad_parameter(format!("{name} is true or false"))),
+            Some(other) => Err(not_so(&format!("{name} is true or false"), other)),
         }
     }
 
     /// A number; `None` if it is absent.
     pub fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        number(text).map(Some).ok_or_else(|| Problem::bad_parameter(format!("{name} is a whole number")))
+        number(text).map(Some).ok_or_else(|| not_so(&format!("{name} is a whole number"), text))
     }
 
     /// A number up to `most`.
     pub fn bounded(&self, name: &str, default: u64, least: u64, most: u64) -> Result<u64, Problem> {
         let value = self.number(name)?.unwrap_or(default);
         if value > most {
-            return Err(Problem::over_limit(format!("{name} is at most {most}")));
+            return Err(Problem::over_limit(format!("{name} is at most {most}, not {value}")));
         }
         if value < least {
-            return Err(Problem::bad_parameter(format!("{name} is at least {least}")));
+            return Err(Problem::bad_parameter(format!("{name} is at least {least}, not {value}")));
         }
         Ok(value)
     }
@@ -102,8 +102,14 @@ impl<'a> Params<'a> {
     pub fn after(&self) -> Result<Option<(AsOf, Duration)>, Problem> {
         let timeout = self.bounded("timeout_ms", TIMEOUT_MS, 0, TIMEOUT_MS_MAX)?;
         let Some(token) = self.get("after") else { return Ok(None) };
-        Ok(Some((AsOf::parse(token)?, Duration::from_millis(timeout))))
+        let parsed = AsOf::parse(token).map_err(|why| Problem::not_one(&why, token))?;
+        Ok(Some((parsed, Duration::from_millis(timeout))))
     }
+}
+
+/// A parameter's value is not what it should be.
+pub fn not_so(rule: &str, found: &str) -> Problem {
+    Problem::bad_parameter(format!("{rule}, not {}", quoted(found)))
 }
 
 /// Digits, and a minus sign where the type has one; never a plus sign.

@@ -1,35 +1,32 @@
 //! Ranks of any scores, scores at any rank, and counts between scores.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::board::Definition;
 use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::json::{self, Object};
-use crate::http::lists::{BATCH_MAX, parse_body};
-use crate::http::params::Params;
+use crate::http::lists::{BATCH_MAX, parse_list};
+use crate::http::params::{Params, not_so};
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::query::{self, Mark, Standing};
-use crate::queue::loose::{Loose, parse_integer, parse_score};
+use crate::queue::loose::{parse_integer, parse_score, score_of};
 use crate::types::Score;
 
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;
 
 fn check_keys(score: &Score, definition: &Definition) -> Result<(), Problem> {
-    let (given, keys) = (score.keys().len(), definition.keys.len());
-    if given == keys {
-        Ok(())
-    } else {
-        Err(Problem::bad_score(format!("the board's scores have {keys} keys, and this one has {given}")))
+    if score.keys().len() == definition.keys.len() {
+        return Ok(());
     }
+    Err(Problem::bad_score(format!("{}, not {score}", definition.score_form())))
 }
 
 pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["score"]).await?;
-    let text = params.get("score").ok_or_else(|| Problem::bad_parameter("score is missing"))?;
+    let text = params
+        .get("score")
+        .ok_or_else(|| Problem::bad_parameter("score is missing, for example score=1200"))?;
     let score = parse_score(text).map_err(|why| Problem::bad_score(format!("not a score: {why}")))?;
     let answer = call.ask(|board| {
         check_keys(&score, &board.definition)?;
@@ -44,38 +41,13 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ScoresBody<'a> {
-    #[serde(borrow)]
-    scores: Vec<Loose<'a>>,
-}
-
-/// What is wrong with a body that is JSON but for a number that nothing can hold, such as 1e400.
-fn unreadable_score(body: &[u8]) -> Option<Problem> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct RawScores<'a> {
-        #[serde(borrow)]
-        scores: Vec<&'a RawValue>,
-    }
-    let RawScores { scores } = serde_json::from_slice(body).ok()?;
-    let errors = scores.iter().map(|raw| serde_json::from_str::<Loose<'_>>(raw.get()).err());
-    let found = errors.enumerate().find_map(|(index, error)| Some((index, error?)));
-    found.map(|(index, error)| Problem::bad_score(format!("scores[{index}] is not a score: {error}")))
-}
-
 pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
-    let asked: ScoresBody<'_> =
-        parse_body(&call.body).map_err(|problem| unreadable_score(&call.body).unwrap_or(problem))?;
-    if asked.scores.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} scores at a time")));
-    }
-    let mut scores = Vec::with_capacity(asked.scores.len());
-    for (index, value) in asked.scores.iter().enumerate() {
+    let asked = parse_list(&call.body, "scores", r#"{"scores": [1200, 1300]}"#)?;
+    let mut scores = Vec::with_capacity(asked.len());
+    for (index, json) in asked.into_iter().enumerate() {
         let wrong = |why| Problem::bad_score(format!("scores[{index}] is not a score: {why}"));
-        scores.push(value.score().map_err(wrong)?);
+        scores.push(score_of(json).map_err(wrong)?);
     }
     let mut answer = call.ask(|board| {
         scores.iter().try_for_each(|score| check_keys(score, &board.definition))?;
@@ -100,10 +72,14 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
     let mark = match (rank, position, percentile) {
         (Some(place), None, None) | (None, Some(place), None) if place > 0 => Mark::Position(place),
         (Some(_), None, None) | (None, Some(_), None) => {
-            return Err(Problem::bad_parameter("ranks and positions count from 1"));
+            return Err(Problem::bad_parameter("ranks and positions count from 1, and there is no 0"));
         }
         (None, None, Some(percentile)) => Mark::Percentile(percentile),
-        _ => return Err(Problem::bad_parameter("one of rank, position and percentile is given")),
+        _ => {
+            return Err(Problem::bad_parameter(
+                "give one of rank, position and percentile, such as rank=1000",
+            ));
+        }
     };
     let answer = call.ask(|board| query::score_at(board, mark))?;
     let (score, standing) = answer.body.ok_or_else(Problem::unknown_position)?;
@@ -128,7 +104,7 @@ fn parse_percentile(text: &str) -> Result<f64, Problem> {
     let number = if is_number { serde_json::from_str::<f64>(text).ok() } else { None };
     number
         .filter(|number| (0.0..=100.0).contains(number))
-        .ok_or_else(|| Problem::bad_parameter("a percentile is a number from 0 to 100"))
+        .ok_or_else(|| not_so("a percentile is a number from 0 to 100", text))
 }
 
 pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
@@ -137,7 +113,10 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
         params.get("p").ok_or_else(|| Problem::bad_parameter("p is missing, for example 10,50,90,99"))?;
     let wanted: Vec<f64> = text.split(',').map(parse_percentile).collect::<Result<_, _>>()?;
     if wanted.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} percentiles at a time")));
+        return Err(Problem::over_limit(format!(
+            "at most {BATCH_MAX} percentiles at a time, not {}",
+            wanted.len()
+        )));
     }
     let answer = call.ask(|board| {
         let at = |wanted: &f64| query::score_at(board, Mark::Percentile(*wanted));
@@ -179,7 +158,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     let (min, max) = (bound(&params, "min")?, bound(&params, "max")?);
     let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
     if least > most {
-        return Err(Problem::bad_parameter("min is above max"));
+        return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}")));
     }
     let answer = call.ask(|board| query::count(board, least, most))?;
     Ok(Reply::object(|object| {
@@ -195,7 +174,7 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["buckets", "edges"]).await?;
     let edges = params.get("edges").map(parse_edges).transpose()?;
     if edges.is_some() && params.get("buckets").is_some() {
-        return Err(Problem::bad_parameter("one of buckets and edges is given"));
+        return Err(Problem::bad_parameter("give one of buckets and edges, not both"));
     }
     let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
     let buckets = u32::try_from(params.bounded("buckets", BUCKETS, 1, most)?).unwrap_or(u32::MAX);
@@ -222,10 +201,11 @@ fn parse_edges(text: &str) -> Result<Vec<i64>, Problem> {
     let edge = |text: &str| parse_integer(text).map_err(|why| Problem::bad_score(format!("edges: {why}")));
     let edges: Vec<i64> = text.split(',').map(edge).collect::<Result<_, _>>()?;
     if edges.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} edges at a time")));
+        return Err(Problem::over_limit(format!("at most {BATCH_MAX} edges at a time, not {}", edges.len())));
     }
     if edges.len() < 2 || !edges.is_sorted_by(|a, b| a < b) {
-        return Err(Problem::bad_parameter("edges are two or more integers, each above the one before"));
+        let rule = "edges are two or more integers, each above the one before, such as 0,10,100";
+        return Err(not_so(rule, text));
     }
     Ok(edges)
 }

@@ -19,7 +19,7 @@ use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
 use crate::query::{Behind, BoardView, ShardHandle, cut_behind_position, cut_behind_score, held, read};
-use crate::queue::loose::Loose;
+use crate::queue::loose::{score_of, unsigned_of};
 use crate::state::{Cut, Incarnation};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
@@ -112,8 +112,7 @@ fn parse_which(body: &[u8]) -> Result<Which, Problem> {
     let body: TrimBody<'_> = parse_body(body)?;
     match (body.positions_beyond.filter(|_| is_object), body.worse_than.filter(|_| is_object)) {
         (Some(position), None) => {
-            let value: Option<Loose<'_>> = serde_json::from_str(position.get()).ok();
-            let position = value.and_then(|value| value.unsigned()).filter(|position| *position > 0);
+            let position = unsigned_of(position.get()).filter(|position| *position > 0);
             position.map(Which::Beyond).ok_or_else(|| {
                 Problem::bad_parameter(format!(
                     "positions_beyond is {}: send the last position that stays, a whole number from 1 on, or clear the board",
@@ -123,10 +122,8 @@ fn parse_which(body: &[u8]) -> Result<Which, Problem> {
         }
         (None, Some(score)) => {
             let wrong =
-                |why: &str| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
-            let value: Loose<'_> = serde_json::from_str(score.get())
-                .map_err(|_| wrong("it is outside the signed 64-bit range"))?;
-            value.score().map(Which::Worse).map_err(wrong)
+                |why: String| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
+            score_of(score.get()).map(Which::Worse).map_err(wrong)
         }
         _ => Err(Problem::bad_parameter(
             "send one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",

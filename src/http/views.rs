@@ -2,36 +2,13 @@
 //!
 //! Knows: names and shapes of API sections 2 to 4. Must not know: where the numbers come from.
 
-use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::board::{Definition, Key, offset};
 use crate::http::json::{self, Object};
 use crate::query::{Answer, Entry, EntryChange, Listed, ListedMetadata, PageCursor, ShardStanding, Standing};
 use crate::types::{AsOf, BoardName, Score};
 
 /// The only window there is yet.
 pub const WINDOW: &str = "all";
-
-pub fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Set => "set",
-        Policy::Best => "best",
-        Policy::Incr => "incr",
-    }
-}
-
-pub fn ties_name(ties: Ties) -> &'static str {
-    match ties {
-        Ties::First => "first",
-        Ties::Last => "last",
-        Ties::Member => "member",
-    }
-}
-
-pub fn order_name(order: Order) -> &'static str {
-    match order {
-        Order::Ascending => "asc",
-        Order::Descending => "desc",
-    }
-}
 
 /// A plain integer for one key, an array for more.
 pub fn score(out: &mut Vec<u8>, score: &Score) {
@@ -194,12 +171,10 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
         self::key(&mut object, key);
         object.end();
     });
-    object.text("policy", policy_name(definition.policy));
-    object.text("ties", ties_name(definition.ties));
+    object.text("policy", definition.policy.name());
+    object.text("ties", definition.ties.name());
     object.array("windows", [WINDOW], json::text);
-    let minutes = definition.utc_offset_minutes;
-    let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());
-    object.text("utc_offset", &format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60));
+    object.text("utc_offset", &offset(definition.utc_offset_minutes));
     object.count("keep", u64::from(definition.keep));
     object.null("entry_ttl");
     object.null("capacity");
@@ -207,7 +182,7 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
 
 fn key(object: &mut Object<'_>, key: &Key) {
     object.text("name", &key.name);
-    object.text("order", order_name(key.order));
+    object.text("order", key.order.name());
     // A bound at the end of the range is none.
     if key.min > i64::MIN {
         json::signed(object.name("min"), key.min);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::http::api::Api;
 use crate::http::call::Call;
 use crate::http::error::Problem;
-use crate::http::params::Params;
+use crate::http::params::{Params, not_so};
 use crate::http::results::{Asked, JobResult, Results, answer_bytes_max, message_results, with_metadata};
 use crate::job::Job;
 use crate::queue::MessageOrder;
@@ -55,7 +55,7 @@ impl Asking {
         let results = match params.get("results") {
             None => Results::Entries,
             Some("changed") => Results::Changed,
-            Some(_) => return Err(Problem::bad_parameter("results is changed")),
+            Some(other) => return Err(not_so("results is changed", other)),
         };
         Ok(Self { wait: read_wait(api, params)?, results })
     }
@@ -69,7 +69,7 @@ pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
     match params.get("wait") {
         None if api.boards_stream.is_some() => Ok(Wait::UntilStored),
         None | Some("applied") => Ok(Wait::UntilApplied),
-        Some(_) => Err(Problem::bad_parameter("wait is applied")),
+        Some(other) => Err(not_so("wait is applied", other)),
     }
 }
 

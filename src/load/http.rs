@@ -339,7 +339,7 @@ mod tests {
         let workload = Workload::new((*spec).clone());
         let feed = Feed::start(workload, Schedule::per_second(100.0), None).expect("a thread");
         let tally = Arc::new(Tally::new(feed.started()));
-        let service = Service::new(&url, None, &[]).expect("an address");
+        let service = Service::new(&url, None, None).expect("an address");
         Connection::new(service).work(Arc::clone(&feed), Arc::clone(&tally), spec, false).await;
         tally.with(|counts| {
             assert_eq!((counts.messages_acked, counts.errors.len()), (80, 0), "{:?}", counts.errors);

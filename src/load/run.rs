@@ -20,6 +20,7 @@ use crate::load::summary::{
 use crate::load::tally::{Counts, Interval, Tally};
 use crate::load::workload::{Distribution, Spec, Workload};
 use crate::queue::jetstream::{Access, BulkPublisher};
+use crate::trust::ClientTls;
 
 /// Between two looks at how it goes.
 const TICK: Duration = Duration::from_secs(1);
@@ -52,8 +53,8 @@ pub struct Plan {
     pub read_url: Option<String>,
     /// Sent with every HTTP request.
     pub token: Option<String>,
-    /// Certificates, in DER, that may sign the service's; needed for https.
-    pub trusted: Vec<Vec<u8>>,
+    /// Needed for https.
+    pub tls: Option<ClientTls>,
     pub connections: usize,
     /// Connections that make reads, if writes go to NATS.
     pub read_connections: usize,
@@ -166,7 +167,7 @@ impl Senders {
             Target::Http { url } => Some(url),
             Target::Nats { .. } => plan.read_url.as_ref(),
         };
-        let service = read_url.map(|url| Service::new(url, token, &plan.trusted));
+        let service = read_url.map(|url| Service::new(url, token, plan.tls.clone()));
         let service = service.transpose().map_err(LoadError)?;
         if let Some(service) = &service {
             Connection::new(service.clone()).check().await.map_err(LoadError)?;

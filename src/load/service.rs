@@ -15,12 +15,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::load::tally::Trouble;
+use crate::trust::{ClientTls, untrusted};
 
 /// For the connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,18 +40,18 @@ pub struct Service {
 
 #[derive(Debug, Clone)]
 struct Tls {
-    config: Arc<ClientConfig>,
+    config: ClientTls,
     /// Whom the certificate must be for.
     name: ServerName<'static>,
 }
 
 impl Service {
     /// `url` is `http://host:port` or `https://host:port`, perhaps with a path; `token` is sent as a bearer token;
-    /// `trusted` are certificates, in DER, that may sign the service's.
+    /// `tls` is for https.
     ///
     /// # Errors
     /// In words, when it cannot be used.
-    pub fn new(url: &str, token: Option<&str>, trusted: &[Vec<u8>]) -> Result<Self, String> {
+    pub fn new(url: &str, token: Option<&str>, tls: Option<ClientTls>) -> Result<Self, String> {
         let wrong = || format!("{url:?} is no URL such as http://127.0.0.1:8080 or https://ranks.example");
         let uri: Uri = url.trim_end_matches('/').parse().map_err(|_| wrong())?;
         let port = match uri.scheme_str() {
@@ -66,7 +65,7 @@ impl Service {
         let tls = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) {
             let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
             Some(Tls {
-                config: Arc::new(client_config(trusted)?),
+                config: tls.ok_or("https is not set up")?,
                 name: ServerName::try_from(name).map_err(|_| wrong())?,
             })
         } else {
@@ -120,7 +119,8 @@ impl Service {
         };
         let connector = TlsConnector::from(Arc::clone(config));
         let stream = connector.connect(name.clone(), stream).await;
-        speak(TokioIo::new(stream.map_err(|error| no_tls(&error))?)).await
+        let host = name.to_str();
+        speak(TokioIo::new(stream.map_err(|error| no_tls(&error, &host))?)).await
     }
 }
 
@@ -138,10 +138,12 @@ where
 }
 
 /// What rustls says, and what to do about it.
-fn no_tls(error: &std::io::Error) -> String {
+fn no_tls(error: &std::io::Error, host: &str) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    if let Some(words) = inner.and_then(|inner| untrusted(inner, host)) {
+        return words;
+    }
     match inner {
-        Some(rustls::Error::InvalidCertificate(_)) => format!("{error}; --ca says whom to trust"),
         Some(rustls::Error::InvalidMessage(_)) => {
             format!("it does not speak TLS ({error}); does its URL begin with http://?")
         }
@@ -149,46 +151,31 @@ fn no_tls(error: &std::io::Error) -> String {
     }
 }
 
-fn client_config(trusted: &[Vec<u8>]) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    // A system's list may hold some that rustls cannot read; those it trusts by the others.
-    roots.add_parsable_certificates(trusted.iter().map(|der| CertificateDer::from(der.as_slice())));
-    if roots.is_empty() {
-        return Err("for https there must be certificates to trust: --ca names a file of them".to_owned());
-    }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::client_tls;
 
     #[test]
     fn addresses_are_checked() {
         let pair = rcgen::generate_simple_self_signed(["ranks.example".to_owned()]).expect("a certificate");
-        let trusted = [pair.cert.der().to_vec()];
+        let tls = client_tls(vec![pair.cert.der().clone()]).ok();
         for (url, authority, shown) in [
             ("http://ranks.example/base/", "ranks.example:80", "http://ranks.example:80"),
             ("https://ranks.example/base", "ranks.example:443", "https://ranks.example:443"),
             ("https://[::1]:8443/base", "[::1]:8443", "https://[::1]:8443"),
         ] {
-            let service = Service::new(url, Some("hunter2"), &trusted).expect("an address");
+            let service = Service::new(url, Some("hunter2"), tls.clone()).expect("an address");
             assert_eq!((service.authority.as_str(), service.base()), (authority, "/base"));
             assert_eq!(service.url(), shown);
             assert!(!format!("{service:?}").contains("hunter2"), "a token is not for logs");
         }
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://", "http://me:pw@ranks.example"] {
-            assert!(Service::new(bad, None, &trusted).is_err(), "{bad}");
+            assert!(Service::new(bad, None, tls.clone()).is_err(), "{bad}");
         }
-        let nobody = Service::new("https://ranks.example", None, &[]).expect_err("nobody is trusted");
-        assert!(nobody.contains("--ca"), "{nobody}");
-        assert!(Service::new("http://ranks.example", None, &[]).is_ok());
-        assert!(Service::new("http://ranks.example", Some("a\nb"), &[]).is_err(), "no header has that");
+        let nobody = Service::new("https://ranks.example", None, None).expect_err("nobody is trusted");
+        assert!(nobody.contains("https"), "{nobody}");
+        assert!(Service::new("http://ranks.example", None, None).is_ok());
+        assert!(Service::new("http://ranks.example", Some("a\nb"), None).is_err(), "no header has that");
     }
 }

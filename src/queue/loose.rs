@@ -1,192 +1,202 @@
-//! Any JSON value, kept just far enough to say what is wrong with it.
+//! JSON values as their text, read no sooner than it is known what they should be.
 //!
-//! Knows: JSON's kinds. Must not know: what a job is (`wire`). Reading one never fails on well-formed JSON, so that one
-//! bad field of one job in a thousand is told by its place and reason, and the others are read all the same.
+//! Knows: JSON's kinds. Must not know: what a job is (`wire`). So one bad field of one job in a thousand is told by its
+//! place, with the value as it was sent, and the others are read all the same: no digit of a number is lost before it
+//! can be shown.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::job::MAX_BOARDS_PER_JOB;
-use crate::types::{MAX_KEYS, Score};
+use crate::types::{MAX_KEYS, Score, quoted, shown};
 
-/// A JSON value. Arrays and objects are cut one past the longest that any field may have: enough to see that they
-/// are too long.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Loose<'a> {
-    Null,
-    Bool,
-    Signed(i64),
-    /// Only above `i64::MAX`.
-    Unsigned(u64),
-    /// A fraction, an exponent, or a number beyond 64 bits.
-    Float(f64),
-    Text(Cow<'a, str>),
-    Array(Vec<Loose<'a>>),
-    Object(Vec<(Cow<'a, str>, Loose<'a>)>),
+/// A field that is there, and not null.
+#[must_use]
+pub fn given(field: Option<&RawValue>) -> Option<&str> {
+    field.map(RawValue::get).filter(|text| *text != "null")
 }
 
-impl Loose<'_> {
-    /// The score that the value says: an integer or decimal string, or an array of 1 to 8 of them.
-    ///
-    /// # Errors
-    /// What is wrong with it, for a client to read.
-    pub fn score(&self) -> Result<Score, &'static str> {
-        match self {
-            Self::Array(items) => {
-                let mut keys = [0; MAX_KEYS];
-                let count = items.len();
-                if !(1..=MAX_KEYS).contains(&count) {
-                    return Err("a score has 1 to 8 keys");
-                }
-                for (key, item) in keys.iter_mut().zip(items) {
-                    *key = item.integer()?;
-                }
-                Score::new(keys.get(..count).unwrap_or_default()).map_err(|_| "a score has 1 to 8 keys")
-            }
-            one => Score::new(&[one.integer()?]).map_err(|_| "a score has 1 to 8 keys"),
-        }
+/// The text that a JSON string says; `None` for another kind, or a string that stands for no text.
+#[must_use]
+pub fn text_of(json: &str) -> Option<Cow<'_, str>> {
+    let inside = json.strip_prefix('"')?.strip_suffix('"')?;
+    if inside.contains('\\') {
+        serde_json::from_str(json).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inside))
     }
+}
 
-    /// A signed 64-bit integer, or its decimal string.
-    ///
-    /// # Errors
-    /// What is wrong with it, for a client to read.
-    pub fn integer(&self) -> Result<i64, &'static str> {
-        match self {
-            Self::Signed(value) => Ok(*value),
-            // JSON's -0 reaches us as the float of that name.
-            Self::Float(zero) if *zero == 0.0 && zero.is_sign_negative() => Ok(0),
-            Self::Unsigned(_) => Err("it is outside the signed 64-bit range"),
-            Self::Float(_) => {
-                Err("it is not an exact 64-bit integer: no fractions, no exponents, no rounding")
-            }
-            Self::Text(text) => parse_integer(text),
-            Self::Null | Self::Bool | Self::Array(_) | Self::Object(_) => {
-                Err("it is neither an integer nor a decimal string")
-            }
-        }
+/// The score that a JSON value says: an integer or decimal string, or an array of 1 to 8 of them.
+///
+/// # Errors
+/// What is wrong with it, for a client to read.
+pub fn score_of(json: &str) -> Result<Score, String> {
+    if !json.starts_with('[') {
+        return Score::new(&[integer_of(json)?]).map_err(|why| why.to_string());
     }
+    let items: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| key_count(&shown(json)))?;
+    let mut keys = [0; MAX_KEYS];
+    let Some(given) = keys.get_mut(..items.len()).filter(|keys| !keys.is_empty()) else {
+        return Err(key_count(&items.len().to_string()));
+    };
+    for (key, item) in given.iter_mut().zip(&items) {
+        *key = integer_of(item.get())?;
+    }
+    Score::new(given).map_err(|why| why.to_string())
+}
 
-    /// An unsigned 64-bit integer, or its decimal string; `None` for anything else.
-    #[must_use]
-    pub fn unsigned(&self) -> Option<u64> {
-        match self {
-            Self::Signed(value) => u64::try_from(*value).ok(),
-            Self::Unsigned(value) => Some(*value),
-            Self::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
-            _ => None,
-        }
-    }
+fn key_count(found: &str) -> String {
+    format!("a score has 1 to {MAX_KEYS} keys, not {found}")
+}
 
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
+/// A signed 64-bit integer, or its decimal string.
+///
+/// # Errors
+/// What is wrong with it, for a client to read.
+pub fn integer_of(json: &str) -> Result<i64, String> {
+    if let Some(text) = text_of(json) {
+        return parse_integer(&text);
     }
+    let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    if !is_number {
+        return Err(format!("{} is neither an integer nor a decimal string", shown(json)));
+    }
+    if json.contains(['.', 'e', 'E']) {
+        return Err(format!("{} has a fraction or an exponent, and exact integers are taken", shown(json)));
+    }
+    parse_integer(json)
+}
+
+/// An unsigned 64-bit integer, or its decimal string; `None` for anything else.
+#[must_use]
+pub fn unsigned_of(json: &str) -> Option<u64> {
+    crate::types::decimal(text_of(json).as_deref().unwrap_or(json))
 }
 
 /// A decimal integer: digits, and a minus sign before them if it is negative.
 ///
 /// # Errors
 /// What is wrong with it, for a client to read.
-pub fn parse_integer(text: &str) -> Result<i64, &'static str> {
+pub fn parse_integer(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("it is not a decimal integer");
+        return Err(format!("{} is not a decimal integer such as 1200", quoted(text)));
     }
-    text.parse().map_err(|_| "it is outside the signed 64-bit range")
+    text.parse().map_err(|_| {
+        format!("{} is outside the signed 64-bit range, {} to {}", shown(text), i64::MIN, i64::MAX)
+    })
 }
 
 /// A score as text, keys separated by commas, as queries have it: `1200,90000`.
 ///
 /// # Errors
 /// What is wrong with it, for a client to read.
-pub fn parse_score(text: &str) -> Result<Score, &'static str> {
+pub fn parse_score(text: &str) -> Result<Score, String> {
     let mut keys = [0; MAX_KEYS];
     let mut count = 0;
     for part in text.split(',') {
-        let key = keys.get_mut(count).ok_or("a score has 1 to 8 keys")?;
+        let Some(key) = keys.get_mut(count) else {
+            return Err(key_count(&text.split(',').count().to_string()));
+        };
         *key = parse_integer(part)?;
         count += 1;
     }
     let keys = keys.get(..count).unwrap_or_default();
-    Score::new(keys).map_err(|_| "a score has 1 to 8 keys")
+    Score::new(keys).map_err(|why| why.to_string())
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+/// A name in an object.
+pub struct Name<'a>(pub Cow<'a, str>);
+
+/// An object's fields in order, repeated ones too. They are cut one past the most that any object of ours may have: enough to
+/// see that there are too many.
+pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor)
+        deserializer.deserialize_str(NameVisitor)
     }
 }
 
-struct LooseVisitor;
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
 
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose<'de>;
+struct NameVisitor;
+
+impl<'de> Visitor<'de> for NameVisitor {
+    type Value = Name<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+        f.write_str("a name")
     }
 
-    fn visit_unit<E>(self) -> Result<Loose<'de>, E> {
-        Ok(Loose::Null)
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Borrowed(text)))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Loose<'de>, E> {
-        Ok(Loose::Bool)
+    fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Owned(text.to_owned())))
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Signed(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Loose<'de>, E> {
-        Ok(i64::try_from(value).map_or(Loose::Unsigned(value), Loose::Signed))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Float(value))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Loose<'de>, E> {
-        Ok(Loose::Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Loose<'de>, E> {
-        Ok(Loose::Text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Loose<'de>, E> {
-        Ok(Loose::Text(Cow::Owned(text)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Loose<'de>, A::Error> {
-        let mut kept = Vec::new();
-        while kept.len() <= MAX_KEYS {
-            match items.next_element()? {
-                Some(item) => kept.push(item),
-                None => return Ok(Loose::Array(kept)),
-            }
-        }
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Loose::Array(kept))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Loose<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Members<'de>, A::Error> {
         let mut kept = Vec::new();
         while kept.len() <= MAX_BOARDS_PER_JOB {
-            match entries.next_entry::<Loose<'de>, Loose<'de>>()? {
-                Some((Loose::Text(key), value)) => kept.push((key, value)),
-                // JSON has no other keys.
-                Some(_) => {}
-                None => return Ok(Loose::Object(kept)),
+            match fields.next_entry::<Name<'de>, &'de RawValue>()? {
+                Some((Name(name), value)) => kept.push((name, value)),
+                None => return Ok(Members(kept)),
             }
         }
-        while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Loose::Object(kept))
+        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Members(kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_score_is_shown_as_it_was_sent() {
+        for (json, expect) in [
+            ("1.5", "1.5 has a fraction or an exponent"),
+            ("-0.0", "-0.0 has a fraction"),
+            ("1e400", "1e400 has a fraction or an exponent"),
+            ("-9223372036854775809", "-9223372036854775809 is outside the signed 64-bit range"),
+            ("9223372036854775808", "9223372036854775808 is outside the signed 64-bit range"),
+            ("\"-9223372036854775809\"", "-9223372036854775809 is outside the signed 64-bit range"),
+            ("12345678901234567890123", "12345678901234567890123 is outside"),
+            ("\"12 points\"", "\"12 points\" is not a decimal integer such as 1200"),
+            ("\"\\u0001\"", "\"\\u{1}\" is not a decimal integer"),
+            ("true", "true is neither an integer nor a decimal string"),
+            ("{\"a\":\n1}", "{\"a\": 1} is neither"),
+            ("[1,null]", "null is neither"),
+            ("[1,[2]]", "[2] is neither"),
+            ("[]", "a score has 1 to 8 keys, not 0"),
+            ("[1,2,3,4,5,6,7,8,9]", "a score has 1 to 8 keys, not 9"),
+        ] {
+            let said = score_of(json).expect_err(json);
+            assert!(said.starts_with(expect), "{json}: {said}");
+        }
+        let long = format!("\"{}\"", "x".repeat(1_000));
+        assert!(score_of(&long).expect_err("no number").len() < 150);
+        assert_eq!(parse_score("1,2,3,4,5,6,7,8,9").expect_err("too many"), "a score has 1 to 8 keys, not 9");
+        assert!(parse_score("").expect_err("nothing").starts_with("\"\" is not a decimal integer"));
     }
 }

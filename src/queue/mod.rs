@@ -3,6 +3,7 @@
 mod describe;
 
 pub mod jetstream;
+pub mod json_words;
 pub mod local;
 pub mod loose;
 mod message_order;

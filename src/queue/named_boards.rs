@@ -6,9 +6,10 @@
 use std::fmt;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::job::MAX_BOARDS_PER_JOB;
-use crate::queue::loose::Loose;
+use crate::queue::loose::{Members, Name, given, text_of};
 
 /// Whether a rejected job names boards, and no other ones than those that are allowed.
 ///
@@ -49,26 +50,29 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Names<'_, F> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
         let mut named = Named::Nothing;
         // Every field of the name, should it be given twice.
-        while let Some(field) = map.next_key::<Loose<'de>>()? {
-            match field.text() {
-                Some("board") => match map.next_value::<Loose<'de>>()? {
-                    Loose::Null => {}
-                    Loose::Text(board) => named = named.and((self.is_allowed)(&board)),
-                    _ => named = Named::Others,
-                },
-                Some("scores") => match map.next_value::<Loose<'de>>()? {
-                    Loose::Null => {}
-                    // Longer ones are cut.
-                    Loose::Object(scores) if scores.len() <= MAX_BOARDS_PER_JOB => {
-                        for (board, _) in scores {
-                            named = named.and((self.is_allowed)(&board));
-                        }
-                    }
-                    _ => named = Named::Others,
-                },
+        while let Some(Name(field)) = map.next_key::<Name<'de>>()? {
+            let is_board = match field.as_ref() {
+                "board" => true,
+                "scores" => false,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
+                    continue;
                 }
+            };
+            let value = map.next_value::<&'de RawValue>()?;
+            let Some(json) = given(Some(value)) else { continue };
+            if is_board {
+                named = text_of(json).map_or(Named::Others, |board| named.and((self.is_allowed)(&board)));
+                continue;
+            }
+            match serde_json::from_str::<Members<'_>>(json) {
+                // Longer ones are cut.
+                Ok(Members(scores)) if scores.len() <= MAX_BOARDS_PER_JOB => {
+                    for (board, _) in scores {
+                        named = named.and((self.is_allowed)(&board));
+                    }
+                }
+                _ => named = Named::Others,
             }
         }
         Ok(named)

@@ -13,9 +13,13 @@ use crate::job::{
     Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode,
     Targets,
 };
-use crate::queue::loose::Loose;
+use crate::queue::json_words::json_words;
+use crate::queue::loose::{Members, Name, given, score_of, text_of, unsigned_of};
 use crate::queue::plain;
-use crate::types::{BoardName, MemberId, Score, Timestamp};
+use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
+
+/// What a job may look like, for messages.
+const EXAMPLE: &str = r#"{"board":"arena","member":"p42","score":1200}"#;
 
 /// How deep metadata may be nested: answers put it some levels deeper, and many readers of JSON stop at 128.
 const METADATA_DEPTH_MAX: usize = 64;
@@ -49,12 +53,12 @@ pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>,
 pub(super) fn decode_strictly(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
     match serde_json::from_slice::<Jobs>(bytes) {
         Ok(jobs) => jobs.0,
-        Err(error) => decode_each(bytes).ok_or_else(|| unreadable(bytes, &error)),
+        Err(error) => decode_each(bytes).ok_or_else(|| not_json(bytes, &error)),
     }
 }
 
-/// Decodes an array whose JSON is well-formed and yet has a value that cannot be read, such as 1e999 or half of a
-/// surrogate pair: job by job, so that it is told by its place and the others are judged all the same.
+/// Decodes an array whose JSON is well-formed and yet has a name that cannot be read, such as half of a surrogate pair: job
+/// by job, so that it is told by its place and the others are judged all the same.
 fn decode_each(bytes: &[u8]) -> Option<Vec<Decoded>> {
     let jobs: Vec<&RawValue> = serde_json::from_slice(bytes).ok()?;
     let mut names = BoardNames::default();
@@ -65,26 +69,9 @@ fn decode_each(bytes: &[u8]) -> Option<Vec<Decoded>> {
 
 fn read_fields(bytes: &[u8]) -> Result<Fields<'_>, Reject> {
     match serde_json::from_slice::<MaybeFields<'_>>(bytes) {
-        Ok(fields) => fields.0.ok_or_else(not_an_object),
-        Err(error) => Err(unreadable(bytes, &error)),
+        Ok(fields) => fields.0.map_err(|found| not_an_object(&found)),
+        Err(error) => Err(not_json(bytes, &error)),
     }
-}
-
-/// What is wrong with a job that cannot be read: mostly it is no JSON, but it may be its score alone.
-fn unreadable(bytes: &[u8], error: &serde_json::Error) -> Reject {
-    #[derive(serde::Deserialize)]
-    struct Scores<'a> {
-        #[serde(borrow)]
-        score: Option<&'a RawValue>,
-        #[serde(borrow)]
-        scores: Option<&'a RawValue>,
-    }
-    let Ok(Scores { score, scores }) = serde_json::from_slice(bytes) else { return not_json(error) };
-    let cannot_be_read = |raw: &&RawValue| serde_json::from_str::<Loose<'_>>(raw.get()).is_err();
-    if [score, scores].iter().flatten().any(cannot_be_read) {
-        return Reject::new(RejectCode::BadScore, format!("not a score: {error}"));
-    }
-    not_json(error)
 }
 
 /// Decodes a job whose board and member are known already, from a path. It may repeat them.
@@ -99,24 +86,24 @@ fn malformed(detail: impl Into<String>) -> Reject {
     Reject::new(RejectCode::Malformed, detail)
 }
 
-fn not_json(error: &serde_json::Error) -> Reject {
-    malformed(format!("this is not JSON: {error}"))
+fn not_json(bytes: &[u8], error: &serde_json::Error) -> Reject {
+    malformed(format!("this is not JSON: {}", json_words(bytes, error)))
 }
 
-fn not_an_object() -> Reject {
-    malformed("a job is a JSON object")
+fn not_an_object(found: &str) -> Reject {
+    malformed(format!("a job is a JSON object such as {EXAMPLE}, not {found}"))
 }
 
 /// A job's fields as they came. Absent and null are the same, except where a value is required.
 #[derive(Default)]
 struct Fields<'a> {
-    board: Option<Loose<'a>>,
-    member: Option<Loose<'a>>,
-    score: Option<Loose<'a>>,
-    scores: Option<Loose<'a>>,
-    op: Option<Loose<'a>>,
-    version: Option<Loose<'a>>,
-    at: Option<Loose<'a>>,
+    board: Option<&'a RawValue>,
+    member: Option<&'a RawValue>,
+    score: Option<&'a RawValue>,
+    scores: Option<&'a RawValue>,
+    op: Option<&'a RawValue>,
+    version: Option<&'a RawValue>,
+    at: Option<&'a RawValue>,
     /// As it was written: numbers keep all their digits, and fields their order.
     meta: Option<&'a RawValue>,
     /// The first field that no job has, or has only once.
@@ -126,9 +113,8 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn read<A: MapAccess<'a>>(mut map: A) -> Result<Self, A::Error> {
         let mut fields = Self::default();
-        while let Some(key) = map.next_key::<Loose<'a>>()? {
-            let name = key.text().unwrap_or_default();
-            let slot = match name {
+        while let Some(Name(name)) = map.next_key::<Name<'a>>()? {
+            let slot = match name.as_ref() {
                 "board" => &mut fields.board,
                 "member" => &mut fields.member,
                 "score" => &mut fields.score,
@@ -136,12 +122,7 @@ impl<'a> Fields<'a> {
                 "op" => &mut fields.op,
                 "version" => &mut fields.version,
                 "at" => &mut fields.at,
-                "meta" => {
-                    if fields.meta.replace(map.next_value()?).is_some() {
-                        fields.stray.get_or_insert_with(|| "meta is given twice".to_owned());
-                    }
-                    continue;
-                }
+                "meta" => &mut fields.meta,
                 other => {
                     map.next_value::<IgnoredAny>()?;
                     fields.stray.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
@@ -157,49 +138,52 @@ impl<'a> Fields<'a> {
     }
 
     fn into_job(self, names: &mut BoardNames, home: Option<(BoardName, MemberId)>) -> Decoded {
-        let op = read_op(self.op.as_ref())?;
+        let op = read_op(given(self.op))?;
         if let Some(stray) = self.stray {
             return Err(malformed(stray));
         }
         let (home_board, home_member) = home.unzip();
-        let member = read_member(self.member, home_member)?;
-        let version = read_version(self.version.as_ref())?;
-        let at = read_at(self.at.as_ref())?;
+        let member = read_member(given(self.member), home_member)?;
+        let version = read_version(given(self.version))?;
+        let at = read_at(given(self.at))?;
         let targets = if op.is_none_or(Op::takes_score) {
-            scored_targets(names, self.board, self.score, self.scores, home_board)?
+            scored_targets(names, given(self.board), self.score, given(self.scores), home_board)?
         } else {
             let op = op.map(Op::name).unwrap_or_default();
-            if present(self.score.as_ref()) || present(self.scores.as_ref()) {
-                return Err(malformed(format!("{op} takes no score")));
+            if let Some(score) = given(self.score).or(given(self.scores)) {
+                return Err(malformed(format!("{op} takes no score, not {}", shown(score))));
             }
-            if self.meta.as_ref().is_some_and(|meta| meta.get() != "null") {
-                return Err(malformed(format!("{op} takes no meta")));
+            if let Some(meta) = given(self.meta) {
+                return Err(malformed(format!("{op} takes no meta, not {}", shown(meta))));
             }
-            match board_of(names, self.board, home_board)? {
+            match board_of(names, given(self.board), home_board)? {
                 Some(board) => Targets::Boards(vec![(board, None)]),
                 None if op == Op::Remove.name() => Targets::EveryBoard,
                 None => return Err(malformed(format!("{op} needs a board"))),
             }
         };
-        let meta = read_meta(self.meta)?;
+        let meta = read_meta(given(self.meta))?;
         Ok(Job { member, targets, op, version, at, meta })
     }
 }
 
 fn scored_targets(
     names: &mut BoardNames,
-    board: Option<Loose<'_>>,
-    score: Option<Loose<'_>>,
-    scores: Option<Loose<'_>>,
+    board: Option<&str>,
+    score: Option<&RawValue>,
+    scores: Option<&str>,
     home: Option<BoardName>,
 ) -> Result<Targets, Reject> {
-    if let Some(scores) = scores.filter(|scores| *scores != Loose::Null) {
-        if home.is_some() || present(board.as_ref()) || present(score.as_ref()) {
+    if let Some(scores) = scores {
+        if home.is_some() || board.is_some() || given(score).is_some() {
             return Err(malformed("scores stands alone, without board and score"));
         }
-        let Loose::Object(scores) = scores else {
-            return Err(malformed("scores is an object of board: score"));
-        };
+        if !scores.starts_with('{') {
+            let found = shown(scores);
+            return Err(malformed(format!("scores is an object such as {{\"arena\": 1200}}, not {found}")));
+        }
+        let Members(scores) =
+            serde_json::from_str(scores).map_err(|error| not_json(scores.as_bytes(), &error))?;
         if scores.is_empty() {
             return Err(malformed("scores names no board"));
         }
@@ -213,83 +197,92 @@ fn scored_targets(
             if boards.iter().any(|(known, _)| *known == name) {
                 return Err(malformed(format!("scores names {name} twice")));
             }
-            let score = read_score(&score)
+            let score = read_score(score)
                 .map_err(|reject| Reject { detail: format!("{name}: {}", reject.detail), ..reject })?;
             boards.push((name, Some(score)));
         }
         return Ok(Targets::Boards(boards));
     }
     let board = board_of(names, board, home)?.ok_or_else(|| malformed("board is missing"))?;
-    let score = read_score(&score.ok_or_else(|| malformed("score is missing"))?)?;
+    let score = read_score(score.ok_or_else(|| malformed("score is missing"))?)?;
     Ok(Targets::Boards(vec![(board, Some(score))]))
 }
 
-fn present(field: Option<&Loose<'_>>) -> bool {
-    field.is_some_and(|value| *value != Loose::Null)
+fn read_score(value: &RawValue) -> Result<Score, Reject> {
+    score_of(value.get()).map_err(|why| Reject::new(RejectCode::BadScore, format!("not a score: {why}")))
 }
 
-fn read_score(value: &Loose<'_>) -> Result<Score, Reject> {
-    value.score().map_err(|why| Reject::new(RejectCode::BadScore, format!("not a score: {why}")))
-}
-
-fn read_op(value: Option<&Loose<'_>>) -> Result<Option<Op>, Reject> {
-    let Some(value) = value.filter(|value| **value != Loose::Null) else { return Ok(None) };
-    let name = value.text().ok_or_else(|| malformed("op is a string"))?;
-    if name == "profile" {
+fn read_op(value: Option<&str>) -> Result<Option<Op>, Reject> {
+    let Some(value) = value else { return Ok(None) };
+    let name = text_of(value);
+    if name.as_deref() == Some("profile") {
         return Err(malformed("the operation profile is not supported yet"));
     }
-    let op = Op::ALL.into_iter().find(|op| op.name() == name);
-    let known = || malformed(format!("op is set, best, incr, remove, hide or show, not {}", quoted(name)));
+    let op = Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref());
+    let known = || malformed(format!("op is set, best, incr, remove, hide or show, not {}", shown(value)));
     op.map(Some).ok_or_else(known)
 }
 
-fn read_member(value: Option<Loose<'_>>, home: Option<MemberId>) -> Result<MemberId, Reject> {
-    let bad = |detail: &str| Reject::new(RejectCode::BadMember, detail);
-    match (value.filter(|value| *value != Loose::Null), home) {
-        (None, Some(home)) => Ok(home),
-        (None, None) => Err(bad("member is missing")),
-        (Some(Loose::Text(text)), None) => {
-            MemberId::new(text).map_err(|why| Reject::new(RejectCode::BadMember, why.to_string()))
+fn read_member(value: Option<&str>, home: Option<MemberId>) -> Result<MemberId, Reject> {
+    let bad = |detail: String| Reject::new(RejectCode::BadMember, detail);
+    let Some(value) = value else { return home.ok_or_else(|| bad("member is missing".to_owned())) };
+    let text = text_of(value).ok_or_else(|| bad(format!("member is a string, not {}", shown(value))))?;
+    match home {
+        None => MemberId::new(text.as_ref()).map_err(|why| bad(why.got(&text))),
+        Some(home) if text == home.as_str() => Ok(home),
+        Some(home) => {
+            let (found, path) = (quoted(&text), quoted(home.as_str()));
+            Err(malformed(format!("member is {found}, and the path names {path}; leave it out of the body")))
         }
-        (Some(Loose::Text(text)), Some(home)) if text == home.as_str() => Ok(home),
-        (Some(Loose::Text(_)), Some(_)) => Err(malformed("member differs from the one in the path")),
-        (Some(_), _) => Err(bad("member is a string")),
     }
 }
 
 fn board_of(
     names: &mut BoardNames,
-    value: Option<Loose<'_>>,
+    value: Option<&str>,
     home: Option<BoardName>,
 ) -> Result<Option<BoardName>, Reject> {
-    match (value.filter(|value| *value != Loose::Null), home) {
-        (None, home) => Ok(home),
-        (Some(Loose::Text(text)), None) => names.get(&text).map(Some),
-        (Some(Loose::Text(text)), Some(home)) if text == home.as_str() => Ok(Some(home)),
-        (Some(Loose::Text(_)), Some(_)) => Err(malformed("board differs from the one in the path")),
-        (Some(_), _) => Err(malformed("board is a string")),
+    let Some(value) = value else { return Ok(home) };
+    let text = text_of(value).ok_or_else(|| malformed(format!("board is a string, not {}", shown(value))))?;
+    match home {
+        None => names.get(&text).map(Some),
+        Some(home) if text == home.as_str() => Ok(Some(home)),
+        Some(home) => {
+            let found = quoted(&text);
+            Err(malformed(format!("board is {found}, and the path names {home}; leave it out of the body")))
+        }
     }
 }
 
-fn read_version(value: Option<&Loose<'_>>) -> Result<Option<u64>, Reject> {
-    let Some(value) = value.filter(|value| **value != Loose::Null) else { return Ok(None) };
-    let refused = || malformed("version is an unsigned 64-bit integer, or its decimal string");
-    value.unsigned().map(Some).ok_or_else(refused)
+fn read_version(value: Option<&str>) -> Result<Option<u64>, Reject> {
+    let Some(value) = value else { return Ok(None) };
+    let refused = || {
+        malformed(format!(
+            "version is an unsigned 64-bit integer such as 17, or its decimal string, not {}",
+            shown(value)
+        ))
+    };
+    unsigned_of(value).map(Some).ok_or_else(refused)
 }
 
-fn read_at(value: Option<&Loose<'_>>) -> Result<Option<Timestamp>, Reject> {
-    let Some(value) = value.filter(|value| **value != Loose::Null) else { return Ok(None) };
-    let text = value.text().ok_or_else(|| malformed("at is a string"))?;
-    Timestamp::parse(text).map(Some).map_err(|why| malformed(format!("at: {why}")))
+fn read_at(value: Option<&str>) -> Result<Option<Timestamp>, Reject> {
+    let Some(value) = value else { return Ok(None) };
+    let text = text_of(value).unwrap_or_default();
+    let refused = |why: Malformed| malformed(format!("at: {why}, in quotation marks; got {}", shown(value)));
+    Timestamp::parse(&text).map(Some).map_err(refused)
 }
 
-fn read_meta(raw: Option<&RawValue>) -> Result<Option<Metadata>, Reject> {
-    let Some(raw) = raw.map(RawValue::get).filter(|text| *text != "null") else { return Ok(None) };
+fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
+    let Some(raw) = raw else { return Ok(None) };
     if !raw.starts_with('{') {
-        return Err(malformed("meta is a JSON object"));
+        return Err(malformed(format!(
+            "meta is a JSON object such as {{\"car\": \"mx5\"}}, not {}",
+            shown(raw)
+        )));
     }
     // Raw text was only skipped over: what nobody could read, such as 1e999, must not reach an answer.
-    serde_json::from_str::<Value>(raw).map_err(|error| malformed(format!("meta: {error}")))?;
+    serde_json::from_str::<Value>(raw)
+        .map_err(|error| malformed(format!("meta: {}", json_words(raw.as_bytes(), &error))))?;
     let (text, depth) = compact(raw);
     if text.len() > MAX_METADATA_BYTES {
         let detail =
@@ -327,12 +320,6 @@ pub(super) fn compact(json: &str) -> (String, usize) {
     (out, depth_max)
 }
 
-/// A client's text, cut, and escaped so that it cannot break an answer or a log line.
-fn quoted(text: &str) -> String {
-    let head: String = text.chars().take(40).collect();
-    if head.len() < text.len() { format!("{head:?}...") } else { format!("{head:?}") }
-}
-
 /// Jobs that come together mostly name the same board: its name is made once.
 #[derive(Default)]
 pub struct BoardNames(Option<BoardName>);
@@ -344,15 +331,15 @@ impl BoardNames {
         match &self.0 {
             Some(known) if known.as_str() == text => Ok(known.clone()),
             _ => {
-                let name = BoardName::new(text).map_err(|why| malformed(why.to_string()))?;
+                let name = BoardName::new(text).map_err(|why| malformed(why.got(text)))?;
                 Ok(self.0.insert(name).clone())
             }
         }
     }
 }
 
-/// A job's fields; `None` for JSON that is no object.
-struct MaybeFields<'a>(Option<Fields<'a>>);
+/// A job's fields; of JSON that is no object, what it is.
+struct MaybeFields<'a>(Result<Fields<'a>, String>);
 
 /// One job or an array of them.
 struct Jobs(Result<Vec<Decoded>, Reject>);
@@ -369,7 +356,7 @@ impl<'de> Deserialize<'de> for Jobs {
     }
 }
 
-/// The kinds of JSON that are neither object nor array, all answered alike.
+/// The kinds of JSON that are neither object nor array, all answered alike, with what is there.
 macro_rules! visit_scalars {
     ($value:ty, $answer:expr) => {
         type Value = $value;
@@ -379,27 +366,27 @@ macro_rules! visit_scalars {
         }
 
         fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok($answer)
+            Ok($answer("null".to_owned()))
         }
 
-        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-            Ok($answer)
+        fn visit_bool<E>(self, found: bool) -> Result<Self::Value, E> {
+            Ok($answer(found.to_string()))
         }
 
-        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-            Ok($answer)
+        fn visit_i64<E>(self, found: i64) -> Result<Self::Value, E> {
+            Ok($answer(found.to_string()))
         }
 
-        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-            Ok($answer)
+        fn visit_u64<E>(self, found: u64) -> Result<Self::Value, E> {
+            Ok($answer(found.to_string()))
         }
 
         fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-            Ok($answer)
+            Ok($answer("a number".to_owned()))
         }
 
-        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-            Ok($answer)
+        fn visit_str<E>(self, found: &str) -> Result<Self::Value, E> {
+            Ok($answer(quoted(found)))
         }
     };
 }
@@ -407,36 +394,39 @@ macro_rules! visit_scalars {
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    visit_scalars!(MaybeFields<'de>, MaybeFields(None));
+    visit_scalars!(MaybeFields<'de>, |found| MaybeFields(Err(found)));
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<MaybeFields<'de>, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(MaybeFields(None))
+        Ok(MaybeFields(Err("an array".to_owned())))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MaybeFields<'de>, A::Error> {
-        Fields::read(map).map(|fields| MaybeFields(Some(fields)))
+        Fields::read(map).map(|fields| MaybeFields(Ok(fields)))
     }
 }
 
 struct JobsVisitor;
 
 impl<'de> Visitor<'de> for JobsVisitor {
-    visit_scalars!(
-        Jobs,
-        Jobs(Err(malformed("one job, a JSON object, or an array of 1 to 1000 is expected")))
-    );
+    visit_scalars!(Jobs, |found: String| Jobs(Err(malformed(format!(
+        "one job, such as {EXAMPLE}, or an array of 1 to {MAX_JOBS_PER_MESSAGE} is expected, not {found}"
+    )))));
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Jobs, A::Error> {
         let mut names = BoardNames::default();
         let mut jobs = Vec::new();
         while let Some(MaybeFields(fields)) = items.next_element()? {
             if jobs.len() == MAX_JOBS_PER_MESSAGE {
-                while items.next_element::<IgnoredAny>()?.is_some() {}
-                let detail = format!("at most {MAX_JOBS_PER_MESSAGE} jobs at a time");
+                let mut count = jobs.len() + 1;
+                while items.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                let detail =
+                    format!("these are {count} jobs; at most {MAX_JOBS_PER_MESSAGE} are taken at a time");
                 return Ok(Jobs(Err(Reject::new(RejectCode::TooLarge, detail))));
             }
-            let job = fields.ok_or_else(not_an_object);
+            let job = fields.map_err(|found| not_an_object(&found));
             jobs.push(job.and_then(|fields: Fields<'_>| fields.into_job(&mut names, None)));
         }
         Ok(Jobs(if jobs.is_empty() {

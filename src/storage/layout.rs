@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
-use crate::storage::files::{MARKER, has_marker, holds_a_database, marked_shards};
+use crate::storage::files::{MARKER, Marker, has_marker, holds_a_database, marked_shards};
 use crate::types::{ShardId, decimal};
 
 /// A shard's directory.
@@ -60,6 +60,30 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
             data_dir.join(MARKER).display()
         ),
     ))
+}
+
+/// Where what a shard holds has come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilledFrom {
+    /// It holds nothing, or does not say.
+    Nowhere,
+    /// Jobs of a service that was its own queue.
+    Requests,
+    /// A stream's messages.
+    Stream,
+}
+
+/// What a shard's marker says of that, also while a service has it open.
+///
+/// # Errors
+/// When it cannot be read, or is from a newer ranktree.
+pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, StorageError> {
+    let marker = Marker::read(&shard_directory(data_dir, shard))?;
+    Ok(match marker {
+        Some(marker) if marker.is_of_a_stream() => FilledFrom::Stream,
+        Some(marker) if marker.floor().applied > 0 => FilledFrom::Requests,
+        Some(_) | None => FilledFrom::Nowhere,
+    })
 }
 
 /// The first of so many shards that has no directory.

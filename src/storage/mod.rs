@@ -32,7 +32,9 @@ pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
 pub use files::{holds_a_database, mark_shards};
-pub use layout::{check_marked, known_shards, missing_shard, shard_directory, shards_in};
+pub use layout::{
+    FilledFrom, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
+};
 pub use options::{StopLoading, StorageResources};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, Unread, page_of_rejects};

@@ -2,7 +2,7 @@
 //!
 //! Knows: an entry before, a job, a definition. Must not know: trees, batches, disks.
 
-use crate::board::{Definition, ScoreRefused};
+use crate::board::{Definition, Key, ScoreRefused};
 use crate::job::{Op, Reject, RejectCode};
 use crate::state::{Entry, Standing};
 use crate::tree::Words;
@@ -67,11 +67,13 @@ pub fn decide(
             let score = match request.op {
                 Op::Incr => {
                     let base = held.map(|words| definition.score_of(words.as_slice()));
-                    definition.add(base.as_ref(), given).map_err(|refused| refuse(definition, refused))?
+                    definition
+                        .add(base.as_ref(), given)
+                        .map_err(|refused| refuse(definition, refused, given))?
                 }
                 _ => *given,
             };
-            definition.admit(&score).map_err(|refused| refuse(definition, refused))?;
+            definition.admit(&score).map_err(|refused| refuse(definition, refused, &score))?;
             let place = definition.entry_words(&score, request.at, request.member.as_bytes());
             let words = match held {
                 // An equal score keeps its place among the ties.
@@ -122,25 +124,40 @@ fn same_score(a: &Words, b: &Words) -> bool {
     score(a) == score(b)
 }
 
-fn refuse(definition: &Definition, refused: ScoreRefused) -> Reject {
+/// `score` is what the job would lead to; where it could not be added up, what it brings.
+fn refuse(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
     match refused {
         ScoreRefused::KeyCount => {
-            let keys = definition.keys.len();
-            Reject::new(RejectCode::BadScore, format!("a score of this board has {keys} keys"))
+            let detail = format!("{}, not {score}", definition.score_form());
+            Reject::new(RejectCode::BadScore, detail)
         }
         ScoreRefused::OutOfRange => {
-            let bounds: Vec<String> =
-                definition.keys.iter().map(|key| format!("{} {}..={}", key.name, key.min, key.max)).collect();
-            Reject::new(RejectCode::OutOfRange, format!("this board takes {}", bounds.join(", ")))
+            let keys = definition.keys.iter().zip(score.keys());
+            let outside = keys.filter(|(key, value)| !(key.min..=key.max).contains(value));
+            let told = outside.map(|(key, value)| {
+                format!("{} would be {value}, and is {} on this board", key.name, bounds(key))
+            });
+            Reject::new(RejectCode::OutOfRange, told.collect::<Vec<_>>().join("; "))
         }
-        ScoreRefused::Overflow => Reject::new(RejectCode::Overflow, refused.to_string()),
+        ScoreRefused::Overflow => {
+            let detail = format!("with {score} added, a key would leave the signed 64-bit range");
+            Reject::new(RejectCode::Overflow, detail)
+        }
+    }
+}
+
+fn bounds(key: &Key) -> String {
+    match (key.min > i64::MIN, key.max < i64::MAX) {
+        (true, true) => format!("{} to {}", key.min, key.max),
+        (true, false) => format!("{} or more", key.min),
+        (false, _) => format!("{} or less", key.max),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Key, Ties};
+    use crate::board::Ties;
 
     fn at(micros: i64) -> Timestamp {
         Timestamp::from_micros(micros).expect("in range")
@@ -206,10 +223,19 @@ mod tests {
         let seven = entry(run(&board, None, Op::Incr, 7, 1));
         let refused = run(&board, Some(&seven), Op::Incr, 4, 2).expect_err("beyond the maximum");
         assert_eq!(refused.code, RejectCode::OutOfRange);
+        assert_eq!(refused.detail, "score would be 11, and is 10 or less on this board");
         assert_eq!(score(&entry(run(&board, Some(&seven), Op::Incr, 3, 2))), 10);
         let top = entry(run(&Definition::default(), None, Op::Set, i64::MAX, 1));
         let refused = run(&Definition::default(), Some(&top), Op::Incr, 1, 2).expect_err("beyond 64 bits");
         assert_eq!(refused.code, RejectCode::Overflow);
+        assert_eq!(refused.detail, "with 1 added, a key would leave the signed 64-bit range");
+        let two = Definition {
+            keys: vec![Key::score(), Key { name: "t".to_owned(), min: 5, max: 7, ..Key::score() }],
+            ..board
+        };
+        let refused = run(&two, None, Op::Set, 4, 1).expect_err("one key for two");
+        assert_eq!(refused.code, RejectCode::BadScore);
+        assert_eq!(refused.detail, "a score of this board has 2 keys (score, t): send [1200, 7], not 4");
     }
 
     #[test]

@@ -51,13 +51,21 @@ pub enum Defined {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
     #[error(
-        "the board exists with other keys, policy, ties or utc_offset, which cannot change; drop it first"
+        "the board is there already and differs: {0}. Only keep can be changed; to change more, drop the board first"
     )]
-    Conflict,
+    Conflict(String),
     #[error("the board is being dropped; try again in a moment")]
     BeingDropped,
     #[error("this node holds {MAX_BOARDS} boards, its limit")]
     TooMany,
+}
+
+impl DefineRefused {
+    /// A board that is there is asked to be something else.
+    #[must_use]
+    pub fn conflict(is: &Definition, asked: &Definition) -> Self {
+        Self::Conflict(is.differences(asked).join("; "))
+    }
 }
 
 struct Registered {
@@ -214,7 +222,7 @@ impl Registry {
                 return Err(DefineRefused::BeingDropped);
             }
             if !registered.known.definition.agrees_with(&definition) {
-                return Err(DefineRefused::Conflict);
+                return Err(DefineRefused::conflict(&registered.known.definition, &definition));
             }
             if *registered.known.definition == definition {
                 return Ok(Defined::Same(registered.known.clone()));

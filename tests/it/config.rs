@@ -1,12 +1,13 @@
 //! What is set, and from where: flags, environment, file and defaults of the real binary.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::command;
+use crate::support::binary::{Binary, command};
 
 struct Said {
     code: Option<i32>,
@@ -91,6 +92,105 @@ fn what_is_printed_can_be_read_back_and_shows_no_secret() {
     assert!(again.out.contains(&format!("# file {path}, line ")), "{}", again.out);
 }
 
+/// Every key that is listed is one of a file, with whatever value it has.
+#[test]
+fn what_is_listed_is_taken_by_a_file() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let said = ranktree(&["config", "print", "--json"], &[]);
+    let all: Value = serde_json::from_str(&said.out).expect("it is JSON");
+    let mut lines = Vec::new();
+    for setting in all.as_array().expect("an array") {
+        let key = setting["key"].as_str().expect("a key");
+        if key.starts_with("RANKTREE_") {
+            // A variable, which says of itself where it belongs.
+            continue;
+        }
+        // What has no value is a number or any text.
+        let value = if setting["value"].is_null() { json!(1) } else { setting["value"].clone() };
+        lines.push(format!("{key} = {value}\n"));
+    }
+    let path = file(folder.path(), &lines.concat());
+    let read = printed(&["--config", &path], &[]);
+    for line in &lines {
+        let key = line.split_once(' ').expect("a key").0;
+        let setting = read(key);
+        let is_several = setting["value"] == json!([]);
+        assert!(setting["origin"] == "file" || is_several, "{line}: {setting}");
+    }
+    assert!(lines.len() > 30, "{}", lines.len());
+}
+
+/// A number that clap or the file's parser refuses is refused in words, with the value.
+#[test]
+fn values_are_refused_without_a_parsers_words() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    for (key, value, expect) in [
+        ("shards", "many", "a whole number is expected, digits only"),
+        ("shards", "-1", "it is 0 to 65535"),
+        ("shards", "70000", "it is 0 to 65535"),
+        ("header_seconds", "0", "it is 1 to 3600"),
+        ("max_requests", "0", "it is 1 or more"),
+    ] {
+        let flag = format!("--{}={value}", key.replace('_', "-"));
+        let path = file(folder.path(), &format!("{key} = {value:?}\n"));
+        for arguments in [&["config", "check", &flag][..], &["config", "check", "--config", &path]] {
+            let said = ranktree(arguments, &[]);
+            assert_eq!(said.code, Some(2), "{arguments:?}");
+            assert!(said.err.contains(expect) && said.err.contains(value), "{arguments:?}: {}", said.err);
+            assert!(!said.err.contains("invalid digit"), "{}", said.err);
+        }
+    }
+}
+
+#[test]
+fn check_compares_with_what_the_data_directory_holds() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let job = json!({"score": 1});
+    assert_eq!(service.client().put("/v1/boards/a/members/m", &job).0, 200);
+    let data_dir = folder.path().join("data");
+    let data_dir = ["--data-dir", data_dir.to_str().expect("it is UTF-8")];
+    let check =
+        |arguments: &[&str]| ranktree(&[&["config", "check"], &data_dir[..], arguments].concat(), &[]);
+    // While the service runs, and afterwards.
+    for _ in 0..2 {
+        let said = check(&["--shards", "2"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+        let said = check(&["--shards", "3"]);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        assert!(said.out.contains("shards = 3: ") && said.out.contains("say shards = 2"), "{}", said.out);
+        let said = check(&["--shards", "2", "--nats", "nats://127.0.0.1:1"]);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        assert!(said.out.contains("was filled without NATS"), "{}", said.out);
+        service.terminate();
+        service = Binary::start(&folder.path().join("other"), 1, &[]);
+    }
+}
+
+#[test]
+fn tokens_that_others_can_get_at_are_warned_of() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let ([_, _, tokens], _) = credentials(folder.path());
+    let data_dir = folder.path().join("data");
+    let data_dir = data_dir.to_str().expect("it is UTF-8");
+    for (mode, expect) in [
+        (0o600, None),
+        (0o640, None),
+        (0o644, Some("says who may do what, and everybody on this machine can read it")),
+        (0o620, Some("says who may do what, and others than its owner can change it")),
+    ] {
+        fs::set_permissions(&tokens, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let said = ranktree(&["config", "check", "--data-dir", data_dir, "--tokens", &tokens], &[]);
+        assert_eq!(said.code, Some(0), "{} {}", said.out, said.err);
+        match expect {
+            Some(expect) => {
+                assert!(said.err.contains(expect) && said.err.contains("chmod 600"), "{}", said.err)
+            }
+            None => assert_eq!(said.err, "", "{mode:o}"),
+        }
+    }
+}
+
 #[test]
 fn secrets_that_only_the_environment_has_are_listed_and_masked() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -98,8 +198,8 @@ fn secrets_that_only_the_environment_has_are_listed_and_masked() {
     let secret = "nats://hunter2";
     let nats = ["--nats", "nats://127.0.0.1:4222"];
     for (key, variable, user) in [
-        ("nats_password", "RANKTREE_NATS_PASSWORD", &["--nats-user", "me"][..]),
-        ("nats_token", "RANKTREE_NATS_TOKEN", &[]),
+        ("RANKTREE_NATS_PASSWORD", "RANKTREE_NATS_PASSWORD", &["--nats-user", "me"][..]),
+        ("RANKTREE_NATS_TOKEN", "RANKTREE_NATS_TOKEN", &[]),
     ] {
         let arguments = [&nats[..], user].concat();
         let setting = printed(&arguments, &[(variable, secret)])(key);
@@ -120,6 +220,7 @@ fn secrets_that_only_the_environment_has_are_listed_and_masked() {
             );
         }
         // It is no key of a file, which is told to who tries.
+        let key = key.trim_start_matches("RANKTREE_").to_lowercase();
         let path = file(folder.path(), &format!("{key} = \"hunter2\"\n"));
         let said = ranktree(&["config", "print", "--config", &path], &[]);
         assert!(said.err.contains(&format!("no setting {key}; did you mean {key}_file?")), "{}", said.err);
@@ -127,7 +228,7 @@ fn secrets_that_only_the_environment_has_are_listed_and_masked() {
     // Where it contradicts something, that is told beside the list.
     let said = ranktree(&["config", "print"], &[("RANKTREE_NATS_PASSWORD", secret)]);
     assert!(
-        said.out.contains("# nats_password = \"***\"") && said.err.contains("would refuse this"),
+        said.out.contains("# RANKTREE_NATS_PASSWORD = \"***\"") && said.err.contains("would refuse this"),
         "{}",
         said.err
     );
@@ -323,7 +424,7 @@ fn the_example_file_has_every_setting_with_its_default() {
     let defaults = ranktree(&["config", "print", "--json"], &[]);
     let defaults: Value = serde_json::from_str(&defaults.out).expect("it is JSON");
     // Those that only the environment has are no file's.
-    let of_environment = ["nats_password", "nats_token"];
+    let of_environment = ["RANKTREE_NATS_PASSWORD", "RANKTREE_NATS_TOKEN"];
     let is_of_file = |setting: &&Value| !of_environment.iter().any(|key| setting["key"] == *key);
     let defaults: Vec<_> = defaults.as_array().expect("an array").iter().filter(is_of_file).collect();
     assert_eq!(defaults.len(), set.len() + unset.len(), "a line for each setting");

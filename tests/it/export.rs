@@ -71,7 +71,7 @@ fn export(arguments: &[&str], to: &Path) -> String {
 
 fn import(binary: &Binary, from: &Path, extra: &[&str]) {
     let mut command = command();
-    command.arg("import").arg(from).args(["--to", &format!("http://{}", binary.address())]).args(extra);
+    command.arg("import").arg(from).args(["--url", &format!("http://{}", binary.address())]).args(extra);
     let output = command.output().expect("the binary can be started");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{said}");

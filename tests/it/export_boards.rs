@@ -103,7 +103,7 @@ fn pipe(from: &Binary, to: &Binary, board: &str, format: &str) {
     export.args(["export", "--board", board, "--url", from.base(), "--format", format]);
     let mut export = export.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut import = command();
-    import.args(["import", "-", "--to", to.base()]);
+    import.args(["import", "-", "--url", to.base()]);
     let rows = export.stdout.take().expect("it is piped");
     let Output { status, stdout, stderr } = import.stdin(rows).output().expect("it starts");
     let said = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
@@ -139,6 +139,37 @@ fn export_piped_into_import_ranks_alike_whatever_the_board() {
             }
         }
     }
+}
+
+#[test]
+fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut source = Binary::start(&folder.path().join("source"), 3, &[]);
+    fill(&source.client());
+    let expect: Vec<_> =
+        boards().into_iter().map(|(board, _)| (ranking(&source.client(), &board), board)).collect();
+    let url = source.base().to_owned();
+    let data_dir = folder.path().join("source");
+    let data_dir = data_dir.to_str().expect("it is UTF-8").to_owned();
+    for (name, from) in [("live", ["--url", &url]), ("stopped", ["--data-dir", &data_dir])] {
+        if name == "stopped" {
+            source.terminate();
+        }
+        let file = folder.path().join(name);
+        let file = file.to_str().expect("it is UTF-8");
+        let (code, said) = run(&[&["export", "--all", "--output", file], &from[..]].concat(), "");
+        assert!(code == Some(0) && said.contains("boards"), "{said}");
+        let target = Binary::start(&folder.path().join(format!("{name}-target")), 2, &["--no-auto-create"]);
+        let (code, said) = run(&["import", file, "--url", target.base()], "");
+        assert_eq!(code, Some(0), "{said}");
+        for (expect, board) in &expect {
+            assert!(ranking(&target.client(), board) == *expect, "{board}, {name}");
+        }
+    }
+    let (code, said) = run(&["export", "--all", "--format", "csv", "--data-dir", &data_dir], "");
+    assert!(code == Some(2) && said.contains("a CSV is of one board"), "{said}");
+    let (code, said) = run(&["export", "--board", "none", "--data-dir", &data_dir], "");
+    assert!(code == Some(2) && said.contains("there is no board none; there are: "), "{said}");
 }
 
 fn run(arguments: &[&str], token: &str) -> (Option<i32>, String) {
@@ -200,7 +231,7 @@ fn a_board_that_ranks_otherwise_is_not_written_to_and_one_that_may_not_be_define
         Binary::start(&folder.path().join("target"), 1, &["--tokens", tokens.to_str().expect("UTF-8")]);
     let client = target.client().with_token(&admin);
     let import = |file: &str, extra: &[&str], token: &str| {
-        run(&[&["import", &path(file), "--to", target.base()], extra].concat(), token)
+        run(&[&["import", &path(file), "--url", target.base()], extra].concat(), token)
     };
     for file in ["ndjson", "csv"] {
         // A dry run says what it would do, and does not.

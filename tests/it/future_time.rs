@@ -39,7 +39,7 @@ fn check(client: &Client) {
 fn import(binary: &Binary, rows: &[Value]) -> String {
     let mut command = command();
     command.args(["import", "-", "--format", "ndjson", "--board", "arena"]);
-    command.args(["--to", &format!("http://{}", binary.address())]);
+    command.args(["--url", &format!("http://{}", binary.address())]);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -69,8 +69,14 @@ const RULES: &[Rule] = &[
     },
     Rule {
         names: &["tokio_rustls::"],
-        place: Where::OnlyIn(&["http/", "load/service.rs"]),
-        why: "so that TLS ends where connections do; a load generator opens some of its own",
+        place: Where::OnlyIn(&[
+            "http/",
+            "trust.rs",
+            "load/service.rs",
+            "cli/trust.rs",
+            "cli/tls_connector.rs",
+        ]),
+        why: "so that TLS ends where connections do; clients of a service open some of their own",
     },
     Rule {
         names: &["std::env", "env::var", "env::vars", "env::var_os"],
@@ -104,6 +110,10 @@ const DIRECTION: &[(&str, &[&str])] = &[
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
     ),
     ("http/", &["credentials", "config", "service", "cli"]),
+    (
+        "trust.rs",
+        &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
+    ),
     // A stranger to the service, whom it loads from without.
     ("load/", &["tree", "state", "storage", "writer", "query", "http", "service", "cli"]),
     ("credentials.rs", &["service", "cli"]),

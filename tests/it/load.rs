@@ -130,8 +130,7 @@ fn over_http_all_that_was_answered_is_applied_once_beside_reads() {
     let service = Binary::start(&folder.path().join("data"), 2, &[]);
     let url = format!("http://{}", service.address());
     for (jobs, per_message) in [("2000", "50"), ("600", "1")] {
-        let target =
-            ["--http", &url, "--jobs", jobs, "--jobs-per-message", per_message, "--connections", "8"];
+        let target = ["--url", &url, "--jobs", jobs, "--jobs-per-message", per_message, "--connections", "8"];
         let more = ["--read-ratio", "0.5", "--visible"];
         let (code, summary, words) = load(&[&INCREMENTS[..], &target, &more].concat());
         assert_eq!(code, 0, "{summary} {words}");
@@ -155,7 +154,7 @@ fn a_rate_decides_how_much_is_sent() {
     let service = Binary::start(&folder.path().join("data"), 1, &[]);
     let url = format!("http://{}", service.address());
     let rate = ["--rate", "2000", "--jobs-per-message", "10", "--duration", "1500ms", "--warmup", "500ms"];
-    let (code, summary, words) = load(&[&["--http", &url][..], &rate].concat());
+    let (code, summary, words) = load(&[&["--url", &url][..], &rate].concat());
     assert_eq!(code, 0, "{summary} {words}");
     let schedule = &summary["schedule"];
     let begun = count_of(&schedule["operations"]);
@@ -233,7 +232,7 @@ fn a_service_that_is_killed_is_given_up_and_its_errors_are_counted() {
     let run = binary::spawn(&[
         "load",
         "--json",
-        "--http",
+        "--url",
         &url,
         "--connections",
         "4",
@@ -254,7 +253,7 @@ fn a_service_that_is_killed_is_given_up_and_its_errors_are_counted() {
     assert!(connect["detail"].as_str().expect("words").contains("is `ranktree serve` running"), "{connect}");
     let failed: usize = errors.iter().map(|error| count_of(&error["count"])).sum();
     assert_eq!(failed, count_of(&summary["writes"]["messages_failed"]));
-    let (code, _, words) = load(&["--http", &url]);
+    let (code, _, words) = load(&["--url", &url]);
     assert_eq!(code, 2, "{words}");
     assert!(words.contains("is `ranktree serve` running"), "{words}");
 }
@@ -264,7 +263,7 @@ fn an_interrupt_ends_a_run_with_its_summary() {
     let folder = folder();
     let service = Binary::start(&folder.path().join("data"), 1, &[]);
     let url = format!("http://{}", service.address());
-    let run = binary::spawn(&["load", "--json", "--http", &url, "--connections", "4", "--duration", "10m"]);
+    let run = binary::spawn(&["load", "--json", "--url", &url, "--connections", "4", "--duration", "10m"]);
     let client = service.client();
     wait_until("some jobs are applied", || count_of(&shard_status(&client, 0)["applied_sequence"]) > 100);
     let kill = Command::new("sh").arg("-c").arg(format!("kill -INT {}", run.id())).status();

@@ -87,6 +87,7 @@ mod nats_frozen;
 mod nats_full;
 mod nats_gaps;
 mod nats_http;
+mod nats_no_jetstream;
 mod nats_outage;
 mod nats_permissions;
 mod nats_protocol;

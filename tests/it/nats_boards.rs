@@ -208,7 +208,7 @@ fn an_import_of_new_boards_counts_what_changed() {
     let file = folder.path().join("rows.ndjson");
     std::fs::write(&file, rows.join("\n")).expect("it can be written");
     let mut import = command();
-    import.arg("import").arg(&file).args(["--to", service.base()]);
+    import.arg("import").arg(&file).args(["--url", service.base()]);
     let done = import.output().expect("the binary can be started");
     let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success(), "{said}");

@@ -77,7 +77,7 @@ fn server() -> PathBuf {
 
 fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = command();
-    command.args(["import", "--to", to, "--board", "arena"]).args(arguments);
+    command.args(["import", "--url", to, "--board", "arena"]).args(arguments);
     command.env("RANKTREE_REDIS", format!("redis://127.0.0.1:{}", redis.port));
     command.env("RANKTREE_REDIS_PASSWORD", PASSWORD).stdin(Stdio::null());
     let output = command.output().expect("the binary can be started");
@@ -149,8 +149,11 @@ fn what_is_no_integer_is_refused_in_words_or_scaled() {
 
     let (code, said) = import(&redis, &to, &["--key", "laps"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("bad_score: member a: 12.34 times 1 is not a whole number; --scale 100"), "{said}");
-    assert!(said.contains("member d: inf is no score"), "{said}");
+    assert!(
+        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; --scale 100"),
+        "{said}"
+    );
+    assert!(said.contains("member \"d\": inf is no score"), "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
     let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100"]);

@@ -22,8 +22,8 @@ fn a_url_with_a_password_is_refused_and_not_repeated() {
     let url = "http://me:hunter2@127.0.0.1:1";
     for arguments in [
         &["export", "--board", "a", "--url", url][..],
-        &["import", rows, "--to", url, "--retry-for", "1s"],
-        &["load", "--http", url],
+        &["import", rows, "--url", url, "--retry-for", "1s"],
+        &["load", "--url", url],
         &["load", "--nats", "nats://127.0.0.1:1", "--read-url", url],
         &["healthcheck", "--url", url],
     ] {

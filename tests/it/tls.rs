@@ -120,7 +120,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     let service = Binary::start(&folder.path().join("data"), 1, &flags);
     let import = |ca: &[&str], token: Option<&str>| {
         let mut command = command();
-        command.args(["import", &path("scores.csv"), "--to", service.base()]).args(ca);
+        command.args(["import", &path("scores.csv"), "--url", service.base()]).args(ca);
         let output = command.envs(token.map(|token| ("RANKTREE_TOKEN", token))).output();
         let output = output.expect("the binary can be started");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -154,6 +154,69 @@ fn imports_and_exports_go_over_https_with_a_token() {
     assert_eq!(client.get("/v1/boards/a/members/n").1["rank"], 1);
 }
 
+/// As `openssl req -x509` makes them: authorities that nobody else signed.
+#[test]
+fn a_certificate_that_signed_itself_is_trusted_if_it_is_the_one_that_is_given() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let make = |name: &str, names: Option<&str>| {
+        let (cert, key) = (path(&format!("{name}.pem")), path(&format!("{name}.key")));
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "30",
+            "-subj",
+            "/CN=localhost",
+        ]);
+        openssl.args(["-keyout", &key, "-out", &cert]);
+        openssl.args(
+            names
+                .map(|names| ["-addext".to_owned(), format!("subjectAltName={names}")])
+                .into_iter()
+                .flatten(),
+        );
+        let output = openssl.output().expect("openssl is here");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (cert, key)
+    };
+    fs::write(path("scores.csv"), "board,member,score\na,m,1\n").expect("it can be written");
+    let names = "DNS:localhost,IP:127.0.0.1";
+    let (cert, key) = make("ours", Some(names));
+    let (other, _) = make("other", Some(names));
+    let (nameless, nameless_key) = make("nameless", None);
+    let start = |name: &str, cert: &str, key: &str| {
+        Binary::start(&folder.path().join(name), 1, &["--tls-cert", cert, "--tls-key", key])
+    };
+    let (service, without_names) = (start("a", &cert, &key), start("b", &nameless, &nameless_key));
+    let run = |arguments: &[&str]| {
+        let output = command().args(arguments).output().expect("the binary can be started");
+        let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.success(), words)
+    };
+    let by_name = service.base().replace("127.0.0.1", "localhost");
+    let scores = path("scores.csv");
+    let commands =
+        [&["import", &scores][..], &["export", "--board", "a"], &["load", "--jobs", "100"], &["healthcheck"]];
+    for (url, ca, expect) in [
+        (service.base(), &cert, None),
+        (&by_name, &cert, None),
+        // The same names, and another key.
+        (service.base(), &other, Some("is not the one that was given")),
+        (without_names.base(), &nameless, Some("-addext subjectAltName=IP:127.0.0.1")),
+    ] {
+        for command in commands {
+            let (succeeds, words) = run(&[command, &["--url", url, "--ca", ca]].concat());
+            assert_eq!(succeeds, expect.is_none(), "{command:?} {url}: {words}");
+            assert!(expect.is_none_or(|expect| words.contains(expect)), "{command:?} {url}: {words}");
+        }
+    }
+}
+
 #[test]
 fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -168,9 +231,7 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     let service = Binary::start(&folder.path().join("data"), 2, &flags);
     let load = |url: &str, secret: Option<&str>, arguments: &[&str]| {
         let mut command = command();
-        command
-            .args(["load", "--json", "--jobs", "300", "--connections", "3", "--http", url])
-            .args(arguments);
+        command.args(["load", "--json", "--jobs", "300", "--connections", "3", "--url", url]).args(arguments);
         let output = command.envs(secret.map(|secret| ("RANKTREE_TOKEN", secret))).output();
         let output = output.expect("the binary can be started");
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -186,7 +247,7 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     let trusting = ["--ca", cert.as_str()];
     for (url, secret, arguments, expect) in [
         (url, Some(writer.as_str()), &[][..], "--ca says whom to trust"),
-        (&other, Some(&writer), &trusting, "--ca says whom to trust"),
+        (&other, Some(&writer), &trusting, "is for 127.0.0.1, and is not for localhost"),
         (url, None, &trusting, "401 Unauthorized"),
         (url, Some("rkt_no_such_token_but_long_enough_to_be_one"), &trusting, "give --token-file"),
         (&no_tls, Some(&writer), &trusting, "does not speak TLS"),

@@ -4,11 +4,14 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::config::{HttpConfig, Names, Settings};
+use crate::config::{Names, ServeConfig, Settings};
 use crate::credentials::{Credentials, CredentialsError};
+use crate::storage::{FilledFrom, StorageError, filled_from, known_shards, shards_in};
+use crate::types::ShardId;
 
 /// What cannot be used, one line each.
-pub fn problems(settings: &Settings, http: &HttpConfig) -> Vec<String> {
+pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
+    let http = &config.http;
     let mut problems = unusable_paths(settings);
     // A file that cannot be read was told of by its setting.
     let is_new = |problem: &CredentialsError| {
@@ -16,7 +19,46 @@ pub fn problems(settings: &Settings, http: &HttpConfig) -> Vec<String> {
     };
     let held: Vec<_> = Credentials::problems(http).into_iter().filter(is_new).collect();
     problems.extend(held.iter().map(ToString::to_string));
+    // One that is none was told of by its setting.
+    if config.data_dir.is_dir() {
+        problems.extend(match data(config) {
+            Ok(problem) => problem,
+            Err(error) => Some(format!("data_dir = {}: {error}", config.data_dir.display())),
+        });
+    }
     problems
+}
+
+/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that runs does not lock.
+fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
+    let (folder, wanted) = (config.data_dir.display(), config.shards);
+    let found = known_shards(&config.data_dir)?.unwrap_or(shards_in(&config.data_dir)?);
+    if found == 0 {
+        return Ok(None);
+    }
+    if found != wanted {
+        return Ok(Some(format!(
+            "shards = {wanted}: {folder} holds {found}, and a data directory keeps its number; say shards = {found}, or name another \
+             directory"
+        )));
+    }
+    let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
+    let with_nats = config.nats.is_some();
+    let other = if with_nats { FilledFrom::Requests } else { FilledFrom::Stream };
+    let is_other = filled.try_fold(false, |is, from| Ok::<_, StorageError>(is || from? == other))?;
+    Ok(is_other.then(|| {
+        if with_nats {
+            format!(
+                "nats: {folder} was filled without NATS, and no stream continues it; name a new directory, and bring the boards over \
+                 with ranktree export --data-dir and ranktree import"
+            )
+        } else {
+            format!(
+                "nats is not set: {folder} was filled from NATS; say where NATS is, since what is written without it is in no stream, \
+                 and no stream could be followed afterwards"
+            )
+        }
+    }))
 }
 
 fn unusable_paths(settings: &Settings) -> Vec<String> {
@@ -26,7 +68,7 @@ fn unusable_paths(settings: &Settings) -> Vec<String> {
         for value in &setting.values {
             let path = Path::new(value);
             let problem = match names {
-                Names::File | Names::SecretFile => file(path),
+                Names::File | Names::SecretFile | Names::TokensFile => file(path),
                 Names::Directory => directory(path),
             };
             problems.extend(problem.map(|problem| format!("{} = {value}: {problem}", setting.key)));

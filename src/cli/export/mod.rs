@@ -11,7 +11,7 @@ mod stopped;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use indicatif::HumanCount;
@@ -21,7 +21,7 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::offline::Offline;
 use crate::cli::progress::Progress;
 use crate::config::ClientArgs;
-use crate::types::BoardName;
+use crate::types::{BoardName, quoted};
 use output::Output;
 use remote::Remote;
 use row::Page;
@@ -29,27 +29,27 @@ use stopped::Stopped;
 
 const EXAMPLES: &str = "\
 Examples:
-  From a running service:
-    ranktree export --board arena --url http://127.0.0.1:8080 --output arena.ndjson
+  From the service on this machine:
+    ranktree export --board arena --output arena.ndjson
   From the data directory of a stopped one, for a spreadsheet:
     ranktree export --board arena --data-dir ./data --format csv --rows-only --output arena.csv
-  From one service to another, whose number of shards may differ:
-    ranktree export --board arena --url http://10.0.0.5:8080 | ranktree import - --to http://10.0.0.6:8080
+  Every board, from one service to another, whose number of shards may differ:
+    ranktree export --all --url http://10.0.0.5:8080 | ranktree import - --url http://10.0.0.6:8080
 
-The first line says what the board is: its keys and their directions, its policy, its rule for ties. In CSV it begins with
-#ranktree, in NDJSON it is an object of its own; --rows-only leaves it out, for a spreadsheet. Each row has board, member,
-score, rank, position, at, updated_at and meta.
+The first line says what the board is: its keys and their directions, its policy, its rule for ties. In CSV it begins with \
+#ranktree, in NDJSON it is an object of its own; --rows-only leaves it out, for a spreadsheet. Each row has board, member, \
+score, rank, position, at, updated_at and meta. With --all, which is for NDJSON, each board has such a line before its rows.
 
-`ranktree import` takes both forms, into any number of shards. It defines the board if it is not there, and refuses one that
-is defined otherwise; so ranks come out equal. So does the order of ties, which is that of at, the time that the score was
-reached, and then of ids; where ids alone order ties, at is when the entry last changed. It becomes updated_at too.
+`ranktree import` takes both forms, into any number of shards. It defines the board if it is not there, and refuses one that \
+is defined otherwise; so ranks come out equal. So does the order of ties, which is that of at, the time that the score was \
+reached, and then of ids; where ids alone order ties, at is when the entry last changed. It becomes updated_at too. \
 Versions are not part of an export, and hidden entries are not listed.
 
-Cells of a CSV are written as they are, so that an import reads them back. A spreadsheet takes one that begins with =, +, - or @
+Cells of a CSV are written as they are, so that an import reads them back. A spreadsheet takes one that begins with =, +, - or @ \
 for a formula, and members are named by players: bring the columns member and meta in as text, and not by opening the file.
 
-A running service goes on changing. Pages follow each other by the entry that the last one ended with, so nobody who
-stays in place is skipped or told twice; the summary says between which as_of the pages were read. Where both are the same,
+A running service goes on changing. Pages follow each other by the entry that the last one ended with, so nobody who \
+stays in place is skipped or told twice; the summary says between which as_of the pages were read. Where both are the same, \
 all of it is of one moment.
 
 Exit status: 0 complete, 2 failure; a file is there complete or not at all.";
@@ -59,14 +59,20 @@ Exit status: 0 complete, 2 failure; a file is there complete or not at all.";
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
     /// Which board
-    #[arg(long, value_parser = BoardName::new)]
-    board: BoardName,
+    #[arg(long, value_parser = BoardName::new, required_unless_present = "all", conflicts_with = "all")]
+    board: Option<BoardName>,
+    /// Every board that there is and the token may read, one after the other
+    #[arg(long)]
+    all: bool,
     /// Which of its windows
     #[arg(long, default_value = "all")]
     window: String,
-    /// Ask a running service at this base URL, instead of reading the data of a stopped one
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
+    /// The running service's base URL
+    #[arg(long, value_name = "URL", env = "RANKTREE_URL", default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// Read the data directory of a stopped service, and ask none
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// How rows are written
     #[arg(long, value_enum, default_value = "ndjson")]
     format: Format,
@@ -81,8 +87,6 @@ pub struct Args {
     dry_run: bool,
     #[command(flatten)]
     client: ClientArgs,
-    #[command(flatten)]
-    offline: Offline,
 }
 
 /// How rows are written.
@@ -94,77 +98,159 @@ pub enum Format {
     Csv,
 }
 
-/// Gives the page behind a cursor, or the first one.
-type Pages = Box<dyn Fn(Option<&str>) -> Result<Page, Failure>>;
+/// Where boards are read from.
+enum Source {
+    Remote(Remote),
+    Stopped(Stopped),
+}
 
-/// What the board is, and its pages.
-fn open(args: &Args) -> Result<(BoardLine, Pages), Failure> {
-    let board = args.board.as_str();
-    let line = |definition| BoardLine { board: args.board.clone(), definition };
-    if let Some(url) = &args.url {
-        let remote = Remote::new(url, &args.client, board, &args.window)?;
-        return Ok((line(remote.definition()?), Box::new(move |cursor| remote.page(cursor))));
+impl Source {
+    fn open(args: &Args) -> Result<Self, Failure> {
+        let Some(data_dir) = &args.data_dir else {
+            return Ok(Self::Remote(Remote::new(&args.url, &args.client, &args.window)?));
+        };
+        if args.window != "all" {
+            return Err(
+                format!("a data directory holds the window all only, not {}", quoted(&args.window)).into()
+            );
+        }
+        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()))?))
     }
-    if args.window != "all" {
-        return Err("a data directory holds the window all only".into());
+
+    fn boards(&self) -> Result<Vec<BoardName>, Failure> {
+        match self {
+            Self::Remote(remote) => remote.boards(),
+            Self::Stopped(stopped) => Ok(stopped.boards()),
+        }
     }
-    let stopped = Stopped::open(&args.offline, board)?;
-    Ok((line(stopped.definition()), Box::new(move |cursor| stopped.page(cursor))))
+
+    /// What the board is, as JSON.
+    fn definition(&self, board: &BoardName) -> Result<String, Failure> {
+        match self {
+            Self::Remote(remote) => remote.definition(board),
+            Self::Stopped(stopped) => stopped.definition(board),
+        }
+    }
+
+    /// The page behind a cursor, or the first one.
+    fn page(&self, board: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
+        match self {
+            Self::Remote(remote) => remote.page(board, cursor),
+            Self::Stopped(stopped) => stopped.page(board, cursor),
+        }
+    }
+}
+
+/// What came of all boards.
+#[derive(Default)]
+struct Sum {
+    boards: u64,
+    rows: u64,
+    /// At the first page, and at the last.
+    as_of: Option<(String, String)>,
+    stale: bool,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let board = args.board.as_str();
-    let (definition, pages) = open(args)?;
-    let started = Instant::now();
-    let mut page = pages(None)?;
-    let definition = (!args.rows_only).then_some(&definition);
-    let mut output = if args.dry_run {
-        Output::nothing()
-    } else {
-        Output::create(args.output.as_deref(), args.format, definition)?
+    if args.all && args.format == Format::Csv {
+        return Err("a CSV is of one board, because boards differ in their first line; give --board, or --format ndjson".into());
+    }
+    let source = Source::open(args)?;
+    let boards = match &args.board {
+        Some(board) => vec![board.clone()],
+        None => source.boards()?,
     };
+    let started = Instant::now();
+    let mut sum = Sum::default();
+    let mut output = None;
+    for board in &boards {
+        let definition = source.definition(board)?;
+        let line = BoardLine { board: board.clone(), definition };
+        let page = source.page(board, None)?;
+        // Not before there is something to write into it: who named a wrong board keeps the file that there was.
+        let mut to = match output.take() {
+            Some(output) => output,
+            None if args.dry_run => Output::nothing(),
+            None => Output::create(args.output.as_deref(), args.format)?,
+        };
+        match write_board(&source, &line, page, args, &mut to, &mut sum) {
+            Ok(()) => output = Some(to),
+            // Whoever closed the pipe does not want the rest.
+            Err(failure) if is_broken_pipe(&failure) => return Ok(ExitCode::SUCCESS),
+            Err(failure) => return Err(failure),
+        }
+    }
+    let Some(output) = output else {
+        return Err("there is no board to export".into());
+    };
+    output.finish()?;
+    tell(args, &sum, started.elapsed());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_board(
+    source: &Source,
+    line: &BoardLine,
+    first: Page,
+    args: &Args,
+    output: &mut Output,
+    sum: &mut Sum,
+) -> Result<(), Failure> {
+    let board = &line.board;
     let progress = Progress::new(format!("board {board}"));
-    let from = page.as_of.clone();
-    let (mut rows, mut stale) = (0_u64, false);
-    loop {
-        stale |= page.stale;
-        for row in &page.entries {
-            if let Err(error) = output.write(board, row) {
-                progress.finish();
-                return written(&error);
+    let written = |result: io::Result<()>| {
+        result.map_err(|error| {
+            progress.finish();
+            match error.kind() {
+                io::ErrorKind::BrokenPipe => Failure::from(error),
+                _ => format!("the export is not complete: {error}").into(),
             }
+        })
+    };
+    written(output.begin((!args.rows_only).then_some(line)))?;
+    let (mut page, mut rows) = (first, 0_u64);
+    let from = sum.as_of.as_ref().map_or_else(|| page.as_of.clone(), |(from, _)| from.clone());
+    loop {
+        sum.stale |= page.stale;
+        for row in &page.entries {
+            written(output.write(board.as_str(), row))?;
             rows += 1;
         }
-        progress.note("entries", rows, page.total);
-        match &page.next_cursor {
-            Some(cursor) => page = pages(Some(cursor))?,
+        let next = page.next_cursor.as_deref();
+        // Entries may have come or gone since the pages before: at the end, there are as many as there were.
+        progress.note("entries", rows, if next.is_some() { page.total } else { rows });
+        match next {
+            Some(cursor) => page = source.page(board, Some(cursor))?,
             None => break,
         }
     }
     progress.finish();
-    output.finish()?;
-    let seconds = started.elapsed();
-    let rate = u128::from(rows) * 1_000_000 / seconds.as_micros().max(1);
-    eprintln!("rows        {:>12}", HumanCount(rows).to_string());
-    eprintln!("seconds     {:>12.2}", seconds.as_secs_f64());
-    eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());
-    if from == page.as_of {
-        eprintln!("as of       {from}: all of it");
-    } else {
-        eprintln!("as of       {from} to {}: the board changed meanwhile", page.as_of);
+    sum.boards += 1;
+    sum.rows += rows;
+    sum.as_of = Some((from, page.as_of));
+    Ok(())
+}
+
+fn tell(args: &Args, sum: &Sum, elapsed: Duration) {
+    let rate = u128::from(sum.rows) * 1_000_000 / elapsed.as_micros().max(1);
+    if args.all {
+        eprintln!("boards      {:>12}", HumanCount(sum.boards).to_string());
     }
-    if stale {
+    eprintln!("rows        {:>12}", HumanCount(sum.rows).to_string());
+    eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
+    eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());
+    match &sum.as_of {
+        Some((from, to)) if from == to => eprintln!("as of       {from}: all of it"),
+        Some((from, to)) => eprintln!("as of       {from} to {to}: there were changes meanwhile"),
+        None => {}
+    }
+    if sum.stale {
         eprintln!(
             "a shard has stopped applying jobs, and its entries may be out of date: GET /v1/status says why"
         );
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// Whoever closed the pipe does not want the rest.
-fn written(error: &io::Error) -> Result<ExitCode, Failure> {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return Ok(ExitCode::SUCCESS);
-    }
-    Err(format!("the export is not complete: {error}").into())
+fn is_broken_pipe(failure: &Failure) -> bool {
+    failure.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

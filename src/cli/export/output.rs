@@ -24,6 +24,8 @@ pub struct Output {
 enum Sink {
     Nothing,
     Lines(Box<dyn Write>),
+    /// A CSV before its first line.
+    Head(Box<dyn Write>),
     Cells(Box<csv::Writer<Box<dyn Write>>>),
 }
 
@@ -33,11 +35,9 @@ impl Output {
         Self { sink: Sink::Nothing, place: None }
     }
 
-    /// Begins with what the board is, if that is given.
-    ///
     /// # Errors
-    /// When the file cannot be created, or written to.
-    pub fn create(path: Option<&Path>, format: Format, board: Option<&BoardLine>) -> Result<Self, Failure> {
+    /// When the file cannot be created.
+    pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
         let (writer, place): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) if is_no_file(path) => {
@@ -57,20 +57,37 @@ impl Output {
                 (Box::new(file), Some((path, partial)))
             }
         };
-        let mut writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
-        if let Some(board) = board {
-            let mark = if format == Format::Csv { IN_CSV } else { "" };
-            writeln!(writer, "{mark}{}", board.json())?;
-        }
+        let writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
         let sink = match format {
             Format::Ndjson => Sink::Lines(writer),
-            Format::Csv => {
-                let mut cells = csv::Writer::from_writer(writer);
-                cells.write_record(COLUMNS)?;
-                Sink::Cells(Box::new(cells))
-            }
+            Format::Csv => Sink::Head(writer),
         };
         Ok(Self { sink, place })
+    }
+
+    /// Begins a board, with what it is if that is given. A CSV has one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(&mut self, board: Option<&BoardLine>) -> io::Result<()> {
+        match std::mem::replace(&mut self.sink, Sink::Nothing) {
+            Sink::Lines(mut writer) => {
+                if let Some(board) = board {
+                    writeln!(writer, "{}", board.json())?;
+                }
+                self.sink = Sink::Lines(writer);
+            }
+            Sink::Head(mut writer) => {
+                if let Some(board) = board {
+                    writeln!(writer, "{IN_CSV}{}", board.json())?;
+                }
+                let mut cells = csv::Writer::from_writer(writer);
+                cells.write_record(COLUMNS)?;
+                self.sink = Sink::Cells(Box::new(cells));
+            }
+            other => self.sink = other,
+        }
+        Ok(())
     }
 
     /// # Errors
@@ -84,7 +101,7 @@ impl Output {
             return Err(io::Error::other(why));
         }
         match &mut self.sink {
-            Sink::Nothing => Ok(()),
+            Sink::Nothing | Sink::Head(_) => Ok(()),
             Sink::Lines(writer) => {
                 let (member, score) = (json!(row.member), row.score.get());
                 write!(writer, r#"{{"board":"{board}","member":{member},"op":"set","score":{score},"#)?;
@@ -113,7 +130,7 @@ impl Output {
     pub fn finish(mut self) -> Result<(), Failure> {
         match &mut self.sink {
             Sink::Nothing => {}
-            Sink::Lines(writer) => writer.flush()?,
+            Sink::Lines(writer) | Sink::Head(writer) => writer.flush()?,
             Sink::Cells(cells) => cells.flush()?,
         }
         if let Some((path, partial)) = self.place.take() {

@@ -1,4 +1,4 @@
-//! A stopped service's board, from its data directory: loaded as a start would, and read as a request would.
+//! A stopped service's boards, from its data directory: loaded as a start would, and read as a request would.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -10,26 +10,27 @@ use crate::http::definition_json;
 use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, top};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
-use crate::types::{AsOf, Score};
+use crate::types::{AsOf, BoardName, Score};
 use crate::writer::{Known, Registry};
 
 const PAGE_ENTRIES: usize = 1_000;
+/// Boards that a message names.
+const BOARDS_NAMED: usize = 20;
 /// Beyond it, many readers of JSON would round.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
 pub struct Stopped {
     stores: Vec<Store>,
     shards: Vec<StateLock>,
-    board: String,
-    known: Known,
+    registry: Registry,
 }
 
 impl Stopped {
     /// Loads all shards.
     ///
     /// # Errors
-    /// When they cannot be loaded, or there is no such board.
-    pub fn open(offline: &Offline, board: &str) -> Result<Self, Failure> {
+    /// When they cannot be loaded.
+    pub fn open(offline: &Offline) -> Result<Self, Failure> {
         let mut shards = Vec::new();
         let stores = offline.open_all()?;
         let registry = Registry::new(false);
@@ -46,29 +47,44 @@ impl Stopped {
                 registry.forget(name, incarnation);
             }
         }
-        let known = registry.get(board).ok_or_else(|| {
-            let all: Vec<_> = registry.all().into_iter().map(|(name, _)| name.to_string()).collect();
-            format!("there is no board {board}; there are: {}", all.join(", "))
-        })?;
-        Ok(Self { stores, shards, board: board.to_owned(), known })
+        Ok(Self { stores, shards, registry })
+    }
+
+    /// In the order of their names.
+    pub fn boards(&self) -> Vec<BoardName> {
+        self.registry.all().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn known(&self, board: &BoardName) -> Result<Known, Failure> {
+        self.registry.get(board.as_str()).ok_or_else(|| {
+            let all = self.boards();
+            let named: Vec<_> = all.iter().take(BOARDS_NAMED).map(BoardName::as_str).collect();
+            let more = all.len().saturating_sub(named.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("there is no board {board}; there are: {}{more}", named.join(", ")).into()
+        })
     }
 
     /// What the board is, as JSON.
-    pub fn definition(&self) -> String {
-        definition_json(&self.known.definition)
+    ///
+    /// # Errors
+    /// When there is no such board.
+    pub fn definition(&self, board: &BoardName) -> Result<String, Failure> {
+        Ok(definition_json(&self.known(board)?.definition))
     }
 
     /// The page behind a cursor, or the first one.
     ///
     /// # Errors
-    /// When metadata cannot be read.
-    pub fn page(&self, cursor: Option<&str>) -> Result<Page, Failure> {
+    /// When there is no such board, or metadata cannot be read.
+    pub fn page(&self, name: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
+        let (known, name) = (self.known(name)?, name.as_str());
         let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-        let board = BoardView::new(&view, &self.board, &self.known);
+        let board = BoardView::new(&view, name, &known);
         let start = match cursor {
             None => Start::End(End::Top),
             Some(text) => {
-                let cursor = PageCursor::decode(text, &self.board, self.known.definition.columns());
+                let cursor = PageCursor::decode(text, name, known.definition.columns());
                 Start::Behind(cursor.ok_or("a cursor that is none")?)
             }
         };
@@ -78,7 +94,7 @@ impl Stopped {
         Ok(Page {
             total: board.total(),
             entries,
-            next_cursor: page.next.map(|cursor| cursor.encode(&self.board)),
+            next_cursor: page.next.map(|cursor| cursor.encode(name)),
             as_of: as_of.to_string(),
             stale: false,
         })

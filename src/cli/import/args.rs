@@ -19,7 +19,7 @@ Examples:
   A column under another name, and one board for every row:
     ranktree import scores.csv.gz --board arena --column at=played_on --column score=points
   Job objects, one per line, from a pipe:
-    zcat jobs.ndjson.gz | ranktree import - --to http://10.0.0.5:8080
+    zcat jobs.ndjson.gz | ranktree import - --url http://10.0.0.5:8080
   Scores with two places after the point, such as 12.34:
     ranktree import laps.csv --board laps --scale 100
   Only look whether a file is well-formed:
@@ -27,26 +27,26 @@ Examples:
   A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
     ranktree import --redis redis://10.0.0.7:6379/0 --key leaderboard --board arena
 
-CSV needs a header with the columns member, score and, without --board, board; at, version and meta (a JSON object) are
-optional, and other columns are ignored. --board sends every row to that board, also where rows name another one. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
-as 2026-07-24, which is midnight UTC. With --scale 100 a score may have two
-places after the point: each of its keys is multiplied, and must be a whole number then. NDJSON is one job object per line, as POST /v1/jobs takes it.
+CSV needs a header with the columns member, score and, without --board, board; at, version and meta (a JSON object) are \
+optional, and other columns are ignored. --board sends every row to that board, also where rows name another one. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such \
+as 2026-07-24, which is midnight UTC. With --scale 100 a score may have two places after the point: each of its keys is \
+multiplied, and must be a whole number then. NDJSON is one job object per line, as POST /v1/jobs takes it.
 
-What `ranktree export` writes is taken as well, in either form. Its first line says what the board is: a board that is not
-there is defined so, for which a token needs the scope admin, and one that is defined otherwise is not written to. Ranks and the
-order of ties come out as they were. --rows-only passes that line over, and the board must be there, or is created with the
+What `ranktree export` writes is taken as well, in either form. Its first line says what the board is: a board that is not \
+there is defined so, for which a token needs the scope admin, and one that is defined otherwise is not written to. Ranks and the \
+order of ties come out as they were. --rows-only passes that line over, and the board must be there, or is created with the \
 defaults.
 
-Scores of Redis are floating-point numbers. Whole ones are taken exactly; fractions and infinities are refused, unless
---scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id,
-upwards with the best first, where ZREVRANK orders them downwards. The board should order ties by `first` (the
+Scores of Redis are floating-point numbers. Whole ones are taken exactly; fractions and infinities are refused, unless \
+--scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id, \
+upwards with the best first, where ZREVRANK orders them downwards. The board should order ties by `first` (the \
 default) or `member`. Members that come and go while Redis is read may be missed.
 
-A service that asks for tokens gets the one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the
+A service that asks for tokens gets the one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the \
 scope write.
 
-An interrupted import can be run again from the beginning. set and best come to the same result, and to the same
-order among ties where rows carry at. incr counts a row twice unless it carries a version; with versions, rows that
+An interrupted import can be run again from the beginning. set and best come to the same result, and to the same \
+order among ties where rows carry at. incr counts a row twice unless it carries a version; with versions, rows that \
 were already there are rejected as stale_version.
 
 Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
@@ -77,8 +77,14 @@ pub struct Args {
     pub redis_password: RedisArgs,
 
     /// The service's base URL
-    #[arg(long, value_name = "URL", env = "RANKTREE_TO", default_value = "http://127.0.0.1:8080")]
-    pub to: String,
+    #[arg(
+        long,
+        alias = "to",
+        value_name = "URL",
+        env = "RANKTREE_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
+    pub url: String,
 
     /// How rows are written; recognised by the first character if absent
     #[arg(long, value_enum, env = "RANKTREE_FORMAT")]

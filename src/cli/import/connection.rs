@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::{StatusCode, header};
-use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, RequestBuilder};
 
 use crate::cli::base_url::BaseUrl;
@@ -17,7 +16,8 @@ use crate::cli::import::batch::Batch;
 use crate::cli::import::patience::{Ended, Patience, until_answered};
 use crate::cli::import::row::RejectedLine;
 use crate::cli::import::tally::Tally;
-use crate::cli::trust::trusted;
+use crate::cli::trust::{agent, trusting};
+use crate::trust::ClientTls;
 
 /// How long to go on trying where nothing else is said.
 const RETRY_FOR: Duration = Duration::from_secs(60);
@@ -27,13 +27,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Failures of one job among others that say that it was not applied.
 const JOB_NOT_APPLIED: [&str; 1] = ["overloaded"];
+/// What a row with a version is answered that was applied before.
+const STALE: &str = "stale_version";
 
 /// The service, and how patient to be with it.
 pub struct Service<'a> {
     pub base: String,
     authorization: Option<String>,
     /// Whose certificates are good, for https.
-    trusted: Option<RootCerts>,
+    tls: Option<ClientTls>,
     /// `None`: not at all before the service has answered once, and for a minute from then on.
     retry_for: Option<Duration>,
     has_answered: AtomicBool,
@@ -56,28 +58,22 @@ impl<'a> Service<'a> {
         retry_for: Option<Duration>,
         tally: &'a Tally,
     ) -> Result<Self, ImportError> {
-        let BaseUrl { text: base, is_https } = BaseUrl::parse("--to", to).map_err(ImportError::Address)?;
-        let trusted = is_https.then(|| trusted(ca).map(RootCerts::from)).transpose();
-        let trusted = trusted.map_err(ImportError::Trust)?;
+        let BaseUrl { text: base, is_https } = BaseUrl::parse("--url", to).map_err(ImportError::Address)?;
+        let tls = is_https.then(|| trusting(ca)).transpose().map_err(ImportError::Trust)?;
         let authorization = token.map(|token| format!("Bearer {token}"));
         let has_answered = AtomicBool::new(false);
-        Ok(Self { base, authorization, trusted, retry_for, has_answered, tally })
+        Ok(Self { base, authorization, tls, retry_for, has_answered, tally })
     }
 
     pub fn connection(&'a self) -> Connection<'a> {
-        let mut tls = TlsConfig::builder();
-        if let Some(trusted) = &self.trusted {
-            tls = tls.root_certs(trusted.clone());
-        }
         let config = Agent::config_builder()
-            .tls_config(tls.build())
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
             .timeout_recv_body(Some(ANSWER_TIMEOUT))
             .user_agent(concat!("ranktree-import/", env!("CARGO_PKG_VERSION")))
             .build();
-        Connection { service: self, agent: Agent::new_with_config(config) }
+        Connection { service: self, agent: agent(config, self.tls.clone()) }
     }
 
     /// How long to go on trying; `None` where there may be no service at all.
@@ -117,9 +113,7 @@ impl<'a> Connection<'a> {
                 Ended::InDoubt { reason } => {
                     return Err(ImportError::InDoubt { to: to(), first, last, reason });
                 }
-                Ended::Hopeless { reason } => {
-                    return Err(ImportError::Refused { to: to(), first, last, reason });
-                }
+                Ended::Hopeless { reason } => return Err(ImportError::Unusable { to: to(), reason }),
             };
             if status.is_success() || !answer.results.is_empty() {
                 self.settle(&mut batch, answer.results, &mut patience)?;
@@ -144,8 +138,9 @@ impl<'a> Connection<'a> {
             Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(false),
             // Whoever may not read the definition is told more than may be true, rather than less.
             Ended::Answered(_, board) => Ok(board.policy.is_none_or(|policy| policy == "incr")),
-            Ended::InDoubt { reason } | Ended::Hopeless { reason } => {
-                Err(self.service.not_understood(reason))
+            Ended::InDoubt { reason } => Err(self.service.not_understood(reason)),
+            Ended::Hopeless { reason } => {
+                Err(ImportError::Unusable { to: self.service.base.clone(), reason })
             }
         }
     }
@@ -206,18 +201,22 @@ impl<'a> Connection<'a> {
         if found != expected {
             return Err(self.service.not_understood(format!("{found} results for {expected} jobs")));
         }
-        let (mut applied, mut changed) = (0, 0);
+        let (mut applied, mut changed, mut repeated) = (0, 0, 0);
+        let mut sent_twice = patience.sent_twice;
         let mut rejected = Vec::new();
         let mut failed = Vec::new();
         let mut in_doubt = None;
         let mut last_reason = String::new();
         for (row, result) in std::mem::take(&mut batch.rows).into_iter().zip(results) {
-            if let Some(code) = result.rejected {
+            if result.rejected.as_deref() == Some(STALE) && patience.sent_twice {
+                repeated += 1;
+            } else if let Some(code) = result.rejected {
                 rejected.push(RejectedLine { line: row.line, code, detail: result.detail });
             } else if let Some(code) = result.failed {
                 if row.adds && !JOB_NOT_APPLIED.contains(&code.as_str()) {
                     in_doubt.get_or_insert((row.line, row.line)).1 = row.line;
                 }
+                sent_twice |= !JOB_NOT_APPLIED.contains(&code.as_str());
                 last_reason = format!("{code} {}", result.detail);
                 failed.push(row);
             } else {
@@ -228,6 +227,7 @@ impl<'a> Connection<'a> {
         let progressed = failed.len() < expected;
         // Counted first: what is applied stays applied, also if the import ends here.
         self.service.tally.applied(applied, changed);
+        self.service.tally.repeated(repeated);
         rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))?;
         if let Some((first, last)) = in_doubt {
             let to = self.service.base.clone();
@@ -237,6 +237,7 @@ impl<'a> Connection<'a> {
         if progressed {
             *patience = Patience::new(self.service);
         }
+        patience.sent_twice = sent_twice;
         if batch.rows.is_empty() { Ok(()) } else { patience.wait(last_reason, Duration::ZERO) }
     }
 
@@ -390,6 +391,30 @@ mod tests {
             assert_eq!(bodies, ["[0]"]);
             check(vec![trouble, applied], 1, &["[0]"; 2], &["applied 1"]);
         }
+    }
+
+    /// Whoever reads `stale_version` looks for a mistake in the rows.
+    #[test]
+    fn rows_that_a_lost_answer_was_about_are_no_rejects() {
+        let stale = Reply::With(
+            200,
+            r#"{"results":[{"rejected":"stale_version","detail":"7 is stored"},{"changed":true}]}"#,
+        );
+        let twice = "sent twice 1 applied by a first try whose answer was lost";
+        for lost in [Reply::Break, Reply::With(500, "{}")] {
+            check(vec![lost, stale], 2, &["[0,1]"; 2], &["applied 1", twice, "rejected 0"]);
+        }
+        // Nothing of it was applied before: somebody else has these versions.
+        let overloaded = Reply::With(503, r#"{"code":"overloaded"}"#);
+        check(vec![overloaded, stale], 2, &["[0,1]"; 2], &["applied 1", "rejected 1", "stale_version 1"]);
+        let partly = r#"{"results":[{"changed":true},{"failed":"commit_unknown","detail":"?"}]}"#;
+        let again = Reply::With(200, r#"{"results":[{"rejected":"stale_version","detail":"7 is stored"}]}"#);
+        check(
+            vec![Reply::With(503, partly), again],
+            2,
+            &["[0,1]", "[1]"],
+            &["applied 1", twice, "rejected 0"],
+        );
     }
 
     #[test]

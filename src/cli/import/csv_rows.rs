@@ -12,8 +12,12 @@ use crate::cli::import::batch::MAX_JOB_BYTES;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::cli::import::scale::scaled;
 use crate::job::{Op, RejectCode};
+use crate::queue::json_words::json_words;
 use crate::queue::loose::parse_integer;
-use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal};
+use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal, quoted, shown};
+
+/// Columns that a message names.
+const COLUMNS_NAMED: usize = 20;
 
 const FIELDS: [&str; 6] = ["board", "member", "score", "at", "version", "meta"];
 
@@ -80,10 +84,11 @@ impl<R: BufRead> CsvRows<R> {
         }
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
-        let missing = |field, name: &str| ImportError::MissingColumn {
-            field,
-            name: name.to_owned(),
-            found: header.join(", "),
+        let missing = |field, name: &str| {
+            let named: Vec<String> = header.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
+            let more = header.len().saturating_sub(named.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            ImportError::MissingColumn { field, name: name.to_owned(), found: named.join(", ") + &more }
         };
         let find = |field| match names.given(field) {
             Some(name) => find_column(&header, name)?.ok_or_else(|| missing(field, name)).map(Some),
@@ -122,7 +127,7 @@ impl<R: BufRead> CsvRows<R> {
     }
 
     fn parse(&self, line: u64) -> Result<Row, RejectedLine> {
-        let refuse = |code, why: Malformed| RejectedLine::new(line, code, why.to_string());
+        let refuse = |code, why: Malformed, text: &str| RejectedLine::new(line, code, why.got(text));
         let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
         let record = &self.records.record;
         let (found, expected) = (record.len(), self.header.len());
@@ -141,32 +146,44 @@ impl<R: BufRead> CsvRows<R> {
             None => Ok(None),
         };
 
-        let member = MemberId::new(cell(member)?).map_err(|why| refuse(RejectCode::BadMember, why))?;
+        let member = cell(member)?;
+        let member = MemberId::new(member).map_err(|why| refuse(RejectCode::BadMember, why, member))?;
         let board = match (&self.defaults.board, optional(board)?) {
             (Some(given), _) => given.clone(),
-            (None, Some(name)) => BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why))?,
+            (None, Some(name)) => {
+                BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why, name))?
+            }
             (None, None) => {
                 return Err(malformed("the row names no board, and there is no --board".to_owned()));
             }
         };
         let score = if self.defaults.op.is_none_or(Op::takes_score) {
             let text = optional(score)?.unwrap_or_default();
-            Some(match self.scale {
-                1 => parse_score(text).map_err(|why| refuse(RejectCode::BadScore, why))?,
-                scale => parse_scaled(text, scale)
-                    .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, why))?,
-            })
+            Some(
+                match self.scale {
+                    1 => parse_score(text),
+                    scale => parse_scaled(text, scale),
+                }
+                .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, why))?,
+            )
         } else {
             None
         };
-        let at = optional(at)?.map(parse_time).transpose();
-        let at = at.map_err(|why| refuse(RejectCode::Malformed, why))?;
-        let no_version = || malformed("a version is an unsigned 64-bit integer".to_owned());
-        let version = optional(version)?.map(|text| decimal::<u64>(text).ok_or_else(no_version));
+        let at = optional(at)?
+            .map(|text| parse_time(text).map_err(|why| refuse(RejectCode::Malformed, why, text)))
+            .transpose()?;
+        let no_version =
+            |text| malformed(format!("a version is an unsigned 64-bit integer, not {}", quoted(text)));
+        let version = optional(version)?.map(|text| decimal::<u64>(text).ok_or_else(|| no_version(text)));
         let version = version.transpose()?;
 
-        let meta = optional(meta)?.map(serde_json::from_str::<&RawValue>).transpose();
-        let meta = meta.map_err(|why| malformed(format!("meta is a JSON object: {why}")))?;
+        let meta = optional(meta)?.map(|text| {
+            serde_json::from_str::<&RawValue>(text).map_err(|why| {
+                let why = json_words(text.as_bytes(), &why);
+                malformed(format!("meta is a JSON object, not {}: {why}", quoted(text)))
+            })
+        });
+        let meta = meta.transpose()?;
 
         let op = self.defaults.op.map(Op::name);
         let job = JobJson {
@@ -291,9 +308,9 @@ fn find_column(header: &[String], name: &str) -> Result<Option<usize>, ImportErr
 }
 
 /// `1200`, or `1200,90000` for several keys.
-fn parse_score(text: &str) -> Result<Score, Malformed> {
-    let keys = text.split(',').map(|key| parse_integer(key.trim()).map_err(|_| Malformed::Score));
-    Score::new(&keys.collect::<Result<Vec<i64>, _>>()?)
+fn parse_score(text: &str) -> Result<Score, String> {
+    let keys: Vec<i64> = text.split(',').map(|key| parse_integer(key.trim())).collect::<Result<_, _>>()?;
+    Score::new(&keys).map_err(|why| why.got(text))
 }
 
 /// The same with decimal numbers, each multiplied.

@@ -16,6 +16,10 @@ pub enum ImportError {
     Terminal,
     #[error("reading failed at line {line}")]
     Read { line: u64, source: io::Error },
+    #[error(
+        "the file is no text: CSV or NDJSON in UTF-8 is expected, packed with gzip or not; save or unpack it as such"
+    )]
+    Binary,
     #[error("there is nothing in the file: it is empty")]
     Empty,
     #[error(
@@ -44,7 +48,7 @@ pub enum ImportError {
     Address(String),
     #[error(transparent)]
     Settings(#[from] ConfigError),
-    #[error("cannot trust anybody's certificate: {0}; name a PEM file with --ca")]
+    #[error("cannot trust anybody's certificate: {0}")]
     Trust(String),
     #[error("cannot write rejected lines to {}", .path.display())]
     Rejects { path: PathBuf, source: io::Error },
@@ -59,6 +63,8 @@ pub enum ImportError {
          Sending them again could count them twice; look at their members first"
     )]
     InDoubt { to: String, first: u64, last: u64, reason: String },
+    #[error("{to} cannot be used: {reason}")]
+    Unusable { to: String, reason: String },
     #[error("{to} refused lines {first} to {last}: {reason}")]
     Refused { to: String, first: u64, last: u64, reason: String },
     #[error("the first line does not say what a board is: {0}")]

@@ -24,6 +24,8 @@ pub struct Input {
     pub format: Format,
     /// There is not a single byte to read.
     pub is_empty: bool,
+    /// It begins with bytes that no text has.
+    pub is_binary: bool,
     /// Bytes read from the file so far, before unpacking.
     bytes_read: Arc<AtomicU64>,
     /// The file's size; `None` for a pipe.
@@ -71,12 +73,15 @@ impl Input {
             head.drain(..BYTE_ORDER_MARK.len());
         }
         let is_empty = head.is_empty();
+        let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+        let is_binary = head.iter().any(is_control);
         let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let recognised = if is_object { Format::Ndjson } else { Format::Csv };
         Ok(Self {
             reader: Box::new(Cursor::new(head).chain(plain)),
             format: format.unwrap_or(recognised),
             is_empty,
+            is_binary,
             bytes_read,
             bytes_total,
         })
@@ -145,6 +150,21 @@ mod tests {
         check(&gzip(b""), Format::Csv, "");
         let long = "member,score\n".repeat(100_000);
         check(&[gzip(long.as_bytes()), gzip(b"end")].concat(), Format::Csv, &format!("{long}end"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_seen_at_its_beginning() {
+        for (bytes, is_binary) in [
+            (&b"member,score\r\na\t,1\n"[..], false),
+            ("ä,日本\n".as_bytes(), false),
+            (b"\x7fELF\x02\x01", true),
+            (b"PK\x03\x04", true),
+            // A spreadsheet's \"Unicode text\".
+            (b"\xff\xfem\0e\0", true),
+        ] {
+            let input = Input::read(Cursor::new(bytes.to_vec()), None, None).expect("readable");
+            assert_eq!(input.is_binary, is_binary, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -90,6 +90,9 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     if input.is_empty {
         return Err(ImportError::Empty);
     }
+    if input.is_binary {
+        return Err(ImportError::Binary);
+    }
     let tally = Tally::new(input.progress(), args.limit_errors, args.rejects.as_deref())?;
     let defaults = Defaults { board: args.board.clone(), op: args.op };
     let rows: Box<dyn Rows> = match input.format {
@@ -124,7 +127,8 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
 
 fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
     let token = args.client.token()?;
-    let service = Service::new(&args.to, token.as_deref(), args.client.ca.as_deref(), args.retry_for, tally)?;
+    let service =
+        Service::new(&args.url, token.as_deref(), args.client.ca.as_deref(), args.retry_for, tally)?;
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut connections = Vec::new();

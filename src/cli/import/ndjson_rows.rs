@@ -14,7 +14,10 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::batch::MAX_JOB_BYTES;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
-use crate::job::{Op, RejectCode};
+use crate::job::{Op, Reject, RejectCode};
+use crate::queue::json_words::json_words;
+use crate::queue::wire;
+use crate::types::quoted;
 
 /// Reads lines as jobs.
 pub struct NdjsonRows<R> {
@@ -86,15 +89,27 @@ impl<R: BufRead> NdjsonRows<R> {
         Ok(Some(LineLength::TooLong))
     }
 
+    /// What the service would say of a job that is JSON, and of which a field is of another kind than it should be.
+    fn refusal(&self, text: &str) -> Option<RejectedLine> {
+        let refused = match wire::decode(text.as_bytes()) {
+            Ok(jobs) => jobs.into_iter().find_map(Result::err),
+            Err(reject) => Some(reject),
+        };
+        refused.map(|Reject { code, detail }| RejectedLine::new(self.line, code, detail))
+    }
+
     fn parse(&self) -> Result<Parsed, RejectedLine> {
         let malformed = |why: String| {
             RejectedLine::new(self.line, RejectCode::Malformed, format!("no job object: {why}"))
         };
-        let text = std::str::from_utf8(&self.buffer).map_err(|why| malformed(why.to_string()))?.trim();
+        let text = std::str::from_utf8(&self.buffer);
+        let text = text.map_err(|_| malformed("the line is not UTF-8".to_owned()))?.trim();
+        let words = |why: serde_json::Error| malformed(json_words(text.as_bytes(), &why));
         if !text.starts_with('{') {
-            return Err(malformed("the line does not start with {".to_owned()));
+            return Err(malformed(format!("the line does not start with {{, but with {}", quoted(text))));
         }
-        let peek: Peek<'_> = serde_json::from_str(text).map_err(|why| malformed(why.to_string()))?;
+        let peek: Peek<'_> =
+            serde_json::from_str(text).map_err(|why| self.refusal(text).unwrap_or_else(|| words(why)))?;
         if peek.definition.is_some() && peek.member.is_none() {
             let line = BoardLine::parse(text).map_err(malformed)?;
             return Ok(Parsed::Board(line.with_name(self.defaults.board.as_ref())));
@@ -103,14 +118,14 @@ impl<R: BufRead> NdjsonRows<R> {
             let job: Exported<'_> = serde_json::from_str(text)?;
             serde_json::to_string(&job)
         });
-        let exported = exported.transpose().map_err(|why| malformed(why.to_string()))?;
+        let exported = exported.transpose().map_err(words)?;
         let text = exported.as_deref().unwrap_or(text);
         let given = self.defaults.board.as_ref();
         if let (Some(given), Some(_)) = (given, &peek.scores) {
             return Err(malformed(format!("it has scores for boards of its own, and --board says {given}")));
         }
         let renamed = given.filter(|_| peek.board.is_some()).map(|_| without_board(text));
-        let renamed = renamed.transpose().map_err(|why| malformed(why.to_string()))?;
+        let renamed = renamed.transpose().map_err(words)?;
         let fields = renamed.as_deref().unwrap_or(text).trim_start_matches('{');
         let Some(member) = peek.member else {
             return Err(malformed("it names no member".to_owned()));
@@ -266,7 +281,7 @@ mod tests {
             ("[{\"member\":\"m\"}]", "malformed"),
             ("{\"member\":\"m\"", "malformed"),
             ("{\"member\":\"m\"} {}", "malformed"),
-            ("{\"member\":7}", "malformed"),
+            ("{\"member\":7}", "bad_member"),
             ("{\"score\":7}", "malformed"),
             ("{}", "malformed"),
             (long.as_str(), "too_large"),

@@ -53,7 +53,10 @@ pub fn until_answered(
             Attempt::NotThere { reason } => patience.wait(reason, Duration::ZERO)?,
             Attempt::Answered(status, answer) => return Ok(Ended::Answered(status, answer)),
             Attempt::NotApplied { reason, wait } => patience.wait(reason, wait)?,
-            Attempt::Unknown { reason } if is_repeatable => patience.wait(reason, Duration::ZERO)?,
+            Attempt::Unknown { reason } if is_repeatable => {
+                patience.wait(reason, Duration::ZERO)?;
+                patience.sent_twice = true;
+            }
             Attempt::Unknown { reason } => return Ok(Ended::InDoubt { reason }),
             Attempt::Hopeless { reason } => return Ok(Ended::Hopeless { reason }),
         }
@@ -65,11 +68,13 @@ pub struct Patience<'a> {
     service: &'a Service<'a>,
     trouble_since: Option<Instant>,
     backoff: Duration,
+    /// A request may have been applied whose answer was lost, and was sent again.
+    pub sent_twice: bool,
 }
 
 impl<'a> Patience<'a> {
     pub fn new(service: &'a Service<'a>) -> Self {
-        Self { service, trouble_since: None, backoff: BACKOFF_FIRST }
+        Self { service, trouble_since: None, backoff: BACKOFF_FIRST, sent_twice: false }
     }
 
     /// Waits before the next try.
@@ -145,9 +150,7 @@ fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
 fn classify(error: &ureq::Error) -> Attempt {
     let reason = error.to_string();
     match error {
-        error if is_untrusted(error) => {
-            Attempt::Hopeless { reason: format!("{reason}; --ca says whom to trust") }
-        }
+        error if is_untrusted(error) => Attempt::Hopeless { reason },
         ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
             Attempt::NotThere { reason }
         }

@@ -13,7 +13,7 @@ use crate::cli::import::ImportError;
 use crate::cli::import::row::{Parsed, RejectedLine, Row};
 use crate::cli::import::scale::scaled;
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, MemberId, Timestamp};
+use crate::types::{BoardName, MemberId, Timestamp, quoted};
 
 /// Members asked for at once: few enough that Redis, which does nothing else meanwhile, is not held up for others.
 const SCAN_COUNT: u32 = 1_000;
@@ -85,7 +85,7 @@ impl RedisRows {
 
     fn parse(&self, member: &[u8], score: &str) -> Result<Row, RejectedLine> {
         let line = self.read;
-        let named = |why: String| format!("member {}: {why}", String::from_utf8_lossy(member));
+        let named = |why: String| format!("member {}: {why}", quoted(&String::from_utf8_lossy(member)));
         let bad_member = |why: String| RejectedLine::new(line, RejectCode::BadMember, named(why));
         let text = std::str::from_utf8(member).map_err(|_| bad_member("it is not UTF-8".to_owned()))?;
         let id = MemberId::new(text).map_err(|why| bad_member(why.to_string()))?;

@@ -32,6 +32,8 @@ struct Counts {
     read: u64,
     applied: u64,
     changed: u64,
+    /// Sent again after an answer was lost, and there already.
+    repeated: u64,
     rejected: u64,
     /// Where rows were sent to.
     boards: BTreeSet<String>,
@@ -99,6 +101,11 @@ impl Tally {
         counts.changed += changed;
     }
 
+    /// Rows of a request that was sent again, whose version the service had already.
+    pub fn repeated(&self, repeated: u64) {
+        self.counts.lock().repeated += repeated;
+    }
+
     /// # Errors
     /// When there are now more than the import bears, or the line cannot be written to the file of rejects.
     pub fn rejected(&self, line: RejectedLine) -> Result<(), ImportError> {
@@ -155,10 +162,16 @@ impl Counts {
             lines.push(count("applied", self.applied));
             lines.push(count("  changed", self.changed));
         }
+        if self.repeated > 0 {
+            lines.push(format!(
+                "{}  applied by a first try whose answer was lost",
+                count("sent twice", self.repeated)
+            ));
+        }
         lines.push(count("rejected", self.rejected));
         lines.extend(self.rejected_by_code.iter().map(|(code, number)| count(&format!("  {code}"), *number)));
         lines.push(line("seconds", &format!("{:.2}", elapsed.as_secs_f64())));
-        lines.push(count("rows/s", per_second(self.applied + self.rejected, elapsed)));
+        lines.push(count("rows/s", per_second(self.applied + self.repeated + self.rejected, elapsed)));
         let listed = self.listed.values();
         lines.extend(
             listed.map(|RejectedLine { line, code, detail }| format!("line {line}: {code}: {detail}")),

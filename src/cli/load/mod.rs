@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cli::Failure;
 use crate::cli::base_url::BaseUrl;
 use crate::cli::duration::duration;
-use crate::cli::trust::{der, trusted};
+use crate::cli::trust::trusting;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
 use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
@@ -34,24 +34,24 @@ Examples:
     ranktree load --nats nats://127.0.0.1:4222 --rate 50000 --distribution zipf \\
         --visible --read-url http://127.0.0.1:8080 --duration 1m --warmup 5s
   Over HTTP, nine reads to one write:
-    ranktree load --http http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
+    ranktree load --url http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
   A service that speaks TLS and asks for tokens, of which this one needs the scope write:
-    RANKTREE_TOKEN=... ranktree load --http https://ranks.example:8080 --ca authority.pem
+    RANKTREE_TOKEN=... ranktree load --url https://ranks.example:8080 --ca authority.pem
   As a game service, which may do nothing but publish, so that it has to be told how many shards there are:
     RANKTREE_NATS_PASSWORD=... ranktree load --nats tls://nats.example.net --nats-user game --shards 3
   The same million jobs each time, and the summary for a program:
     ranktree load --nats nats://127.0.0.1:4222 --jobs 1000000 --seed 7 --json
 
-With --rate the loop is open: when each message is sent is fixed beforehand, whatever became of those before it, and
-latency counts from when it was due. A service that stalls is seen to stall; if the generator itself falls behind, the
-summary says so. Without it the loop is closed: each connection sends as soon as it may (--in-flight), and latency counts
+With --rate the loop is open: when each message is sent is fixed beforehand, whatever became of those before it, and \
+latency counts from when it was due. A service that stalls is seen to stall; if the generator itself falls behind, the \
+summary says so. Without it the loop is closed: each connection sends as soon as it may (--in-flight), and latency counts \
 from sending.
 
-The boards load0, load1, ... are created by the first job with the defaults, unless they are there. Reads are a member's
-entry, the entries around it, the top ten and the rank of a score, in equal parts; a member who has not scored yet is
+The boards load0, load1, ... are created by the first job with the defaults, unless they are there. Reads are a member's \
+entry, the entries around it, the top ten and the rank of a score, in equal parts; a member who has not scored yet is \
 counted and no error. Ctrl-C ends a run with the summary so far.
 
-Exit status: 0 done; 1 nothing succeeded, or failures exceeded --limit-errors, or it gave up (--give-up); 2 it could not
+Exit status: 0 done; 1 nothing succeeded, or failures exceeded --limit-errors, or it gave up (--give-up); 2 it could not \
 begin.";
 
 /// Sends jobs and reads to a service, and measures it: a load generator over NATS or HTTP.
@@ -62,8 +62,8 @@ pub struct Args {
     pub access: NatsAccessArgs,
 
     /// Writes to this service over HTTP, whatever --nats or its variable says
-    #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_HTTP")]
-    pub http: Option<String>,
+    #[arg(long, alias = "http", value_name = "URL", env = "RANKTREE_LOAD_URL")]
+    pub url: Option<String>,
 
     /// With --nats: what the names of subjects and streams begin with
     #[arg(long, value_name = "PREFIX", env = "RANKTREE_PREFIX", default_value = "ranktree")]
@@ -221,16 +221,16 @@ fn why_not(summary: &load::Summary) -> String {
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
-    if args.http.is_some() && args.read_url.is_some() {
-        return Err(ConfigError::Both("--http", "--read-url").into());
+    if args.url.is_some() && args.read_url.is_some() {
+        return Err(ConfigError::Both("--url", "--read-url").into());
     }
     check_prefix(&args.prefix)?;
     let mut over_tls = false;
-    for (flag, url) in [("--http", &args.http), ("--read-url", &args.read_url)] {
+    for (flag, url) in [("--url", &args.url), ("--read-url", &args.read_url)] {
         let Some(url) = url else { continue };
         over_tls |= BaseUrl::parse(flag, url)?.is_https;
     }
-    let target = if let Some(url) = &args.http {
+    let target = if let Some(url) = &args.url {
         Target::Http { url: url.clone() }
     } else if let Some(access) = args.access.clone().resolve()? {
         Target::Nats {
@@ -240,12 +240,12 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             in_flight: usize::try_from(args.in_flight)?,
         }
     } else {
-        return Err("what is to be loaded? give --nats nats://HOST:4222, or --http http://HOST:8080".into());
+        return Err("what is to be loaded? give --nats nats://HOST:4222, or --url http://HOST:8080".into());
     };
-    let trusted = if over_tls { der(&trusted(args.client.ca.as_deref())?) } else { Vec::new() };
+    let tls = over_tls.then(|| trusting(args.client.ca.as_deref())).transpose()?;
     let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
     let boards = boards.collect::<Result<Vec<_>, _>>().map_err(|why| format!("--board-prefix: {why}"))?;
-    let default_connections = if args.http.is_some() { HTTP_CONNECTIONS } else { 1 };
+    let default_connections = if args.url.is_some() { HTTP_CONNECTIONS } else { 1 };
     Ok(Plan {
         spec: Spec {
             members: args.members,
@@ -262,7 +262,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         target,
         read_url: args.read_url.clone(),
         token: args.client.token()?,
-        trusted,
+        tls,
         connections: args.connections.map_or(default_connections, usize::from),
         read_connections: args.read_connections.into(),
         rate: args.rate,
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn arguments_are_checked_before_anything_is_sent() {
-        let http = ["--http", "http://127.0.0.1:8080"];
+        let http = ["--url", "http://127.0.0.1:8080"];
         let args = parse(&[&http[..], &["--op", "best=9,incr=1", "--distribution", "zipf:1.2"]].concat());
         let args = args.expect("well-formed");
         assert_eq!(args.op, OpMix::new(vec![(Op::Best, 9), (Op::Incr, 1)]).expect("good shares"));
@@ -345,8 +345,8 @@ mod tests {
         }
         let twice =
             parse(&[&http[..], &["--read-url", "http://127.0.0.1:8081"]].concat()).expect("well-formed");
-        let said = plan(&twice).expect_err("--http is where reads go").to_string();
-        assert!(said.contains("--http and --read-url are given"), "{said}");
+        let said = plan(&twice).expect_err("--url is where reads go").to_string();
+        assert!(said.contains("--url and --read-url are given"), "{said}");
         let nats = ["--nats", "nats://127.0.0.1:4222", "--prefix", "a.b"];
         let said = plan(&parse(&nats).expect("well-formed")).expect_err("no prefix").to_string();
         assert!(said.contains("--prefix is 1 to 32"), "{said}");

@@ -110,6 +110,46 @@ async fn whatever_is_wrong_is_a_problem_with_a_code() {
     }
 }
 
+/// The value, and the form that would be taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_shows_what_was_refused() {
+    let service = start(2);
+    let definition = r#"{"keys":[{"name":"points","min":0,"max":5000},{"name":"time_ms","order":"asc"}]}"#;
+    service.put("/v1/boards/race", definition).await;
+    let form = "a score of this board has 2 keys (points, time_ms): send [1200, 90000]";
+    for (method, path, body, expect) in [
+        ("GET", "/v1/boards/race/rank?score=7", "", format!("{form}, not 7")),
+        ("POST", "/v1/boards/race/ranks:of", r#"{"scores":[[1,2,3]]}"#, format!("{form}, not [1, 2, 3]")),
+        (
+            "PUT",
+            "/v1/boards/race",
+            r#"{"keys":[{"name":"points","min":0,"max":9000},{"name":"time_ms","order":"asc"}]}"#,
+            "differs: the max of key points 5000, not 9000. Only keep can be changed".to_owned(),
+        ),
+        ("PUT", "/v1/boards/a%20b", "{}", "got \"a b\"".to_owned()),
+        ("GET", "/v1/boards/race/top?limit=ten", "", "limit is a whole number, not \"ten\"".to_owned()),
+        ("GET", "/v1/boards/race/top?limit=5000", "", "limit is at most 1000, not 5000".to_owned()),
+        ("GET", "/v1/boards/race?window=day", "", "not \"day\"".to_owned()),
+        ("GET", "/v1/boards/race?after=now", "", "for example 0:1842,1:1777; got \"now\"".to_owned()),
+        (
+            "POST",
+            "/v1/boards/race/members:lookup",
+            r#"{"member":["m"]}"#,
+            r#"such as {"members": ["p42", "p43"]}, not {"member":["m"]}"#.to_owned(),
+        ),
+        ("POST", "/v1/boards/race/members:lookup", "{", "the body is not JSON: it ends too early".to_owned()),
+        ("POST", "/v1/jobs", "[{}, 5]", "not 5".to_owned()),
+    ] {
+        let (_, problem) = service.send(method, path, body).await;
+        let told = problem.to_string();
+        let expect = serde_json::Value::from(expect).to_string();
+        assert!(told.contains(expect.trim_matches('"')), "{method} {path} {body}: {told}");
+        for phrase in ["EOF", "expected ", "invalid type", "missing field", "unknown field"] {
+            assert!(!told.contains(phrase), "{method} {path} {body}: {told}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_have_no_plus_sign_and_tokens_are_as_they_are_printed() {
     let service = start(2);

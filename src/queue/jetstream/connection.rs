@@ -53,6 +53,7 @@ struct Trouble {
     /// Why the last attempt to connect failed.
     failure: Option<String>,
     failure_said: Option<Instant>,
+    no_jetstream_said: Option<Instant>,
     /// What the server complained of last: mostly, that something is not permitted.
     complaint: Option<(Instant, String)>,
 }
@@ -183,14 +184,37 @@ impl Connection {
         if !self.is_up() {
             return self.why_down();
         }
+        // Nobody listens where JetStream takes requests. Its client has words for it that send one looking for a stream.
+        let error = error.to_string();
+        let signs = ["requested jetstream resource does not exist", "jetstream not enabled"];
+        let said = error.to_ascii_lowercase();
+        if signs.iter().any(|sign| said.contains(sign)) {
+            return NO_JETSTREAM.to_owned();
+        }
         match &self.trouble.lock().complaint {
             Some((when, complaint)) if when.elapsed() < COMPLAINT_HOLDS => {
                 format!("{error}; NATS complains: {complaint}")
             }
-            Some(_) | None => error.to_string(),
+            Some(_) | None => error,
         }
     }
+
+    /// Whether a reason that [`Connection::explain`] gave is to be logged: what everything fails with is said once in a while.
+    pub fn is_news(&self, reason: &str) -> bool {
+        if reason != NO_JETSTREAM {
+            return true;
+        }
+        let said = &mut self.trouble.lock().no_jetstream_said;
+        let is_news = said.is_none_or(|said| said.elapsed() >= SAY_EVERY);
+        if is_news {
+            *said = Some(Instant::now());
+        }
+        is_news
+    }
 }
+
+const NO_JETSTREAM: &str = "no server of this NATS answers for JetStream, which ranktree needs: start it with nats-server -js, or \
+                            have the user's account use it";
 
 impl Trouble {
     fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {

@@ -159,7 +159,9 @@ impl JetStream {
                 Ok(_) => {}
                 Err(error) => {
                     let error = self.managing.explain(&error);
-                    tracing::warn!(shard = %shared.shard, error, "its stream could not be looked after");
+                    if self.managing.is_news(&error) {
+                        tracing::warn!(shard = %shared.shard, error, "its stream could not be looked after");
+                    }
                 }
             }
         }

@@ -92,7 +92,9 @@ impl JetStream {
                 Err(Failed::NoBatches) => in_batches = self.take_rejects_in_batches().await,
                 Err(Failed::Other(error)) => {
                     let error = self.managing.explain(&error);
-                    tracing::warn!(%shard, error, "rejects could not be published; trying on");
+                    if self.managing.is_news(&error) {
+                        tracing::warn!(%shard, error, "rejects could not be published; trying on");
+                    }
                     published = None;
                 }
             }

@@ -169,7 +169,9 @@ impl JetStream {
                 }
                 Err(Trouble::Unreachable(reason)) => {
                     let reason = self.managing.explain(&reason);
-                    tracing::warn!(reason, "the streams cannot be set up yet; trying on");
+                    if self.managing.is_news(&reason) {
+                        tracing::warn!(reason, "the streams cannot be set up yet; trying on");
+                    }
                     self.prepared.send_replace(Prepared::Waiting(reason));
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }

@@ -7,7 +7,6 @@ use crate::http::openapi::doc::component;
 use crate::http::openapi::schemas::{
     AS_OF_PATTERN, array, as_of, count, object, object_with, or_null, stale,
 };
-use crate::http::views::{order_name, policy_name, ties_name};
 use crate::types::MAX_KEYS;
 
 pub fn schemas() -> Value {
@@ -148,13 +147,13 @@ fn names<const N: usize>(names: [&str; N], nullable: bool) -> Vec<Value> {
 }
 
 fn orders(nullable: bool) -> Vec<Value> {
-    names([Order::Ascending, Order::Descending].map(order_name), nullable)
+    names([Order::Ascending, Order::Descending].map(Order::name), nullable)
 }
 
 fn policies(nullable: bool) -> Vec<Value> {
-    names([Policy::Set, Policy::Best, Policy::Incr].map(policy_name), nullable)
+    names([Policy::Set, Policy::Best, Policy::Incr].map(Policy::name), nullable)
 }
 
 fn ties(nullable: bool) -> Vec<Value> {
-    names([Ties::First, Ties::Last, Ties::Member].map(ties_name), nullable)
+    names([Ties::First, Ties::Last, Ties::Member].map(Ties::name), nullable)
 }

@@ -139,7 +139,7 @@ impl Boards {
             let record = match &begun {
                 Some(known) => {
                     if !known.definition.agrees_with(definition) {
-                        return Err(DefineRefused::Conflict.into());
+                        return Err(DefineRefused::conflict(&known.definition, definition).into());
                     }
                     let decision = Decision::from(known);
                     let is_said = |last: &Recorded| {
@@ -226,9 +226,9 @@ impl Boards {
             match self.decide(name, &Definition::default()).await {
                 Ok((_, recorded)) => return Ok(recorded),
                 // Somebody defined it otherwise, which is just as well, unless it was dropped meanwhile.
-                Err(BoardRefused::Refused(DefineRefused::Conflict)) => {
+                Err(BoardRefused::Refused(conflict @ DefineRefused::Conflict(_))) => {
                     let Some(recorded) = self.last(name).await? else {
-                        return Err(DefineRefused::Conflict.into());
+                        return Err(conflict.into());
                     };
                     if recorded.is_alive() {
                         self.note(name, &recorded, true);

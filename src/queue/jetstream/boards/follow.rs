@@ -59,7 +59,9 @@ impl Boards {
             self.compared.send_replace(false);
             if let Err(error) = followed {
                 let error = self.managing.explain(&error);
-                tracing::warn!(error, "the boards' stream cannot be followed; trying on");
+                if self.managing.is_news(&error) {
+                    tracing::warn!(error, "the boards' stream cannot be followed; trying on");
+                }
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }

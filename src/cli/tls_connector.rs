@@ -1,0 +1,99 @@
+//! TLS for ureq, set up as `trust` has it. ureq's own takes lists of authorities only.
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConnection, StreamOwned};
+use ureq::Error;
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
+};
+
+use crate::trust::{ClientTls, untrusted};
+
+/// Sets TLS up on connections to https. Without a configuration there is no such connection.
+pub struct TlsConnector(pub Option<ClientTls>);
+
+/// The service's certificate is not taken: nothing was sent, and waiting does not help.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Untrusted(String);
+
+impl fmt::Debug for TlsConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsConnector")
+    }
+}
+
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, TlsTransport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
+        let Some(transport) = chained else { return Ok(None) };
+        if !details.needs_tls() || transport.is_tls() {
+            return Ok(Some(Either::A(transport)));
+        }
+        let config = self.0.as_ref().ok_or(Error::Tls("https is not set up"))?;
+        let host = details.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| Error::Tls("the host is no name"))?;
+        let mut connection = ClientConnection::new(Arc::clone(config), name)?;
+        let mut socket = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
+        socket.set_timeout(details.timeout);
+        connection.complete_io(&mut socket).map_err(|error| told(error, host))?;
+        let config = details.config;
+        let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
+        Ok(Some(Either::B(TlsTransport { buffers, stream: StreamOwned::new(connection, socket) })))
+    }
+}
+
+fn told(error: std::io::Error, host: &str) -> Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner.and_then(|inner| untrusted(inner, host)) {
+        Some(words) => Error::Io(std::io::Error::new(std::io::ErrorKind::InvalidData, Untrusted(words))),
+        None => Error::from(error),
+    }
+}
+
+pub struct TlsTransport {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl fmt::Debug for TlsTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsTransport")
+    }
+}
+
+impl Transport for TlsTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let output = self.buffers.output().get(..amount).unwrap_or_default();
+        Ok(self.stream.write_all(output)?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let count = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(count);
+        Ok(count > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.get_mut().get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}

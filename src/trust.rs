@@ -1,0 +1,219 @@
+//! Whom a client of a service trusts to be that service, and what is wrong with one that is not, in words.
+//!
+//! Knows: certificates that were given, as `--ca` or by the system. Must not know: what is asked of the service.
+//!
+//! A certificate that signed itself, as `openssl req -x509` makes one, says that it is an authority, and rustls takes no
+//! authority for a server. curl does, if it was given that very certificate; so does this: the one that the service shows has to
+//! be equal to one that was given, byte for byte. Its time and its names are looked at all the same, and the service proves that
+//! it has the key.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+
+/// How TLS to a service is set up.
+pub type ClientTls = Arc<ClientConfig>;
+
+/// A configuration that trusts whom these certificates, in DER, have signed, and each of them as it is.
+///
+/// # Errors
+/// In words, when there are none.
+pub fn client_tls(given: Vec<CertificateDer<'static>>) -> Result<ClientTls, String> {
+    let mut roots = RootCertStore::empty();
+    // A system's list may hold some that rustls cannot read; those it trusts by the others.
+    roots.add_parsable_certificates(given.iter().cloned());
+    let provider = Arc::new(ring::default_provider());
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+    let by_authority =
+        verifier.map_err(|_| "for https there must be certificates to trust: --ca names a file of them")?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { by_authority, given }))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// What rustls verifies, and the one case that it has no name for.
+#[derive(Debug)]
+struct Verifier {
+    by_authority: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.by_authority.verify_server_cert(shown, intermediates, name, ocsp, now) {
+            // Whether its time is up was asked before that, so that this error says that it is not.
+            Err(error) if is_an_authority(&error) && self.given.iter().any(|given| given == shown) => {
+                verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_authority.verify_tls12_signature(message, shown, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_authority.verify_tls13_signature(message, shown, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_authority.supported_verify_schemes()
+    }
+}
+
+/// Whether the only thing wrong is that the server's certificate says it is an authority. rustls passes on what its checker of
+/// certificates says, whose type is no part of it.
+fn is_an_authority(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    other.0.to_string() == "CaUsedAsEndEntity"
+}
+
+/// Why a service's certificate is not taken, and what to do about it; `None` where something else is wrong.
+///
+/// # Arguments
+/// `host`: whom the client meant to reach.
+#[must_use]
+pub fn untrusted(error: &Error, host: &str) -> Option<String> {
+    let Error::InvalidCertificate(why) = error else { return None };
+    Some(match why {
+        CertificateError::NotValidForName => not_for(host, &[]),
+        CertificateError::NotValidForNameContext { presented, .. } => not_for(host, presented),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            format!("the time of {host}'s certificate is up; give the service another with --tls-cert")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            format!("{host}'s certificate is not valid yet; are the clocks right?")
+        }
+        _ if is_an_authority(error) => format!(
+            "{host}'s certificate is one that signed itself, and is not the one that was given; --ca says whom to trust: name a file \
+             with that very certificate"
+        ),
+        CertificateError::UnknownIssuer => format!(
+            "{host}'s certificate is signed by nobody who is trusted; --ca says whom to trust: name a PEM file with the certificate \
+             of who signed it, or with the certificate itself if it signed itself"
+        ),
+        other => format!("{host}'s certificate is not taken: {other}; --ca says whom to trust"),
+    })
+}
+
+fn not_for(host: &str, names: &[String]) -> String {
+    let kind = if host.parse::<IpAddr>().is_ok() { "IP" } else { "DNS" };
+    let is_for = match names {
+        // The common name is not one of them: nobody looks at it any more, curl's fallback apart.
+        [] => "names no host: it has no subjectAltName".to_owned(),
+        // `DnsName("localhost")`, `IpAddress(127.0.0.1)`.
+        names => {
+            let bare = names.iter().map(|name| {
+                let inside = name.split_once('(').map_or(name.as_str(), |(_, inside)| inside);
+                inside.trim_end_matches(')').trim_matches('"')
+            });
+            format!("is for {}", bare.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!(
+        "{host}'s certificate {is_for}, and is not for {host}; ask for a name that it is for, or give the service one that is, such as: \
+         openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN={host} -addext subjectAltName={kind}:{host} \
+         -keyout key.pem -out cert.pem"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    /// One that signed itself, as openssl makes it: an authority.
+    fn certificate(names: &[&str], years: (i32, i32)) -> CertificateDer<'static> {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).expect("good names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        (params.not_before, params.not_after) = (date_time_ymd(years.0, 1, 1), date_time_ymd(years.1, 1, 1));
+        let key = KeyPair::generate().expect("a key can be made");
+        params.self_signed(&key).expect("it can sign itself").der().clone()
+    }
+
+    fn verify(given: &CertificateDer<'static>, shown: &CertificateDer<'_>, host: &str) -> Result<(), String> {
+        let provider = Arc::new(ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(given.clone()).expect("it can be read");
+        let by_authority = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let by_authority = by_authority.expect("somebody is trusted");
+        let verifier = Verifier { by_authority, given: vec![given.clone()] };
+        let name = ServerName::try_from(host.to_owned()).expect("a name");
+        // The middle of 2026.
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_782_000_000));
+        let verified = verifier.verify_server_cert(shown, &[], &name, &[], now);
+        verified.map(|_| ()).map_err(|error| untrusted(&error, host).expect("it is about the certificate"))
+    }
+
+    #[test]
+    fn one_that_signed_itself_is_taken_if_it_is_the_very_one_for_its_names_in_its_time() {
+        let names = ["localhost", "127.0.0.1"];
+        let given = certificate(&names, (2026, 2027));
+        for host in names {
+            assert_eq!(verify(&given, &given, host), Ok(()), "{host}");
+        }
+        for (given, shown, host, expect) in [
+            // The same names, signed by another key.
+            (given.clone(), certificate(&names, (2026, 2027)), "localhost", "not the one that was given"),
+            (
+                given.clone(),
+                given,
+                "ranks.example",
+                "is for localhost, 127.0.0.1, and is not for ranks.example",
+            ),
+        ] {
+            let said = verify(&given, &shown, host).expect_err(expect);
+            assert!(said.contains(expect), "{said}");
+        }
+        let (old, new) = (certificate(&names, (2024, 2025)), certificate(&names, (2028, 2029)));
+        assert!(verify(&old, &old, "localhost").expect_err("its time is up").contains("time of localhost"));
+        assert!(verify(&new, &new, "localhost").expect_err("too early").contains("not valid yet"));
+        let nameless = certificate(&[], (2026, 2027));
+        let said = verify(&nameless, &nameless, "10.0.0.5").expect_err("it names nobody");
+        assert!(said.contains("names no host: it has no subjectAltName"), "{said}");
+        assert!(said.contains("-addext subjectAltName=IP:10.0.0.5 "), "{said}");
+    }
+
+    #[test]
+    fn there_must_be_somebody_to_trust() {
+        assert!(client_tls(Vec::new()).expect_err("nobody is").contains("--ca"));
+        assert!(client_tls(vec![certificate(&["a"], (2026, 2027))]).is_ok());
+    }
+}
