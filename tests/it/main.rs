@@ -22,7 +22,7 @@
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
-//! - [`readme`]: the publishers that it shows work as they stand there
+//! - [`readme`]: the publishers that docs/nats.md shows work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
 //! - [`load`]: the load generator's figures are what the service applied, and its errors are told in words
 //! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
