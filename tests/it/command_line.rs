@@ -23,6 +23,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/internals/reads.md",
     "docs/internals/state.md",
     "docs/internals/storage.md",
+    "docs/internals/tooling.md",
     "docs/internals/tree.md",
     "docs/internals/write-path.md",
     "examples/README.md",
