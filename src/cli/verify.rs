@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if wrong_waiting > 0 {
         println!(
             "{wrong_waiting} findings in waiting jobs: restore the whole directory from a copy, or move the data directory away \
-             and let a new one be filled from the streams, as far as they reach back."
+             and let a new one be filled from the streams, as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)."
         );
     }
     match (refused, wrong + wrong_waiting) {

@@ -1,7 +1,7 @@
 //! A shard in memory: its members, its boards and their trees, as of one applied sequence.
 //!
 //! Knows: how a committed step changes it. Must not know: how the step came about, or where it is kept. One writer
-//! changes it, under a lock that `writer::publish` holds for one step at a time; readers see whole steps only.
+//! changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole steps only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

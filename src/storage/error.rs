@@ -26,7 +26,7 @@ pub enum StorageError {
     OtherShards { path: PathBuf, found: u16, wanted: u16 },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
-        "{} is damaged: {what}; restore the whole directory from a copy, or, with --nats, move the data directory away and let a new one be filled from the streams, as far as they reach back",
+        "{} is damaged: {what}; restore the whole directory from a copy, or, with --nats, move the data directory away and let a new one be filled from the streams, as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)",
         path.display()
     )]
     Damaged { path: PathBuf, what: String },

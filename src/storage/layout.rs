@@ -56,7 +56,8 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
     Err(StorageError::damaged(
         &path,
         format!(
-            "its file {MARKER} is gone, which says what had been synced, so that nobody can tell what else is gone; if it is a              whole copy made by an older ranktree, which knows no such file, remove {} to have it taken as it is",
+            "its file {MARKER} is gone, which says what had been synced, so that nobody can tell what else is gone; if it is a \
+             whole copy made by an older ranktree, which knows no such file, remove {} to have it taken as it is",
             data_dir.join(MARKER).display()
         ),
     ))

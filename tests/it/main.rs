@@ -27,7 +27,8 @@
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 //! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and it heals
-//! - [`readme`]: the publishers that it shows work as they stand there
+//! - [`documents`]: links, paths and modules that documents and comments name exist
+//! - [`publishers`]: the publishers that the documents show work as they stand there
 //! - [`two_processes`]: a data directory belongs to one of them
 //! - [`load`]: the load generator's figures are what the service applied, and its errors are told in words
 //! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
@@ -63,6 +64,7 @@ mod crash;
 mod damage;
 mod dashboards;
 mod deployment;
+mod documents;
 mod export;
 mod export_boards;
 mod framing;
@@ -98,7 +100,7 @@ mod nats_retention;
 mod open_files;
 mod openapi;
 mod overload;
-mod readme;
+mod publishers;
 mod real_data;
 mod redis;
 mod rejects;

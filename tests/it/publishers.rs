@@ -1,4 +1,4 @@
-//! The publishers that the README shows, run as they stand there.
+//! The publishers that `docs/nats.md` shows, run as they stand there.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ const HASHES: u64 = 1 << 32;
 
 /// The only block of a language.
 fn block(language: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/nats.md");
     let text = std::fs::read_to_string(path).expect("it comes with the source");
     let blocks: Vec<_> = text.split(&format!("\n```{language}\n")).skip(1).collect();
     let [block] = blocks.as_slice() else { panic!("{} blocks of {language}", blocks.len()) };
