@@ -3,6 +3,8 @@
 //! Knows: a message stays because it is not applied, or no checkpoint holds it, or it is younger than the stream's duplicate
 //! window, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`keeper`), or what of it goes (`retention`).
 
+use std::fmt::Write as _;
+
 use crate::queue::jetstream::retention::Look;
 use crate::writer::{Held, HeldBy, QueueLevel, QueueRoom};
 
@@ -50,10 +52,14 @@ pub fn room_of(
     let mut bytes_left = look.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
         part.messages = up_to - after;
-        // Estimates do not come to more than there is, and the oldest part is what is left.
-        part.bytes =
-            if part.by == HeldBy::Keep { bytes_left } else { bytes_between(after, up_to).min(bytes_left) };
+        // Estimates do not come to more than there is.
+        let estimate = if part.messages > 0 { bytes_between(after, up_to) } else { 0 };
+        part.bytes = estimate.min(bytes_left);
         bytes_left -= part.bytes;
+    }
+    // Nor to less: what is left belongs to the oldest.
+    if let Some(oldest) = held.iter_mut().rfind(|part| part.messages > 0) {
+        oldest.bytes += bytes_left;
     }
     let limit = |most: u64| (most > 0).then_some(most);
     let fills = |(part, of): (u64, u64)| {
@@ -102,7 +108,8 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
             HeldBy::Keep if keeping.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
             HeldBy::Keep => "kept by --nats-keep",
         };
-        text += &format!("; {} in {} messages: {why}", mib(part.bytes), part.messages);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "; {} in {} messages: {why}", mib(part.bytes), part.messages);
     }
     let most = |part: &&Held| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
