@@ -14,15 +14,21 @@
 //!   of definitions; but it lists the board without entries, and all of the tree's records are deleted. The replay meets the
 //!   drop before anybody reads the board: a log that does not go as far is refused.
 //!
-//! The writer is held for one slice at a time: [`PAGES_PER_SLICE`] leaves are copied under the lock in some 20 µs.
+//! The writer is held for one slice at a time: [`PAGES_PER_SLICE`] leaves are copied under the lock in some 20 µs. Beginning
+//! takes no longer for more boards: they join one after the other, each as it was at S (`state::Joined`).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rocksdb::WriteBatch;
 
-use crate::state::{Applied, DirtyEntries, ENTRIES_PER_PAGE, Extra, Shard, TreeId};
+use crate::state::{
+    Applied, DirtyEntries, Dropped, DroppedName, ENTRIES_PER_PAGE, Extra, Joined, PageSet, RecordNumber,
+    Shard, TreeId,
+};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -34,24 +40,53 @@ use crate::types::Sequence;
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
 const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
-/// Member pages looked up per hold of the read lock: 256 look-ups of some 50 ns each.
-const MEMBER_PAGES_PER_SLICE: usize = 1;
+/// Boards asked to join per hold of the lock: some 50 µs.
+const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
+/// Boards and leaves that are given back per hold of the lock once a checkpoint has failed.
+const ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
 
 /// A checkpoint begun: what it owes the disk.
 pub struct Checkpoint {
-    manifest: Manifest,
-    dictionary_pages: Vec<u32>,
-    /// Trees with something to write.
-    trees: Vec<(TreeId, DirtyEntries)>,
+    applied: Applied,
+    next_tree: u32,
+    dictionary_pages: PageSet,
     /// Trees whose records go away.
     gone: Vec<TreeId>,
     /// One past the highest handle that existed at the beginning.
     handles: u32,
+    /// Held by whoever writes it or, after that, gives it up.
+    told: Mutex<Told>,
+    /// Memory that `told` holds.
+    told_bytes: AtomicUsize,
+}
+
+/// What the shard has told, as of the beginning.
+#[derive(Default)]
+struct Told {
+    /// Until it is copied: a drop that comes meanwhile takes a copy of its own.
+    dropped: Option<Arc<Dropped>>,
+    drops: Vec<DroppedName>,
+    forgotten: RecordNumber,
+    latest: RecordNumber,
+    /// Every board, by name except for those that were about to change.
+    boards: Vec<Joined>,
+}
+
+impl Told {
+    /// Trees with something to write, in the order of their records.
+    fn due(&self) -> Vec<(TreeId, &DirtyEntries)> {
+        let mut due: Vec<_> =
+            self.boards.iter().filter_map(|board| Some((board.tree, board.due.as_deref()?))).collect();
+        due.sort_unstable_by_key(|(tree, _)| *tree);
+        due
+    }
 }
 
 /// Where the writing of a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
+    /// Some boards have yet to join.
+    Joining,
     /// Before the first slice, or between two.
     Slice,
     /// All of it is in staged files, which have no effect yet.
@@ -69,44 +104,34 @@ pub struct CheckpointFigures {
 }
 
 impl Checkpoint {
-    /// Begins a checkpoint of the shard as it is now. Takes time proportional to the number of boards, not of members.
+    /// Begins a checkpoint of the shard as it is now. Takes no longer for more boards or members.
     #[must_use]
     pub fn begin(shard: &mut Shard) -> Self {
-        let boards = shard.boards().map(|(name, board)| ManifestBoard {
-            name: name.clone(),
-            incarnation: board.incarnation,
-            definition: std::sync::Arc::clone(&board.definition),
-            all: board.all,
-            entries: shard.tree(board.all).map_or(0, crate::state::WindowTree::total),
-        });
-        let manifest = Manifest {
-            applied: shard.applied,
-            seen: shard.applied.sequence,
-            next_tree: shard.next_tree().0,
-            boards: boards.collect(),
-            dropped: shard.dropped().names().collect(),
-            forgotten: shard.dropped().forgotten(),
-            latest: shard.dropped().latest(),
-        };
+        shard.begin_joining();
         let dictionary_pages = shard.members.begin_checkpoint();
-        let trees = shard.trees_mut().filter_map(|(id, tree)| Some((id, tree.begin_checkpoint()?))).collect();
-        let (gone, handles) = (shard.take_gone(), shard.members.checkpointed());
-        Self { manifest, dictionary_pages, trees, gone, handles }
+        let told = Told { dropped: Some(shard.dropped_as_of_now()), ..Told::default() };
+        Self {
+            applied: shard.applied,
+            next_tree: shard.next_tree().0,
+            dictionary_pages,
+            gone: shard.take_gone(),
+            handles: shard.members.checkpointed(),
+            told: Mutex::new(told),
+            told_bytes: AtomicUsize::new(0),
+        }
     }
 
     #[must_use]
     pub fn applied(&self) -> Applied {
-        self.manifest.applied
+        self.applied
     }
 
-    /// Memory held, in bytes, beside what trees set aside: which pages are to be written.
+    /// Memory held, in bytes, beside what trees set aside: which boards there are, and which pages are to be written.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let pages = |dirty: &DirtyEntries| dirty.pages.capacity() + dirty.extras.capacity();
-        let pages = self.dictionary_pages.capacity()
-            + self.trees.iter().map(|(_, dirty)| pages(dirty)).sum::<usize>();
-        let (trees, boards) = (size_of::<(TreeId, DirtyEntries)>(), size_of::<ManifestBoard>());
-        pages * size_of::<u32>() + self.trees.capacity() * trees + self.manifest.boards.capacity() * boards
+        self.dictionary_pages.bytes()
+            + self.gone.capacity() * size_of::<TreeId>()
+            + self.told_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes the checkpoint. Runs beside the writer, on another thread.
@@ -129,50 +154,53 @@ impl Checkpoint {
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
+        let mut told = self.told.lock();
+        self.let_join(&mut told, shard, between)?;
+        let told_now = &*told;
+        let trees = told_now.due();
         let options = staging_options();
         let mut staged = Staged::new(store, &options)?;
         between(Moment::Slice)?;
-        for page in &self.dictionary_pages {
+        for page in self.dictionary_pages.iter() {
             let value = {
                 let shard = shard.read();
-                codec::encode_dictionary(shard.members.page(*page))
+                codec::encode_dictionary(shard.members.page(page))
             };
-            staged.put(&keys::dictionary_page(*page), &value)?;
+            staged.put(&keys::dictionary_page(page), &value)?;
             between(Moment::Slice)?;
         }
         let mut vanished = BTreeSet::new();
-        for (tree, dirty) in &self.trees {
-            for pages in dirty.pages.chunks(MEMBER_PAGES_PER_SLICE) {
-                let Some(captured) = self.capture_members(shard, *tree, pages) else {
-                    vanished.insert(*tree);
-                    break;
-                };
-                for (page, value) in captured {
-                    staged.put_or_delete(&keys::member_page(*tree, page), value.as_deref())?;
-                }
-                between(Moment::Slice)?;
-            }
-        }
-        for (tree, _) in &self.trees {
-            if !write_tree_pages(&mut staged, shard, *tree, between)? {
-                vanished.insert(*tree);
-            }
-        }
-        for (tree, dirty) in &self.trees {
-            for page in &dirty.extras {
-                let Some(value) = self.capture_extras(shard, *tree, *page) else {
+        for (tree, dirty) in &trees {
+            for page in dirty.pages.iter() {
+                let Some(value) = self.capture_members(shard, *tree, page) else {
                     vanished.insert(*tree);
                     break;
                 };
                 let value = (!value.is_empty()).then_some(value.as_slice());
-                staged.put_or_delete(&keys::extras_page(*tree, *page), value)?;
+                staged.put_or_delete(&keys::member_page(*tree, page), value)?;
+                between(Moment::Slice)?;
+            }
+        }
+        for (tree, _) in &trees {
+            if !write_tree_pages(&mut staged, shard, *tree, between)? {
+                vanished.insert(*tree);
+            }
+        }
+        for (tree, dirty) in &trees {
+            for page in dirty.extras.iter() {
+                let Some(value) = self.capture_extras(shard, *tree, page) else {
+                    vanished.insert(*tree);
+                    break;
+                };
+                let value = (!value.is_empty()).then_some(value.as_slice());
+                staged.put_or_delete(&keys::extras_page(*tree, page), value)?;
                 between(Moment::Slice)?;
             }
         }
         // A tree that vanishes from here on is whole, as it was at S.
-        self.delete_trees(&mut staged, &vanished)?;
+        self.delete_trees(&mut staged, &trees, &vanished)?;
         let seen = shard.read().applied.sequence;
-        let manifest = self.manifest_without(&vanished, seen);
+        let manifest = self.manifest(told_now, &vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
         // rejects up to here are in the log, which is synced before the files take effect.
@@ -180,8 +208,12 @@ impl Checkpoint {
         between(Moment::Staged)?;
         let figures = staged.ingest()?;
         between(Moment::Ingested)?;
-        drop_deltas(store, self.manifest.applied.sequence)?;
+        drop_deltas(store, self.applied.sequence)?;
         store.sync_marker();
+        // There is nothing left to give back: freed here, and not on the writer's thread.
+        drop(trees);
+        *told = Told::default();
+        self.told_bytes.store(0, Ordering::Relaxed);
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
 
@@ -190,19 +222,75 @@ impl Checkpoint {
         shard.members.complete_checkpoint();
     }
 
-    /// The checkpoint failed: all that it owed the disk is due again.
-    pub fn abandon(&self, shard: &mut Shard) {
-        shard.members.abandon_checkpoint(&self.dictionary_pages);
-        shard.put_back_gone(self.gone.iter().copied());
-        for (id, dirty) in &self.trees {
-            if let Some(tree) = shard.tree_mut(*id) {
-                tree.abandon_checkpoint(dirty);
+    /// The checkpoint failed: all that it owed the disk is due again. The lock is held for a slice at a time; nobody
+    /// else may begin a checkpoint meanwhile.
+    pub fn abandon(&self, shard: &RwLock<Shard>) {
+        let pages = self.dictionary_pages.clone();
+        let mut held = shard.write();
+        held.members.abandon_checkpoint(pages);
+        held.put_back_gone(self.gone.iter().copied());
+        let early = held.stop_joining();
+        drop(held);
+        let told = std::mem::take(&mut *self.told.lock());
+        self.told_bytes.store(0, Ordering::Relaxed);
+        let mut boards =
+            told.boards.into_iter().chain(early).filter_map(|board| Some((board.tree, board.due?)));
+        let mut next = boards.next();
+        while next.is_some() {
+            let mut shard = shard.write();
+            for _ in 0..ABANDONED_PER_SLICE {
+                let Some((id, due)) = next.take() else { break };
+                let more = shard.with_tree(id, |tree| {
+                    let more = tree.tree.abandon_capture(ABANDONED_PER_SLICE);
+                    if more {
+                        Some(due)
+                    } else {
+                        tree.put_back(due);
+                        None
+                    }
+                });
+                next = match more.flatten() {
+                    // A large board has a slice of its own.
+                    Some(due) => {
+                        next = Some((id, due));
+                        break;
+                    }
+                    None => boards.next(),
+                };
+            }
+        }
+    }
+
+    /// Has every board join.
+    fn let_join(
+        &self,
+        told: &mut Told,
+        shard: &RwLock<Shard>,
+        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        if let Some(dropped) = told.dropped.take() {
+            told.drops = dropped.names().collect();
+            (told.forgotten, told.latest) = (dropped.forgotten(), dropped.latest());
+        }
+        loop {
+            between(Moment::Joining)?;
+            let (joined, more) = shard.write().join_some(BOARDS_PER_SLICE);
+            let bytes: usize = joined.iter().map(Joined::bytes).sum();
+            self.told_bytes.fetch_add(bytes, Ordering::Relaxed);
+            told.boards.extend(joined);
+            if !more {
+                return Ok(());
             }
         }
     }
 
     /// Stages the deletion of what dropped boards have on disk, and of what was staged of those that vanished meanwhile.
-    fn delete_trees(&self, staged: &mut Staged<'_>, vanished: &BTreeSet<TreeId>) -> Result<(), StorageError> {
+    fn delete_trees(
+        &self,
+        staged: &mut Staged<'_>,
+        trees: &[(TreeId, &DirtyEntries)],
+        vanished: &BTreeSet<TreeId>,
+    ) -> Result<(), StorageError> {
         if !vanished.is_empty() {
             // Records that are in the same file as a deletion outlive it.
             staged.finish_file()?;
@@ -212,18 +300,31 @@ impl Checkpoint {
                 staged.delete_tree(kind, *tree)?;
             }
         }
-        for (tree, _) in self.trees.iter().filter(|(_, dirty)| dirty.single_extras) {
+        for (tree, _) in trees.iter().filter(|(_, dirty)| dirty.single_extras) {
             staged.delete_tree(keys::EXTRA, *tree)?;
         }
         Ok(())
     }
 
-    fn manifest_without(&self, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
-        let mut manifest = Manifest { seen, ..self.manifest.clone() };
-        for board in manifest.boards.iter_mut().filter(|board| vanished.contains(&board.all)) {
-            board.entries = 0;
+    fn manifest(&self, told: &Told, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
+        let board = |board: &Joined| ManifestBoard {
+            name: board.name.clone(),
+            incarnation: board.incarnation,
+            definition: Arc::clone(&board.definition),
+            all: board.tree,
+            entries: if vanished.contains(&board.tree) { 0 } else { board.entries },
+        };
+        let mut boards: Vec<ManifestBoard> = told.boards.iter().map(board).collect();
+        boards.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Manifest {
+            applied: self.applied,
+            seen,
+            next_tree: self.next_tree,
+            boards,
+            dropped: told.drops.clone(),
+            forgotten: told.forgotten,
+            latest: told.latest,
         }
-        manifest
     }
 
     /// The handles of a page. Members that came after the checkpoint began are left out: see `state::Members`.
@@ -242,37 +343,27 @@ impl Checkpoint {
         Some(if extras.is_empty() { Vec::new() } else { codec::encode_extras(&extras) })
     }
 
-    /// `None`: the tree has vanished.
-    fn capture_members(
-        &self,
-        shard: &RwLock<Shard>,
-        tree: TreeId,
-        pages: &[u32],
-    ) -> Option<Vec<CapturedMemberPage>> {
-        let mut captured = Vec::with_capacity(pages.len());
-        for page in pages {
-            let mut handles = Vec::with_capacity(256);
-            let mut columns: Vec<Vec<u64>> = Vec::new();
-            {
-                let shard = shard.read();
-                let tree = &shard.tree(tree)?.tree;
-                columns.resize(tree.columns(), Vec::with_capacity(256));
-                // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
-                self.handles_of(*page).for_each(|handle| tree.prefetch_locator(handle));
-                self.handles_of(*page).for_each(|handle| tree.prefetch_entry(handle));
-                for handle in self.handles_of(*page) {
-                    let Some(words) = tree.get(handle) else { continue };
-                    handles.push(handle.0);
-                    for (column, word) in columns.iter_mut().zip(words.as_slice()) {
-                        column.push(*word);
-                    }
+    /// A member page; empty without entries. `None`: the tree has vanished.
+    fn capture_members(&self, shard: &RwLock<Shard>, tree: TreeId, page: u32) -> Option<Vec<u8>> {
+        let mut handles = Vec::with_capacity(256);
+        let mut columns: Vec<Vec<u64>> = Vec::new();
+        {
+            let shard = shard.read();
+            let tree = &shard.tree(tree)?.tree;
+            columns.resize(tree.columns(), Vec::with_capacity(256));
+            // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
+            self.handles_of(page).for_each(|handle| tree.prefetch_locator(handle));
+            self.handles_of(page).for_each(|handle| tree.prefetch_entry(handle));
+            for handle in self.handles_of(page) {
+                let Some(words) = tree.get(handle) else { continue };
+                handles.push(handle.0);
+                for (column, word) in columns.iter_mut().zip(words.as_slice()) {
+                    column.push(*word);
                 }
             }
-            let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
-            let value = (!handles.is_empty()).then(|| codec::encode_entries(&handles, &columns));
-            captured.push((*page, value));
         }
-        Some(captured)
+        let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
+        Some(if handles.is_empty() { Vec::new() } else { codec::encode_entries(&handles, &columns) })
     }
 }
 
@@ -287,8 +378,6 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
     store.write(batch, true)
 }
 
-type CapturedMemberPage = (u32, Option<Vec<u8>>);
-
 /// Stages a tree's pages. `false`: the tree has vanished, and what is staged of it may be a part.
 fn write_tree_pages(
     staged: &mut Staged<'_>,
@@ -300,25 +389,22 @@ fn write_tree_pages(
     let order = shard.read().tree(id).map(|tree| tree.tree.pending_order());
     let Some(mut order) = order else { return Ok(false) };
     order.sort_unstable();
-    match shard.write().tree_mut(id) {
-        Some(tree) => tree.tree.set_pending_order(order),
-        None => return Ok(false),
+    if shard.write().with_tree(id, |tree| tree.tree.set_pending_order(order)).is_none() {
+        return Ok(false);
     }
     loop {
         let mut copied: Vec<(u32, Vec<u32>, Vec<Vec<u64>>)> = Vec::with_capacity(PAGES_PER_SLICE);
-        let more = {
-            let mut shard = shard.write();
-            let Some(tree) = shard.tree_mut(id) else { return Ok(false) };
-            let tree = &mut tree.tree;
-            let width = tree.columns();
-            tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
+        let more = shard.write().with_tree(id, |tree| {
+            let width = tree.tree.columns();
+            tree.tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
                 let (handles, columns) = captured.entries.map_or_else(Default::default, |entries| {
                     let columns = (0..width).map(|column| entries.column(column).to_vec()).collect();
                     (entries.handles().to_vec(), columns)
                 });
                 copied.push((captured.page, handles, columns));
             })
-        };
+        });
+        let Some(more) = more else { return Ok(false) };
         for (page, handles, columns) in &copied {
             let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
             let value = (!handles.is_empty()).then(|| codec::encode_entries(handles, &columns));

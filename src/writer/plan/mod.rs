@@ -23,7 +23,7 @@ mod waiting;
 mod boards;
 mod changes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
@@ -66,11 +66,15 @@ struct Batch<'a> {
     planner: &'a Planner<'a>,
     net: Vec<NetChange>,
     by_entry: HashMap<(TreeId, Handle), usize, foldhash::fast::FixedState>,
+    /// The keys of `by_entry`, by member: from the first job on that asks which boards a member is on.
+    changed_of: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
     newcomers: HashMap<Box<[u8]>, Handle, foldhash::fast::RandomState>,
     added: usize,
     /// Boards that the batch defined (`Some`) or dropped (`None`).
     boards: BTreeMap<BoardName, Option<DefinedBoard>>,
+    /// Whose the trees are that come with the batch.
+    new_trees: BTreeMap<TreeId, BoardName>,
     /// How many boards there are.
     board_count: usize,
     /// What the shard will remember of drops, if the batch has any.
@@ -111,9 +115,11 @@ impl Planner<'_> {
             planner: self,
             net: Vec::new(),
             by_entry: HashMap::default(),
+            changed_of: None,
             newcomers: HashMap::default(),
             added: 0,
             boards: BTreeMap::new(),
+            new_trees: BTreeMap::new(),
             board_count: self.shard.board_count(),
             dropped: None,
             told: None,
