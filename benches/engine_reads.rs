@@ -22,10 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
-use ranktree::state::Shard;
+use ranktree::state_lock::{Purpose, StateLock};
 
 use support::engine::Engine;
 use support::workload::{Access, Scores, Workload, id};
@@ -65,7 +64,7 @@ fn main() {
         let engine = Engine::open(folder.path());
         let took = started.elapsed().as_secs_f64();
         println!("startup_{} {took:.2} s ({attempt} opening)", short(members));
-        assert_eq!(engine.shard.read().members.len() as u64, members, "everyone is back");
+        assert_eq!(engine.shard.read(Purpose::Read).members.len() as u64, members, "everyone is back");
         engine.close();
     }
 }
@@ -74,7 +73,7 @@ type Samples = Vec<(&'static str, Vec<Duration>)>;
 
 /// Reads of three kinds in turn, at a fixed rate, each timed from the moment it was meant to begin: a reader who is kept
 /// waiting does not make the next one late for free.
-fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&AtomicBool>) -> Samples {
+fn read_for(shard: &StateLock, members: u64, time: Duration, stop: Option<&AtomicBool>) -> Samples {
     let mut random = SmallRng::seed_from_u64(7);
     let mut samples: Samples =
         vec![("rank", Vec::new()), ("position", Vec::new()), ("page_of_100", Vec::new())];
@@ -92,19 +91,19 @@ fn read_for(shard: &RwLock<Shard>, members: u64, time: Duration, stop: Option<&A
         match kind {
             0 => {
                 let score = !(random.random_range(0..1_u64 << 40) ^ (1 << 63));
-                let shard = shard.read();
+                let shard = shard.read(Purpose::Read);
                 let tree = &shard.board_tree("arena").expect("the board is there").tree;
                 black_box((tree.count_below(&[score]), tree.count_through(&[score])));
             }
             1 => {
                 let member = id(random.random_range(0..members));
-                let shard = shard.read();
+                let shard = shard.read(Purpose::Read);
                 let handle = shard.members.get(member.as_bytes()).expect("the member is there");
                 black_box(shard.board_tree("arena").expect("the board is there").tree.index_of(handle));
             }
             _ => {
                 let position = random.random_range(0..members);
-                let shard = shard.read();
+                let shard = shard.read(Purpose::Read);
                 let page = shard.board_tree("arena").expect("the board is there").tree.cursor_at(position);
                 black_box(page.take(100).map(|(_, words)| words.as_slice()[0]).fold(0, |a, b| a ^ b));
             }
@@ -189,7 +188,7 @@ fn print_reads(when: &str, members: u64, samples: &Samples) {
 }
 
 fn report_memory(when: &str, members: u64, engine: &Engine, before: u64) {
-    let shard = engine.shard.read();
+    let shard = engine.shard.read(Purpose::Read);
     let own = (shard.tree_bytes() + shard.members.bytes()) as f64 / members as f64;
     let resident = resident_bytes().saturating_sub(before) as f64 / members as f64;
     println!(

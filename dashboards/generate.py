@@ -364,6 +364,14 @@ READS_BOARD = dashboard(
             heatmap("Requests, how many took how long", "The routes that are chosen above.", "ranktree_http_request_seconds", ROUTE),
             heatmap("Reads, how many took how long", "The routes that are chosen above.", "ranktree_read_seconds", ROUTE),
         ]),
+        ("The lock of a shard's state", [
+            series("Longest hold, by purpose", "As far as the buckets tell: the bound above it. A read holds all shards still, so that one long hold keeps every read waiting. Of the reads, one in 17 is timed.",
+                   [(f"{quantile(1, 'ranktree_state_lock_held_seconds', NODE, 'purpose')} > 0", "{{purpose}}")], "s", 8, log=True, steps=steps((0.001, RED))),
+            series("Longest wait, by purpose", "As far as the buckets tell. For the lock alone, where it was not to be had at once; a machine without a free core makes waits long, too.",
+                   [(quantile(1, 'ranktree_state_lock_wait_seconds', NODE, 'purpose'), "{{purpose}}")], "s", 8, log=True, steps=steps((0.002, RED))),
+            series("Time held, by purpose", "Seconds in a second, over all shards; of reads, a seventeenth. Those that only look (read, plan, warm, gauges, boards) hold it beside one another.",
+                   [(f"sum by (purpose) ({rate('ranktree_state_lock_held_seconds_sum', NODE)})", "{{purpose}}")], "none", 8, stack=True),
+        ]),
         ("Shards and errors", [
             series("Shards per read", "Every read of a board asks all shards, and adds up.", [(f"({mean('ranktree_read_shards', READ_ROUTES, 'route')}) > 0", "{{route}}")], "none", 8),
             series("Answers 4xx, by route", "Unknown members and boards, bad parameters, rejected jobs.",

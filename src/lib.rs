@@ -9,6 +9,7 @@
 //! - [`types`], [`board`], [`job`]: the nouns
 //! - [`tree`]: the counted N-ary tree
 //! - [`state`]: a shard in memory
+//! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
 //! - [`writer`]: fetch → decode → plan → commit → apply → publish
 //! - [`queue`]: where jobs come from
@@ -31,6 +32,8 @@ pub mod job;
 pub mod tree;
 
 pub mod state;
+
+pub mod state_lock;
 
 pub mod storage;
 

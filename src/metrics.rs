@@ -84,6 +84,10 @@ pub const MEMBERS: &str = "ranktree_members";
 pub const TREE_BYTES: &str = "ranktree_tree_bytes";
 /// Gauge, by shard: 0 halted, 1 catching up, 2 live.
 pub const SHARD_STATE: &str = "ranktree_shard_state";
+/// Histogram, seconds, by purpose: how long the lock of a shard's state was held. Of the reads for answers, one in seventeen.
+pub const STATE_LOCK_HELD_SECONDS: &str = "ranktree_state_lock_held_seconds";
+/// Histogram, seconds, by purpose: how long that lock was waited for, each time that it was not to be had at once.
+pub const STATE_LOCK_WAIT_SECONDS: &str = "ranktree_state_lock_wait_seconds";
 /// Gauge, always 1, by version.
 pub const BUILD_INFO: &str = "ranktree_build_info";
 /// Gauge, boards, by shard.
@@ -141,6 +145,9 @@ pub const SECONDS_BUCKETS: [f64; 18] = [
 /// A checkpoint of ten million members takes some four seconds of one core, and of a billion minutes.
 pub const CHECKPOINT_SECONDS_BUCKETS: [f64; 14] =
     [1e-3, 25e-4, 5e-3, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 900.0];
+/// From 5 µs to a second. No hold should be above one millisecond, and no reader wait above two.
+pub const STATE_LOCK_SECONDS_BUCKETS: [f64; 12] =
+    [5e-6, 25e-6, 1e-4, 25e-5, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.05, 0.25, 1.0];
 /// Jobs in a batch, shards in a read.
 pub const COUNT_BUCKETS: [f64; 13] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0];
@@ -201,6 +208,16 @@ pub fn describe_writers() {
         "Changes that are in no checkpoint yet: a start replays them"
     );
     describe_counter!(CHECKPOINT_FAILURES_TOTAL, Unit::Count, "Checkpoints that failed; each is tried again");
+    describe_histogram!(
+        STATE_LOCK_HELD_SECONDS,
+        Unit::Seconds,
+        "Time the lock of a shard's state was held, by purpose; of reads for answers, one in 17 is timed"
+    );
+    describe_histogram!(
+        STATE_LOCK_WAIT_SECONDS,
+        Unit::Seconds,
+        "Time the lock of a shard's state was waited for, by purpose; without those who got it at once"
+    );
     describe_rocksdb();
 }
 

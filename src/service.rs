@@ -28,6 +28,7 @@ use crate::queue::jetstream::{
 use crate::queue::local;
 use crate::queue::publisher::Publisher;
 use crate::service::opening::{OpenedShard, load_shards};
+use crate::state_lock::Purpose;
 use crate::storage::StorageError;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
@@ -85,10 +86,10 @@ pub async fn run(
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
-        registry.learn(&shard.state.read());
+        registry.learn(&shard.state.read(Purpose::Start));
     }
     for shard in &opened {
-        for (name, incarnation) in shard.state.read().dropped().iter() {
+        for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {
             registry.forget(name, incarnation);
         }
     }
@@ -228,7 +229,7 @@ impl Streams {
         let nats = Arc::new(JetStream::open(settings, config.shards).await?);
         let (mut ends, mut shared, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
-            let applied = shard.state.read().applied.sequence;
+            let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let (publisher, source, shares) = nats.shard(&start)?;
             ends.insert(shard.id, (publisher, source));

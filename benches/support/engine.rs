@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
 use ranktree::job::Job;
-use ranktree::state::Shard;
+use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover};
 use ranktree::types::{Sequence, ShardId, Timestamp};
 use ranktree::writer::{
@@ -20,7 +19,7 @@ pub const JOBS_PER_MESSAGE: usize = 100;
 
 pub struct Engine {
     pub store: Arc<Store>,
-    pub shard: Arc<RwLock<Shard>>,
+    pub shard: Arc<StateLock>,
     pub registry: Registry,
     pub checkpointer: Checkpointer,
     next: Sequence,
@@ -53,7 +52,7 @@ impl Engine {
         let next = recovered.shard.applied.sequence.next();
         Self {
             store: Arc::new(store),
-            shard: Arc::new(RwLock::new(recovered.shard)),
+            shard: Arc::new(StateLock::new(recovered.shard)),
             registry,
             checkpointer: Checkpointer::new(CheckpointPolicy::default(), CheckpointGate::default(), 0),
             next,
@@ -100,7 +99,7 @@ impl Engine {
         if self.checkpointer.poll(&self.shard).is_some() {
             self.checkpoints += 1;
         }
-        let members = self.shard.read().members.len() as u64;
+        let members = self.shard.read(Purpose::Read).members.len() as u64;
         if self.checkpointer.is_due(members) {
             self.checkpointer.start_in_turn(Arc::clone(&self.store), &self.shard);
         }
@@ -111,14 +110,13 @@ impl Engine {
     pub fn turn_without_checkpoint(&mut self, messages: Vec<Message>) -> Verbs {
         let started = Instant::now();
         let plan = {
-            let shard = self.shard.read();
             let describe = |_: &Job| Vec::new();
             let planner = Planner {
-                shard: &shard,
+                shard: &self.shard,
                 id: ShardId(0),
                 shards: 1,
                 registry: &self.registry,
-                time: shard.applied.timestamp,
+                time: self.shard.read(Purpose::Plan).applied.timestamp,
                 describe: &describe,
                 parked: &|_, _, _, _| Ok(Vec::new()),
             };

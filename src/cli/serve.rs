@@ -111,6 +111,14 @@ fn install_metrics() -> Result<PrometheusHandle, Failure> {
             Matcher::Full(names::CHECKPOINT_SECONDS.to_owned()),
             &names::CHECKPOINT_SECONDS_BUCKETS,
         )?
+        .set_buckets_for_metric(
+            Matcher::Full(names::STATE_LOCK_HELD_SECONDS.to_owned()),
+            &names::STATE_LOCK_SECONDS_BUCKETS,
+        )?
+        .set_buckets_for_metric(
+            Matcher::Full(names::STATE_LOCK_WAIT_SECONDS.to_owned()),
+            &names::STATE_LOCK_SECONDS_BUCKETS,
+        )?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &names::SECONDS_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_jobs".to_owned()), &names::COUNT_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_shards".to_owned()), &names::COUNT_BUCKETS)?

@@ -18,6 +18,7 @@ use crate::http::reply::Reply;
 use crate::http::views;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
 use crate::query::{BoardView, read};
+use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
 
@@ -118,7 +119,7 @@ pub async fn define_in_order(
     };
     let (mut lacking, mut token) = (Vec::new(), Vec::new());
     for shard in &api.node.shards {
-        let state = shard.state.read();
+        let state = shard.state.read(Purpose::Boards);
         let there = state.board(name.as_str()).is_some_and(|board| {
             board.incarnation == known.incarnation && board.definition == known.definition
         });

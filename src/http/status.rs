@@ -7,6 +7,7 @@ use crate::http::json::Object;
 use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::query::ShardHandle;
+use crate::state_lock::Purpose;
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
@@ -49,7 +50,7 @@ pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
     object.count("applied_sequence", applied);
     object.count("last_sequence", shard.health.last_sequence().max(applied));
     object.count("lag", lag(shard));
-    let members = shard.state.read().members.len();
+    let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
     object.count("rejects", shard.health.jobs_rejected());
     if shard.publisher.stores() {

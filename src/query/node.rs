@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
 use crate::queue::publisher::Publisher;
-use crate::state::Shard;
+use crate::state_lock::{Purpose, Reading, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
 use crate::writer::Health;
@@ -15,7 +14,7 @@ use crate::writer::Health;
 pub struct ShardHandle {
     pub id: ShardId,
     /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a disk read.
-    pub state: Arc<RwLock<Shard>>,
+    pub state: Arc<StateLock>,
     /// The applied sequence, after readers can see it.
     pub applied: watch::Receiver<Sequence>,
     /// Whether the writer has taken up its work.
@@ -33,7 +32,7 @@ pub struct Node {
 
 /// All shards, each held still at its applied sequence, so that one answer is exact at one `as_of`.
 pub struct View<'a> {
-    pub shards: Vec<RwLockReadGuard<'a, Shard>>,
+    pub shards: Vec<Reading<'a>>,
 }
 
 impl Node {
@@ -51,6 +50,6 @@ impl Node {
     /// can wait in a circle.
     #[must_use]
     pub fn view(&self) -> View<'_> {
-        View { shards: self.shards.iter().map(|shard| shard.state.read()).collect() }
+        View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }
     }
 }

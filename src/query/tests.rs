@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use proptest::prelude::*;
 
 use crate::board::{Definition, Key, Order, Ties};
@@ -23,6 +22,7 @@ use crate::query::{
     lookup, member, probe, score_at, top,
 };
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
+use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
 use crate::writer::Known;
 
@@ -51,7 +51,7 @@ fn known(definition: &Arc<Definition>) -> Known {
 }
 
 /// The rows on so many shards, each shard's in the order given, a step per few rows.
-fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<RwLock<Shard>> {
+fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<StateLock> {
     let board = BoardName::new(BOARD).expect("a good name");
     let build = |number: u16| {
         let mut shard = Shard::new(ShardId(number));
@@ -88,7 +88,7 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<RwLock<
             step.applied = applied(sequence);
             shard.apply(&step);
         }
-        RwLock::new(shard)
+        StateLock::new(shard)
     };
     (0..count).map(build).collect()
 }
@@ -103,7 +103,7 @@ fn on_every_split(
     let model = Model::new(Arc::clone(definition), listed.collect());
     for count in SPLITS {
         let shards = shards(definition, rows, count);
-        let view = View { shards: shards.iter().map(RwLock::read).collect() };
+        let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         check(&BoardView::new(&view, BOARD, &known(definition)), &model)?;
     }
     Ok(())
@@ -358,7 +358,7 @@ fn a_deep_position_is_found_in_a_handful_of_rounds() {
     let definition = Arc::new(Definition::default());
     let check = |rows: &[Row], most: u32| {
         let shards = shards(&definition, rows, 10);
-        let view = View { shards: shards.iter().map(RwLock::read).collect() };
+        let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         let board = BoardView::new(&view, BOARD, &known(&definition));
         // Where a walk from the start gets to is the oracle.
         let mut expected = vec![0; 10];
@@ -388,7 +388,7 @@ fn a_cursor_neither_skips_nor_repeats_while_scores_move() {
     let mut rows = numbered_rows(100, |index| 100 - index as i64 / 3);
     let page = |rows: &[Row], start: &Start| {
         let shards = shards(&definition, rows, 3);
-        let view = View { shards: shards.iter().map(RwLock::read).collect() };
+        let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         top(&BoardView::new(&view, BOARD, &known(&definition)), start, 10)
     };
     let model = Model::new(Arc::clone(&definition), rows.iter().map(|row| row.entry.clone()).collect());
@@ -412,7 +412,7 @@ fn a_cursor_neither_skips_nor_repeats_while_scores_move() {
 fn an_earlier_life_of_a_board_is_not_seen() {
     let definition = Arc::new(Definition::default());
     let shards = shards(&definition, &numbered_rows(10, |index| index as i64), 2);
-    let view = View { shards: shards.iter().map(RwLock::read).collect() };
+    let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
     let later = Known { incarnation: Incarnation(8), ..known(&definition) };
     let board = BoardView::new(&view, BOARD, &later);
     assert_eq!(board.total(), 0);

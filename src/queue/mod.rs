@@ -11,6 +11,6 @@ pub mod publisher;
 mod reject_text;
 pub mod wire;
 
-pub use describe::read_described;
+pub use describe::{describe, read_described};
 pub use message_order::MessageOrder;
 pub use reject_text::reject_text;

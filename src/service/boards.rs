@@ -5,10 +5,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::RwLock;
-
 use crate::query::{Node, ShardHandle};
 use crate::state::{Incarnation, Shard};
+use crate::state_lock::{Purpose, StateLock};
 use crate::types::BoardName;
 use crate::writer::{Payload, Registry};
 
@@ -21,7 +20,7 @@ const LOOKED_AT_ONCE: usize = 256;
 pub async fn complete_changes(node: &Node, registry: &Registry) {
     for (name, known) in registry.all() {
         for shard in &node.shards {
-            let has_it = shard.state.read().board(name.as_str()).is_some_and(|board| {
+            let has_it = shard.state.read(Purpose::Boards).board(name.as_str()).is_some_and(|board| {
                 board.incarnation == known.incarnation && board.definition == known.definition
             });
             if !has_it {
@@ -33,11 +32,13 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
     }
     let mut dropped = Vec::new();
     for shard in &node.shards {
-        dropped.extend(shard.state.read().dropped().iter().map(|(name, life)| (name.clone(), life)));
+        dropped.extend(
+            shard.state.read(Purpose::Boards).dropped().iter().map(|(name, life)| (name.clone(), life)),
+        );
     }
     for (name, incarnation) in dropped {
         for shard in &node.shards {
-            if holds(&shard.state.read(), &name, incarnation) {
+            if holds(&shard.state.read(Purpose::Boards), &name, incarnation) {
                 publish(shard, Payload::Drop { board: name.clone(), incarnation, number: None }).await;
             }
         }
@@ -59,17 +60,17 @@ pub async fn keep_forgetting_drops(node: Weak<Node>, registry: Arc<Registry>) {
     loop {
         tokio::time::sleep(FORGET_EVERY).await;
         let Some(node) = node.upgrade() else { return };
-        let shards: Vec<&RwLock<Shard>> = node.shards.iter().map(|shard| &*shard.state).collect();
+        let shards: Vec<&StateLock> = node.shards.iter().map(|shard| &*shard.state).collect();
         forget_drops(&shards, &registry);
     }
 }
 
-fn forget_drops(shards: &[&RwLock<Shard>], registry: &Registry) {
+fn forget_drops(shards: &[&StateLock], registry: &Registry) {
     for shard in shards {
         let mut after: Option<BoardName> = None;
         loop {
             let dropped: Vec<(BoardName, Incarnation)> = {
-                let shard = shard.read();
+                let shard = shard.read(Purpose::Boards);
                 let dropped = shard.dropped().behind(after.as_ref());
                 dropped.take(LOOKED_AT_ONCE).map(|(name, life)| (name.clone(), life)).collect()
             };
@@ -77,11 +78,11 @@ fn forget_drops(shards: &[&RwLock<Shard>], registry: &Registry) {
             after = Some(last.clone());
             let is_complete = |(name, life): &&(BoardName, Incarnation)| {
                 !registry.is_being_dropped(name.as_str())
-                    && !shards.iter().any(|other| holds(&other.read(), name, *life))
+                    && !shards.iter().any(|other| holds(&other.read(Purpose::Boards), name, *life))
             };
             let complete: Vec<_> = dropped.iter().filter(is_complete).collect();
             if !complete.is_empty() {
-                shard.write().forget_dropped(complete);
+                shard.write(Purpose::Boards).forget_dropped(complete);
             }
         }
     }
@@ -106,12 +107,12 @@ mod tests {
         BoardEvent::Drop { board: name(number), incarnation: Incarnation(number), number: None }
     }
 
-    fn apply(shard: &RwLock<Shard>, events: Vec<BoardEvent>) {
-        shard.write().apply(&Step { events, ..Step::default() });
+    fn apply(shard: &StateLock, events: Vec<BoardEvent>) {
+        shard.write(Purpose::Boards).apply(&Step { events, ..Step::default() });
     }
 
-    fn remembered(shard: &RwLock<Shard>) -> Vec<u64> {
-        let shard = shard.read();
+    fn remembered(shard: &StateLock) -> Vec<u64> {
+        let shard = shard.read(Purpose::Boards);
         let mut lives: Vec<u64> = shard.dropped().iter().map(|(_, life)| life.0).collect();
         lives.sort_unstable();
         lives
@@ -120,7 +121,7 @@ mod tests {
     /// Boards come and go for ever; what is remembered of them does not grow, and the next life's number does.
     #[test]
     fn drops_are_forgotten_once_every_shard_has_made_them() {
-        let shards = [0, 1].map(|id| RwLock::new(Shard::new(ShardId(id))));
+        let shards = [0, 1].map(|id| StateLock::new(Shard::new(ShardId(id))));
         let [one, two] = &shards;
         let registry = Registry::new(true);
         let boards = 1..=1_000;
@@ -134,7 +135,7 @@ mod tests {
         forget_drops(&[one, two], &registry);
         assert_eq!((remembered(one), remembered(two)), (vec![], vec![]));
         for shard in &shards {
-            registry.learn(&shard.read());
+            registry.learn(&shard.read(Purpose::Boards));
         }
         assert_eq!(registry.last_incarnation(), Incarnation(1_000));
         // A drop that clients still wait for is not complete, whatever the shards hold.

@@ -9,13 +9,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
-use crate::state::Shard;
+use crate::state_lock::StateLock;
 use crate::storage::{
     Judged, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_marked,
     holds_a_database, known_shards, mark_rebuilt, mark_shards, recover, shard_directory,
@@ -33,7 +33,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(2);
 pub struct OpenedShard {
     pub id: ShardId,
     pub store: Arc<StoreSlot>,
-    pub state: Arc<RwLock<Shard>>,
+    pub state: Arc<StateLock>,
     pub health: Arc<Health>,
     /// Deltas that were replayed after the last checkpoint, and changes in them.
     pub replayed: u64,
@@ -280,7 +280,7 @@ fn open_shard(
     let opened = OpenedShard {
         id,
         store: Arc::default(),
-        state: Arc::new(RwLock::new(recovered.shard)),
+        state: Arc::new(StateLock::new(recovered.shard)),
         health,
         // Deltas without changes count too: what they parked or rejected holds the stream back until a checkpoint.
         replayed: recovered.changes + recovered.deltas,

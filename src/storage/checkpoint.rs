@@ -14,32 +14,35 @@
 //!   of definitions; but it lists the board without entries, and all of the tree's records are deleted. The replay meets the
 //!   drop before anybody reads the board: a log that does not go as far is refused.
 //!
-//! The writer is held for one slice at a time: [`PAGES_PER_SLICE`] leaves are copied under the lock in some 20 µs. Beginning
-//! takes no longer for more boards: they join one after the other, each as it was at S (`state::Joined`).
+//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies). Beginning takes no longer for more
+//! boards: they join one after the other, each as it was at S (`state::Joined`).
 
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use rocksdb::WriteBatch;
 
 use crate::state::{
-    Applied, DirtyEntries, Dropped, DroppedName, ENTRIES_PER_PAGE, Extra, Joined, PageSet, RecordNumber,
-    Shard, TreeId,
+    Applied, DirtyEntries, Dropped, DroppedName, Joined, PageSet, RecordNumber, Shard, TreeId,
 };
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
+use crate::storage::copies::AllCopied;
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::staging_options;
 use crate::storage::staged::Staged;
 use crate::storage::store::Store;
-use crate::tree::Handle;
 use crate::types::Sequence;
 
-/// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
-const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
+/// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little memory.
+const COPIES_AHEAD: usize = 8;
 /// Boards asked to join per hold of the lock: some 50 µs.
 const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
 /// Boards and leaves that are given back per hold of the lock once a checkpoint has failed.
@@ -49,11 +52,11 @@ const ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
 pub struct Checkpoint {
     applied: Applied,
     next_tree: u32,
-    dictionary_pages: PageSet,
+    pub(super) dictionary_pages: PageSet,
     /// Trees whose records go away.
     gone: Vec<TreeId>,
     /// One past the highest handle that existed at the beginning.
-    handles: u32,
+    pub(super) handles: u32,
     /// Held by whoever writes it or, after that, gives it up.
     told: Mutex<Told>,
     /// Memory that `told` holds.
@@ -134,73 +137,76 @@ impl Checkpoint {
             + self.told_bytes.load(Ordering::Relaxed)
     }
 
-    /// Writes the checkpoint. Runs beside the writer, on another thread.
+    /// Writes the checkpoint. Runs beside the writer, on another thread, which copies, and on one of its own, which writes files
+    /// and gives way to everybody else. Only the one that copies takes the lock: a thread that gives way may have to wait for a
+    /// core for long, and who waits for its lock would wait as long. So is all that RocksDB holds its own locks for left to that one.
     ///
     /// # Errors
     /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
-    pub fn write(&self, store: &Store, shard: &RwLock<Shard>) -> Result<CheckpointFigures, StorageError> {
-        self.write_in_slices(store, shard, &mut |_| Ok(()))
+    pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
+        let started = Instant::now();
+        let mut told = self.told.lock();
+        self.let_join(&mut told, state, &mut |_| Ok(()))?;
+        let options = staging_options();
+        let mut staged = Staged::new(store, &options)?;
+        let (staged, copied) = thread::scope(|scope| {
+            let (sender, copies) = sync_channel(COPIES_AHEAD);
+            let files = move || {
+                yield_to_others();
+                copies.into_iter().try_for_each(|copied| staged.take(copied))?;
+                Ok::<_, StorageError>(staged)
+            };
+            let name = format!("checkpoint-files-{}", store.shard());
+            let files = Builder::new().name(name).spawn_scoped(scope, files);
+            let files = files.map_err(|error| StorageError::Io { path: store.staging(), error })?;
+            // Without anybody who takes the copies, the files' error is why.
+            let copied = self.copy(&told.due(), state, &mut |copied| {
+                sender.send(copied).map_err(|_| StorageError::Closed)
+            });
+            drop(sender);
+            let staged = files.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            Ok::<_, StorageError>((staged, copied?))
+        })?;
+        self.finish(store, staged, &mut told, copied, started, &mut |_| Ok(()))
     }
 
-    /// As [`Checkpoint::write`], calling `between` whenever the writer may come in between, no lock being held. An
-    /// error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
+    /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no lock being held.
+    /// An error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
     ///
     /// # Errors
     /// As [`Checkpoint::write`], and those of `between`.
     pub fn write_in_slices(
         &self,
         store: &Store,
-        shard: &RwLock<Shard>,
+        state: &StateLock,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let mut told = self.told.lock();
-        self.let_join(&mut told, shard, between)?;
-        let told_now = &*told;
-        let trees = told_now.due();
+        self.let_join(&mut told, state, between)?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options)?;
         between(Moment::Slice)?;
-        for page in self.dictionary_pages.iter() {
-            let value = {
-                let shard = shard.read();
-                codec::encode_dictionary(shard.members.page(page))
-            };
-            staged.put(&keys::dictionary_page(page), &value)?;
-            between(Moment::Slice)?;
-        }
-        let mut vanished = BTreeSet::new();
-        for (tree, dirty) in &trees {
-            for page in dirty.pages.iter() {
-                let Some(value) = self.capture_members(shard, *tree, page) else {
-                    vanished.insert(*tree);
-                    break;
-                };
-                let value = (!value.is_empty()).then_some(value.as_slice());
-                staged.put_or_delete(&keys::member_page(*tree, page), value)?;
-                between(Moment::Slice)?;
-            }
-        }
-        for (tree, _) in &trees {
-            if !write_tree_pages(&mut staged, shard, *tree, between)? {
-                vanished.insert(*tree);
-            }
-        }
-        for (tree, dirty) in &trees {
-            for page in dirty.extras.iter() {
-                let Some(value) = self.capture_extras(shard, *tree, page) else {
-                    vanished.insert(*tree);
-                    break;
-                };
-                let value = (!value.is_empty()).then_some(value.as_slice());
-                staged.put_or_delete(&keys::extras_page(*tree, page), value)?;
-                between(Moment::Slice)?;
-            }
-        }
-        // A tree that vanishes from here on is whole, as it was at S.
-        self.delete_trees(&mut staged, &trees, &vanished)?;
-        let seen = shard.read().applied.sequence;
-        let manifest = self.manifest(told_now, &vanished, seen);
+        let copied = self.copy(&told.due(), state, &mut |copied| {
+            staged.take(copied)?;
+            between(Moment::Slice)
+        })?;
+        self.finish(store, staged, &mut told, copied, started, between)
+    }
+
+    /// Everything is copied and staged: puts it in effect.
+    fn finish(
+        &self,
+        store: &Store,
+        mut staged: Staged<'_>,
+        told: &mut Told,
+        copied: AllCopied,
+        started: Instant,
+        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+    ) -> Result<CheckpointFigures, StorageError> {
+        let AllCopied { vanished, seen } = copied;
+        self.delete_trees(&mut staged, told, &vanished)?;
+        let manifest = self.manifest(told, &vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
         // rejects up to here are in the log, which is synced before the files take effect.
@@ -211,7 +217,6 @@ impl Checkpoint {
         drop_deltas(store, self.applied.sequence)?;
         store.sync_marker();
         // There is nothing left to give back: freed here, and not on the writer's thread.
-        drop(trees);
         *told = Told::default();
         self.told_bytes.store(0, Ordering::Relaxed);
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
@@ -224,20 +229,20 @@ impl Checkpoint {
 
     /// The checkpoint failed: all that it owed the disk is due again. The lock is held for a slice at a time; nobody
     /// else may begin a checkpoint meanwhile.
-    pub fn abandon(&self, shard: &RwLock<Shard>) {
+    pub fn abandon(&self, state: &StateLock) {
         let pages = self.dictionary_pages.clone();
-        let mut held = shard.write();
-        held.members.abandon_checkpoint(pages);
-        held.put_back_gone(self.gone.iter().copied());
-        let early = held.stop_joining();
-        drop(held);
+        let mut shard = state.write(Purpose::CheckpointEnd);
+        shard.members.abandon_checkpoint(pages);
+        shard.put_back_gone(self.gone.iter().copied());
+        let early = shard.stop_joining();
+        shard.let_go_fairly();
         let told = std::mem::take(&mut *self.told.lock());
         self.told_bytes.store(0, Ordering::Relaxed);
         let mut boards =
             told.boards.into_iter().chain(early).filter_map(|board| Some((board.tree, board.due?)));
         let mut next = boards.next();
         while next.is_some() {
-            let mut shard = shard.write();
+            let mut shard = state.write(Purpose::CheckpointEnd);
             for _ in 0..ABANDONED_PER_SLICE {
                 let Some((id, due)) = next.take() else { break };
                 let more = shard.with_tree(id, |tree| {
@@ -258,6 +263,8 @@ impl Checkpoint {
                     None => boards.next(),
                 };
             }
+            // To readers who wait, and not to the next slice.
+            shard.let_go_fairly();
         }
     }
 
@@ -265,7 +272,7 @@ impl Checkpoint {
     fn let_join(
         &self,
         told: &mut Told,
-        shard: &RwLock<Shard>,
+        state: &StateLock,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         if let Some(dropped) = told.dropped.take() {
@@ -274,7 +281,9 @@ impl Checkpoint {
         }
         loop {
             between(Moment::Joining)?;
-            let (joined, more) = shard.write().join_some(BOARDS_PER_SLICE);
+            let mut shard = state.write(Purpose::CheckpointBegin);
+            let (joined, more) = shard.join_some(BOARDS_PER_SLICE);
+            shard.let_go_fairly();
             let bytes: usize = joined.iter().map(Joined::bytes).sum();
             self.told_bytes.fetch_add(bytes, Ordering::Relaxed);
             told.boards.extend(joined);
@@ -288,7 +297,7 @@ impl Checkpoint {
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,
-        trees: &[(TreeId, &DirtyEntries)],
+        told: &Told,
         vanished: &BTreeSet<TreeId>,
     ) -> Result<(), StorageError> {
         if !vanished.is_empty() {
@@ -300,8 +309,8 @@ impl Checkpoint {
                 staged.delete_tree(kind, *tree)?;
             }
         }
-        for (tree, _) in trees.iter().filter(|(_, dirty)| dirty.single_extras) {
-            staged.delete_tree(keys::EXTRA, *tree)?;
+        for (tree, _) in told.due().into_iter().filter(|(_, dirty)| dirty.single_extras) {
+            staged.delete_tree(keys::EXTRA, tree)?;
         }
         Ok(())
     }
@@ -326,45 +335,6 @@ impl Checkpoint {
             latest: told.latest,
         }
     }
-
-    /// The handles of a page. Members that came after the checkpoint began are left out: see `state::Members`.
-    fn handles_of(&self, page: u32) -> impl Iterator<Item = Handle> + use<> {
-        let first = page * ENTRIES_PER_PAGE;
-        (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
-    }
-
-    /// A page of extras; empty without any. `None`: the tree has vanished.
-    fn capture_extras(&self, shard: &RwLock<Shard>, tree: TreeId, page: u32) -> Option<Vec<u8>> {
-        let shard = shard.read();
-        let tree = shard.tree(tree)?;
-        let extras = self.handles_of(page).filter_map(|handle| Some((handle, tree.extra(handle)?)));
-        let extras: Vec<(Handle, Extra)> = extras.collect();
-        let extras: Vec<(Handle, &Extra)> = extras.iter().map(|(handle, extra)| (*handle, extra)).collect();
-        Some(if extras.is_empty() { Vec::new() } else { codec::encode_extras(&extras) })
-    }
-
-    /// A member page; empty without entries. `None`: the tree has vanished.
-    fn capture_members(&self, shard: &RwLock<Shard>, tree: TreeId, page: u32) -> Option<Vec<u8>> {
-        let mut handles = Vec::with_capacity(256);
-        let mut columns: Vec<Vec<u64>> = Vec::new();
-        {
-            let shard = shard.read();
-            let tree = &shard.tree(tree)?.tree;
-            columns.resize(tree.columns(), Vec::with_capacity(256));
-            // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
-            self.handles_of(page).for_each(|handle| tree.prefetch_locator(handle));
-            self.handles_of(page).for_each(|handle| tree.prefetch_entry(handle));
-            for handle in self.handles_of(page) {
-                let Some(words) = tree.get(handle) else { continue };
-                handles.push(handle.0);
-                for (column, word) in columns.iter_mut().zip(words.as_slice()) {
-                    column.push(*word);
-                }
-            }
-        }
-        let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
-        Some(if handles.is_empty() { Vec::new() } else { codec::encode_entries(&handles, &columns) })
-    }
 }
 
 /// Removes a tree's pages from the disk, before all of them are written anew.
@@ -378,48 +348,20 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
     store.write(batch, true)
 }
 
-/// Stages a tree's pages. `false`: the tree has vanished, and what is staged of it may be a part.
-fn write_tree_pages(
-    staged: &mut Staged<'_>,
-    shard: &RwLock<Shard>,
-    id: TreeId,
-    between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
-) -> Result<bool, StorageError> {
-    // Files want their keys in order; sorting is done without keeping anyone waiting.
-    let order = shard.read().tree(id).map(|tree| tree.tree.pending_order());
-    let Some(mut order) = order else { return Ok(false) };
-    order.sort_unstable();
-    if shard.write().with_tree(id, |tree| tree.tree.set_pending_order(order)).is_none() {
-        return Ok(false);
-    }
-    loop {
-        let mut copied: Vec<(u32, Vec<u32>, Vec<Vec<u64>>)> = Vec::with_capacity(PAGES_PER_SLICE);
-        let more = shard.write().with_tree(id, |tree| {
-            let width = tree.tree.columns();
-            tree.tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
-                let (handles, columns) = captured.entries.map_or_else(Default::default, |entries| {
-                    let columns = (0..width).map(|column| entries.column(column).to_vec()).collect();
-                    (entries.handles().to_vec(), columns)
-                });
-                copied.push((captured.page, handles, columns));
-            })
-        });
-        let Some(more) = more else { return Ok(false) };
-        for (page, handles, columns) in &copied {
-            let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
-            let value = (!handles.is_empty()).then(|| codec::encode_entries(handles, &columns));
-            staged.put_or_delete(&keys::tree_page(id, *page), value.as_deref())?;
-        }
-        between(Moment::Slice)?;
-        if !more {
-            return Ok(true);
-        }
-    }
-}
-
 fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
     let mut batch = WriteBatch::default();
     batch.delete_range_cf(store.log(), keys::delta(Sequence(0)), keys::delta(through.next()));
     // Synced: where every write is, a log that breaks and goes on is known to be damaged.
     store.write(batch, true)
+}
+
+/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
+const NICENESS: i32 = 10;
+
+/// Makes the calling thread wait for a core rather than let readers wait for it. It can never go back, and so takes no lock
+/// that others wait for.
+fn yield_to_others() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
+        tracing::debug!(%error, "the thread that writes a checkpoint's files keeps its priority");
+    }
 }

@@ -16,6 +16,7 @@ mod store;
 mod commit;
 
 mod checkpoint;
+mod copies;
 mod staged;
 
 mod recovery;

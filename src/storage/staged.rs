@@ -9,9 +9,10 @@ use rocksdb::{IngestExternalFileOptions, SstFileWriter};
 
 use crate::state::TreeId;
 use crate::storage::checkpoint::CheckpointFigures;
+use crate::storage::copies::{Copied, CopiedEntries};
 use crate::storage::error::StorageError;
-use crate::storage::keys;
 use crate::storage::store::Store;
+use crate::storage::{codec, keys};
 use crate::types::count;
 
 /// Where one staged file ends and the next begins.
@@ -36,6 +37,19 @@ impl<'a> Staged<'a> {
         std::fs::create_dir_all(&folder).map_err(|error| StorageError::Io { path: folder.clone(), error })?;
         let (writer, files, figures) = (None, Vec::new(), CheckpointFigures::default());
         Ok(Self { store, options, folder, writer, writer_bytes: 0, files, figures })
+    }
+
+    /// Writes down a slice of what is copied.
+    pub(super) fn take(&mut self, copied: Copied) -> Result<(), StorageError> {
+        match copied {
+            Copied::Record(key, value) => self.put_or_delete(&key, value.as_deref()),
+            Copied::Members(tree, page, entries) => {
+                self.put_or_delete(&keys::member_page(tree, page), encoded(&entries).as_deref())
+            }
+            Copied::Leaves(tree, pages) => pages.iter().try_for_each(|(page, entries)| {
+                self.put_or_delete(&keys::tree_page(tree, *page), encoded(entries).as_deref())
+            }),
+        }
     }
 
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
@@ -92,4 +106,10 @@ impl<'a> Staged<'a> {
         let _ = std::fs::remove_dir_all(&self.folder);
         Ok(self.figures)
     }
+}
+
+/// `None` without entries: there is no such page.
+fn encoded((handles, columns): &CopiedEntries) -> Option<Vec<u8>> {
+    let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
+    (!handles.is_empty()).then(|| codec::encode_entries(handles, &columns))
 }

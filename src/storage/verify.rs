@@ -3,13 +3,13 @@
 //! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how either works.
 
 use crate::state::{Shard, TreeId, WindowTree};
+use crate::state_lock::StateLock;
 use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
 use crate::storage::error::StorageError;
 use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{BoardName, count};
-use parking_lot::RwLock;
 
 /// What was compared.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,6 +141,6 @@ pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures
     shard.mark_all_dirty();
     progress("writing the checkpoint", 0, 0);
     let checkpoint = Checkpoint::begin(&mut shard);
-    let shard = RwLock::new(shard);
+    let shard = StateLock::new(shard);
     checkpoint.write(&store, &shard)
 }

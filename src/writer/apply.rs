@@ -2,9 +2,8 @@
 //!
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
-use parking_lot::{RwLock, RwLockWriteGuard};
-
 use crate::state::{Applied, Change, Shard, TreeId};
+use crate::state_lock::{Purpose, StateLock};
 use crate::tree::Handle;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, Freed, JobOutcome, MessageOutcome, Place};
@@ -14,15 +13,15 @@ use crate::writer::source::AnswerTo;
 
 /// Applies a step, and gives back who waits for it, with the answers. The caller sends them once readers have been told
 /// of the sequence, so that whoever has an answer can read what it wrote.
-pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Answers) {
+pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
         PlannedStep::Bulk(step) => {
             // Waiting for memory is half of the work, and needs no readers kept out.
-            shard.read().warm(&step.changes);
-            let mut guard = shard.write();
+            shard.read(Purpose::Warm).warm(&step.changes);
+            let mut guard = shard.write(Purpose::Apply);
             guard.apply(&step);
             // To readers who wait, and not to the next step, which would be there first every time.
-            RwLockWriteGuard::unlock_fair(guard);
+            guard.let_go_fairly();
             (step.applied.sequence, Answers::default())
         }
         PlannedStep::Freed { jobs, applied } => {
@@ -39,14 +38,14 @@ pub fn apply(shard: &RwLock<Shard>, step: PlannedStep) -> (Sequence, Answers) {
 
 /// Applies a message job by job, under one hold of the lock.
 fn apply_jobs(
-    shard: &RwLock<Shard>,
+    shard: &StateLock,
     jobs: Vec<PlannedJob>,
     freed: Vec<PlannedFreed>,
     applied: Applied,
 ) -> (Vec<JobOutcome>, Vec<FreedAnswer>) {
     let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
-    shard.read().warm(&changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
-    let mut guard = shard.write();
+    shard.read(Purpose::Warm).warm(&changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
+    let mut guard = shard.write(Purpose::Apply);
     let shard = &mut *guard;
     for job in jobs {
         outcomes.push(apply_planned(shard, job));
@@ -56,7 +55,7 @@ fn apply_jobs(
         answers.extend(to.map(|to| FreedAnswer { freed: Ok((applied.sequence, outcome)), to }));
     }
     shard.applied = applied;
-    RwLockWriteGuard::unlock_fair(guard);
+    guard.let_go_fairly();
     (outcomes, answers)
 }
 

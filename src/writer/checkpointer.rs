@@ -9,9 +9,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
-
-use crate::state::Shard;
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 use crate::writer::checkpoint_gate::{CheckpointGate, PlaceInLine};
@@ -46,16 +44,6 @@ impl CheckpointPolicy {
     #[must_use]
     pub fn changes_max(&self, members: u64) -> u64 {
         self.changes_min.max(members * self.changes_percent / 100)
-    }
-}
-
-/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
-const NICENESS: i32 = 10;
-
-/// Makes the calling thread wait for a core rather than let readers wait for it.
-fn yield_to_others() {
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
-        tracing::debug!(%error, "a checkpoint's thread keeps its priority");
     }
 }
 
@@ -153,7 +141,7 @@ impl Checkpointer {
 
     /// Begins a checkpoint of the shard as it is now, if it is the shard's turn, and returns while it is written. If not,
     /// the shard has its place in the line and is due until it has begun.
-    pub fn start_in_turn(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
+    pub fn start_in_turn(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
         let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
         if place.has_turn() {
             self.start(store, shard, place);
@@ -163,21 +151,20 @@ impl Checkpointer {
     }
 
     /// As [`Checkpointer::start_in_turn`], after waiting for the turn: at the end, when there is nothing else to do.
-    pub fn start_after_others(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>) {
+    pub fn start_after_others(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
         let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
         place.wait_for_turn();
         self.start(store, shard, place);
     }
 
-    fn start(&mut self, store: Arc<Store>, shard: &Arc<RwLock<Shard>>, turn: PlaceInLine) {
-        let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write()));
+    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, turn: PlaceInLine) {
+        let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write(Purpose::CheckpointBegin)));
         self.changes = 0;
         self.last = Instant::now();
         let (sender, written) = channel();
         let (its_checkpoint, its_shard) = (Arc::clone(&checkpoint), Arc::clone(shard));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
-            yield_to_others();
             let written = its_checkpoint.write(&store, &its_shard);
             drop(turn);
             // Whoever waits for the outcome may open the directory again.
@@ -195,7 +182,7 @@ impl Checkpointer {
     }
 
     /// Takes note of a checkpoint that has ended. Its sequence and figures, if it succeeded.
-    pub fn poll(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
+    pub fn poll(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
         let written = match self.running.as_ref()?.written.try_recv() {
             Ok(written) => Some(written),
             Err(TryRecvError::Empty) => return None,
@@ -205,7 +192,7 @@ impl Checkpointer {
     }
 
     /// Waits for the checkpoint under way, if there is one, and leaves the line.
-    pub fn wait(&mut self, shard: &RwLock<Shard>) -> Option<(Sequence, CheckpointFigures)> {
+    pub fn wait(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
         self.place = None;
         let written = self.running.as_ref()?.written.recv().ok();
         self.conclude(written, shard)
@@ -215,7 +202,7 @@ impl Checkpointer {
     fn conclude(
         &mut self,
         written: Option<Result<CheckpointFigures, StorageError>>,
-        shard: &RwLock<Shard>,
+        shard: &StateLock,
     ) -> Option<(Sequence, CheckpointFigures)> {
         let Running { thread, checkpoint, .. } = self.running.take()?;
         // It has nothing left to do, and the store that it held is free once it has ended.
@@ -223,7 +210,7 @@ impl Checkpointer {
         match written {
             Some(Ok(figures)) => {
                 self.took = figures.took;
-                checkpoint.complete(&mut shard.write());
+                checkpoint.complete(&mut shard.write(Purpose::CheckpointEnd));
                 self.failed = None;
                 return Some((checkpoint.applied().sequence, figures));
             }
@@ -234,7 +221,7 @@ impl Checkpointer {
         None
     }
 
-    fn give_up(&mut self, checkpoint: &Checkpoint, shard: &RwLock<Shard>) {
+    fn give_up(&mut self, checkpoint: &Checkpoint, shard: &StateLock) {
         checkpoint.abandon(shard);
         self.failures += 1;
         self.failed = Some(Instant::now());

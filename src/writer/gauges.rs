@@ -5,11 +5,10 @@
 use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use parking_lot::RwLock;
 
 use crate::job::RejectCode;
 use crate::metrics::{self as names, figure};
-use crate::state::Shard;
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{CheckpointFigures, Store};
 use crate::types::{ShardId, Timestamp, count};
 use crate::writer::checkpointer::Checkpointer;
@@ -185,7 +184,7 @@ impl Gauges {
     /// Takes note of how the shard is, now and then. Without a store, what RocksDB said last stands.
     pub fn note_state(
         &mut self,
-        shard: &RwLock<Shard>,
+        shard: &StateLock,
         health: &Health,
         store: Option<&Store>,
         checkpointer: &Checkpointer,
@@ -195,7 +194,7 @@ impl Gauges {
         }
         self.state_noted = Some(Instant::now());
         let (applied, members, boards, bytes) = {
-            let shard = shard.read();
+            let shard = shard.read(Purpose::Gauges);
             let bytes = shard.tree_bytes() + shard.members.bytes() + checkpointer.bytes();
             (shard.applied.sequence.0, shard.members.len(), shard.board_count(), bytes)
         };

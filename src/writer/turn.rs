@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use crate::state::{Applied, Retired, Shard};
+use crate::state::{Applied, Retired};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot};
-use crate::types::{Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -37,7 +37,7 @@ pub struct Writer<S> {
     pub id: ShardId,
     pub shards: u16,
     pub source: S,
-    pub shard: Arc<RwLock<Shard>>,
+    pub shard: Arc<StateLock>,
     pub store: Arc<StoreSlot>,
     pub registry: Arc<Registry>,
     pub health: Arc<Health>,
@@ -59,7 +59,7 @@ pub struct Writer<S> {
 impl<S: JobSource> Writer<S> {
     /// Drains the source until it ends, then checkpoints and returns. Runs on a thread of its own.
     pub fn run(mut self) {
-        let applied = self.shard.read().applied;
+        let applied = self.shard.read(Purpose::Start).applied;
         if let Err(reason) = self.resume(applied) {
             self.halt(reason);
             self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
@@ -107,7 +107,7 @@ impl<S: JobSource> Writer<S> {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
             loaded?;
-            self.shard.write().number_dropped();
+            self.shard.write(Purpose::Start).number_dropped();
         }
         self.rejects_kept = RejectsKept::default();
         let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
@@ -130,10 +130,11 @@ impl<S: JobSource> Writer<S> {
             let (place, parked) = read_parked(&self.source, first)?;
             lines.push((line, jobs, place, parked));
         }
-        let shard = self.shard.read();
-        parking.load(lines, |board| shard.board(board.as_str()).is_some());
+        // Readers are served meanwhile, where a failed commit was the reason: not one lock for all the lines.
+        let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
+        parking.load(lines, is_known);
         // On a quiet stream no message says it again, and jobs that are to be rejected would wait.
-        parking.note_has_all(shard.board_count() >= parking.boards_max);
+        parking.note_has_all(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
         Ok(())
     }
@@ -210,14 +211,13 @@ impl<S: JobSource> Writer<S> {
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let shard = self.shard.read();
         let describe = |job: &_| self.source.describe(job);
         let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
             read_line(&store, |record| read_parked(&self.source, record), line, from, limit, goes_on)
         };
         let planner = Planner {
-            shard: &shard,
+            shard: &self.shard,
             id: self.id,
             shards: self.shards,
             registry: &self.registry,
@@ -287,19 +287,19 @@ impl<S: JobSource> Writer<S> {
             self.note_checkpoint(sequence, figures);
         }
         let (members, retired, freeing) = {
-            let shard = self.shard.read();
+            let shard = self.shard.read(Purpose::Release);
             (count(shard.members.len()), shard.has_retired(), shard.members.has_freeing())
         };
         if retired {
             let released = {
-                let mut shard = self.shard.write();
+                let mut shard = self.shard.write(Purpose::Release);
                 shard.release_retired(RELEASED_PER_TURN);
                 shard.take_released()
             };
             free_aside(released);
         }
         if freeing {
-            self.shard.write().members.free_some();
+            self.shard.write(Purpose::Release).members.free_some();
         }
         let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
         if (is_wanted || self.checkpointer.is_due(members))
@@ -313,7 +313,7 @@ impl<S: JobSource> Writer<S> {
 
     fn patience(&self) -> Duration {
         let idle_work = {
-            let shard = self.shard.read();
+            let shard = self.shard.read(Purpose::Release);
             shard.has_retired() || shard.members.has_freeing()
         };
         if idle_work {

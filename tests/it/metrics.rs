@@ -30,6 +30,8 @@ const OF_OURS: &[(&str, &str)] = &[
     ("fetch_seconds", "histogram"),
     ("boards", "gauge"),
     ("jobs_parked", "gauge"),
+    ("state_lock_held_seconds", "histogram"),
+    ("state_lock_wait_seconds", "histogram"),
     ("commit_failures_total", "counter"),
     ("checkpoint_seconds", "histogram"),
     ("checkpoint_bytes", "gauge"),
@@ -85,7 +87,8 @@ fn every_metric_is_there_with_its_meaning_and_no_member_is_a_label() {
     for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"] {
         assert!(before.metrics.contains_key(name), "there is no {name}");
     }
-    let known = BTreeSet::from(["shard", "reason", "route", "class", "le", "version", "connection"]);
+    let known =
+        BTreeSet::from(["shard", "reason", "route", "class", "le", "version", "connection", "purpose"]);
     let labels: BTreeSet<_> = before.labels.keys().map(String::as_str).collect();
     assert!(labels.is_subset(&known), "{labels:?}");
     assert_eq!(before.labels["shard"], BTreeSet::from(["0".to_owned(), "1".to_owned()]));

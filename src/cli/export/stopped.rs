@@ -1,6 +1,5 @@
 //! A stopped service's board, from its data directory: loaded as a start would, and read as a request would.
 
-use parking_lot::RwLock;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
 use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, top};
-use crate::state::Shard;
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, Score};
 use crate::writer::{Known, Registry};
@@ -20,7 +19,7 @@ const EXACT_MAX: u64 = (1 << 53) - 1;
 
 pub struct Stopped {
     stores: Vec<Store>,
-    shards: Vec<RwLock<Shard>>,
+    shards: Vec<StateLock>,
     board: String,
     known: Known,
 }
@@ -40,10 +39,10 @@ impl Stopped {
                 recover(store, TreesFrom::Pages, &|what, done, total| progress.note(what, done, total))?;
             progress.finish();
             registry.learn(&recovered.shard);
-            shards.push(RwLock::new(recovered.shard));
+            shards.push(StateLock::new(recovered.shard));
         }
         for shard in &shards {
-            for (name, incarnation) in shard.read().dropped().iter() {
+            for (name, incarnation) in shard.read(Purpose::Start).dropped().iter() {
                 registry.forget(name, incarnation);
             }
         }
@@ -64,7 +63,7 @@ impl Stopped {
     /// # Errors
     /// When metadata cannot be read.
     pub fn page(&self, cursor: Option<&str>) -> Result<Page, Failure> {
-        let view = View { shards: self.shards.iter().map(RwLock::read).collect() };
+        let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         let board = BoardView::new(&view, &self.board, &self.known);
         let start = match cursor {
             None => Start::End(End::Top),

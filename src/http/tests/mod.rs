@@ -16,7 +16,6 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::Response;
-use parking_lot::RwLock;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -32,6 +31,7 @@ use crate::query::{Node, ShardHandle};
 use crate::queue::local;
 use crate::queue::publisher::Publisher;
 use crate::state::{Applied, BoardEvent, Change, Entry, Shard, Standing, Step};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
 use crate::tree::Words;
 use crate::types::{Sequence, ShardId, Timestamp};
@@ -85,7 +85,7 @@ fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<Access>>) -> Fi
 
 fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
     let (publisher, mut source) = local::channel(Handle::current());
-    let state = Arc::new(RwLock::new(Shard::new(id)));
+    let state = Arc::new(StateLock::new(Shard::new(id)));
     let (applied_sender, applied) = watch::channel(Sequence(0));
     let health = Arc::new(Health::default());
     health.set_state(ShardState::Live);
@@ -117,12 +117,12 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
 }
 
 /// A `set` of one score that never was there before, or what the score's value stands for.
-fn answer(message: Message, shard: &RwLock<Shard>, registry: &Registry, applied: &watch::Sender<Sequence>) {
+fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &watch::Sender<Sequence>) {
     let mut step = Step {
         applied: Applied { sequence: message.sequence, timestamp: message.timestamp, hash: 0 },
         ..Step::default()
     };
-    let mut shard = shard.write();
+    let mut shard = shard.write(Purpose::Apply);
     let mut outcomes = Vec::new();
     match message.payload {
         Payload::Define { board, incarnation, number, definition } => {

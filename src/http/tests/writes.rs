@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::http::tests::{REJECTED, SHARDS, start};
+use crate::state_lock::Purpose;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_jobs_are_answered_one_by_one_in_their_order() {
@@ -161,7 +162,7 @@ async fn boards_are_defined_listed_and_dropped() {
             .await;
         assert_eq!((status, &board["keep"]), (StatusCode::OK, &json!(3)));
         for shard in &service.api.node.shards {
-            let state = shard.state.read();
+            let state = shard.state.read(Purpose::Read);
             assert_eq!(state.board("race").map(|board| board.definition.keep), Some(3));
         }
         service.check_refusals(&[("PUT", "/v1/boards/race", "{}", 409, "board_differs")]).await;

@@ -1,9 +1,10 @@
 //! Boards as the batch sees them: the shard's, with those that it has defined and without those that it has dropped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, TreeId};
+use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, Shard, TreeId};
 use crate::tree::Handle;
 use crate::types::BoardName;
 use crate::writer::plan::Batch;
@@ -23,19 +24,31 @@ pub(super) struct DefinedBoard {
     incarnation: Incarnation,
 }
 
+/// Boards that a batch defined (`Some`) or dropped (`None`).
+pub(super) type ChangedBoards = BTreeMap<BoardName, Option<DefinedBoard>>;
+
+/// A board of the shard, unless the batch defined or dropped it.
+pub(super) fn board_in<'a>(
+    changed: &'a ChangedBoards,
+    shard: &'a Shard,
+    name: &BoardName,
+) -> Option<BatchBoard<'a>> {
+    match changed.get(name) {
+        Some(board) => {
+            let DefinedBoard { definition, tree, incarnation } = board.as_ref()?;
+            Some(BatchBoard { definition, tree: *tree, incarnation: *incarnation })
+        }
+        None => shard.board(name.as_str()).map(|board| BatchBoard {
+            definition: &board.definition,
+            tree: board.all,
+            incarnation: board.incarnation,
+        }),
+    }
+}
+
 impl Batch<'_> {
     pub(super) fn board(&self, name: &BoardName) -> Option<BatchBoard<'_>> {
-        match self.boards.get(name) {
-            Some(board) => {
-                let DefinedBoard { definition, tree, incarnation } = board.as_ref()?;
-                Some(BatchBoard { definition, tree: *tree, incarnation: *incarnation })
-            }
-            None => self.planner.shard.board(name.as_str()).map(|board| BatchBoard {
-                definition: &board.definition,
-                tree: board.all,
-                incarnation: board.incarnation,
-            }),
-        }
+        board_in(&self.boards, &self.shard, name)
     }
 
     /// The boards that know a member, by name: of those that did before the batch and those where the batch changed something
@@ -46,7 +59,7 @@ impl Batch<'_> {
             .get_or_insert_with(|| self.by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
         let changed = changed.range((handle, TreeId(0))..=(handle, TreeId(u32::MAX)));
         let changed: Vec<TreeId> = changed.map(|(_, tree)| *tree).collect();
-        let shard = self.planner.shard;
+        let shard: &Shard = &self.shard;
         let before = shard.boards_of(handle, None).map(|(tree, window)| (tree, &window.board));
         let changed = changed.into_iter().filter_map(|tree| {
             let known = shard.tree(tree).map(|window| &window.board);
@@ -109,7 +122,7 @@ impl Batch<'_> {
     }
 
     fn dropped(&self) -> &Dropped {
-        self.dropped.as_ref().unwrap_or(self.planner.shard.dropped())
+        self.dropped.as_ref().unwrap_or(self.shard.dropped())
     }
 
     pub(super) fn drop_board(
@@ -130,7 +143,7 @@ impl Batch<'_> {
             self.note_board_count();
         }
         // A copy of some thousand names, a fifth of a millisecond: only in batches that drop a board.
-        let dropped = self.dropped.get_or_insert_with(|| self.planner.shard.dropped().clone());
+        let dropped = self.dropped.get_or_insert_with(|| self.shard.dropped().clone());
         dropped.note(name.clone(), incarnation, number);
         self.put_event(BoardEvent::Drop { board: name, incarnation, number });
     }

@@ -76,17 +76,17 @@ impl Batch<'_> {
         // Looked up even in an empty table: the batch's own changes hide the state's.
         match self.by_entry.get(&(tree, handle)).and_then(|index| self.net.get(*index)) {
             Some(net) => net.after,
-            None => self.planner.shard.entry(tree, handle),
+            None => self.shard.entry(tree, handle),
         }
     }
 
     pub(super) fn find_member(&self, member: &MemberId) -> Option<Handle> {
-        let members = &self.planner.shard.members;
+        let members = &self.shard.members;
         members.get(member.as_bytes()).or_else(|| self.newcomers.get(member.as_bytes()).copied())
     }
 
     pub(super) fn add_member(&mut self, member: &MemberId) -> Handle {
-        let handle = self.planner.shard.members.upcoming(self.added);
+        let handle = self.shard.members.upcoming(self.added);
         self.added += 1;
         self.step.added.push(member.as_bytes().into());
         self.newcomers.insert(member.as_bytes().into(), handle);

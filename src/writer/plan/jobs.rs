@@ -105,6 +105,8 @@ impl Batch<'_> {
                 }
                 continue;
             }
+            // Of such jobs, one takes as long as dozens of others.
+            self.shard.let_others_in();
             // All or nothing: every board is asked before any is changed.
             let mut decided = Vec::new();
             let every;
@@ -135,7 +137,7 @@ impl Batch<'_> {
 
     /// Refuses a new member whom the shard has no handle for.
     fn admit_member(&self, handle: Option<Handle>, decided: &[Decided<'_>]) -> Result<(), Reject> {
-        let members = &self.planner.shard.members;
+        let members = &self.shard.members;
         if handle.is_some() || self.added < members.room() || !decided.iter().any(Decided::changes) {
             return Ok(());
         }

@@ -18,6 +18,7 @@ impl Batch<'_> {
         mut each: impl FnMut(&mut Self, usize, &Result<Job, BadJob>),
     ) {
         for (group, start) in jobs.chunks(LOOK_AHEAD).zip((0..).step_by(LOOK_AHEAD)) {
+            self.shard.let_others_in();
             if jobs.len() > 1 {
                 self.look_ahead(group.iter().filter_map(|job| job.as_ref().ok()));
             }
@@ -29,7 +30,7 @@ impl Batch<'_> {
 
     /// A look-up waits for memory four times over: index, id, locator, leaf. Each wait is shared by the group.
     pub(super) fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
-        let shard = self.planner.shard;
+        let shard = &*self.shard;
         let members = &shard.members;
         let mut probes = [None; LOOK_AHEAD];
         for (probe, job) in probes.iter_mut().zip(jobs.clone()) {

@@ -1,7 +1,18 @@
 //! Plan: what a batch of messages changes, worked out against the state before it. Changes nothing itself.
 //!
-//! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks or locks; it is handed a
-//! shard to read and gives back a [`Plan`].
+//! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it is handed a shard to
+//! read and gives back a [`Plan`].
+//!
+//! **Others come in between.** A batch takes a millisecond and more to plan, and readers wait behind whoever waits to change
+//! something: so every few jobs the shard is let go of and taken again, and it is not held while the disk is read. That is sound
+//! because nothing that a plan rests on changes meanwhile. Members, boards and entries are changed by applying steps, and by
+//! letting go of what dropped boards left: both are done by the thread that plans. Others change only
+//! - who has joined a checkpoint, and what it keeps of pages that it has copied, which no plan looks at; and
+//! - which drops are remembered, where there is no NATS: one is forgotten that is over on every shard and whose board nobody is
+//!   dropping. A plan asks for drops only to pass over a definition that its own drop overtook, and such a one comes from a
+//!   decision before that drop. It is the same whether a drop is forgotten between two jobs of a batch or between two batches.
+//!
+//! So no reference into the shard is kept from one job to the next, and what was read of it before still holds.
 //!
 //! A plan says everything twice, for its two readers. The **commit** wants each (tree, member) once, as the batch found
 //! it and left it. The **apply** wants steps: whole messages in their order, each step short enough to apply under one
@@ -31,12 +42,13 @@ pub use planned::{Plan, PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 pub use waiting::FREED_PER_MESSAGE;
 
 use crate::job::Job;
-use crate::state::{Applied, BoardEvent, Dropped, Shard, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Dropped, Step, TreeId};
+use crate::state_lock::{LongReading, Purpose, StateLock};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{ParkedJob, Parking, Place};
-use crate::writer::plan::boards::DefinedBoard;
+use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::registry::Registry;
@@ -49,9 +61,12 @@ pub type ReadParked<'a> =
 /// Whether to read on behind a job.
 pub type GoesOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
+/// Changes put into the delta before others are let in again: some ten microseconds.
+const ENCODED_AT_ONCE: usize = 64;
+
 /// What a planner is told about its shard.
 pub struct Planner<'a> {
-    pub shard: &'a Shard,
+    pub shard: &'a StateLock,
     pub id: ShardId,
     pub shards: u16,
     pub registry: &'a Registry,
@@ -64,6 +79,8 @@ pub struct Planner<'a> {
 
 struct Batch<'a> {
     planner: &'a Planner<'a>,
+    /// The state before the batch.
+    shard: LongReading<'a>,
     net: Vec<NetChange>,
     by_entry: HashMap<(TreeId, Handle), usize, foldhash::fast::FixedState>,
     /// The keys of `by_entry`, by member: from the first job on that asks which boards a member is on.
@@ -71,8 +88,7 @@ struct Batch<'a> {
     /// Members that the shard does not know yet.
     newcomers: HashMap<Box<[u8]>, Handle, foldhash::fast::RandomState>,
     added: usize,
-    /// Boards that the batch defined (`Some`) or dropped (`None`).
-    boards: BTreeMap<BoardName, Option<DefinedBoard>>,
+    boards: ChangedBoards,
     /// Whose the trees are that come with the batch.
     new_trees: BTreeMap<TreeId, BoardName>,
     /// How many boards there are.
@@ -111,8 +127,14 @@ impl Planner<'_> {
     /// them at once.
     #[must_use]
     pub fn plan(&self, messages: Vec<Message>, parking: Option<Parking>) -> Plan {
+        let shard = LongReading::new(self.shard, Purpose::Plan);
+        // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
+        let mut applied = shard.applied;
+        let first = applied.sequence.next();
+        let (board_count, next_tree) = (shard.board_count(), shard.next_tree().0);
         let mut batch = Batch {
             planner: self,
+            shard,
             net: Vec::new(),
             by_entry: HashMap::default(),
             changed_of: None,
@@ -120,11 +142,11 @@ impl Planner<'_> {
             added: 0,
             boards: BTreeMap::new(),
             new_trees: BTreeMap::new(),
-            board_count: self.shard.board_count(),
+            board_count,
             dropped: None,
             told: None,
             time: self.time,
-            next_tree: self.shard.next_tree().0,
+            next_tree,
             events: Vec::new(),
             metadata: BTreeMap::new(),
             dropped_trees: Vec::new(),
@@ -140,12 +162,10 @@ impl Planner<'_> {
             frees: false,
             jobs: 0,
         };
-        // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
-        let first = self.shard.applied.sequence.next();
-        let mut applied = self.shard.applied;
         let mut messages = messages.into_iter();
         for turn in (0..LOOK_AHEAD).cycle() {
             if turn == 0 {
+                batch.shard.let_others_in();
                 // Messages of one job each share their waits as the jobs of one message do.
                 batch.look_ahead(messages.as_slice().iter().take(LOOK_AHEAD).filter_map(only_job));
             }
@@ -162,18 +182,27 @@ impl Planner<'_> {
 }
 
 impl Batch<'_> {
-    fn finish(self, first: Sequence, applied: Applied) -> Plan {
-        let members = &self.planner.shard.members;
-        let names: HashMap<Handle, &[u8], foldhash::fast::FixedState> =
-            self.newcomers.iter().map(|(id, handle)| (*handle, &**id)).collect();
-        let id = |handle: Handle| names.get(&handle).copied().unwrap_or_else(|| members.id(handle));
-        // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
-        let mut net: Vec<&NetChange> = self.net.iter().collect();
-        net.sort_by_key(|net| net.tree);
+    fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
+        let (newcomers, all) = (&self.newcomers, &self.net);
+        let (names, net) = self.shard.aside(|| {
+            let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
+            let names: HashMap<Handle, &[u8], foldhash::fast::FixedState> = names.collect();
+            // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
+            let mut net: Vec<&NetChange> = all.iter().collect();
+            net.sort_by_key(|net| net.tree);
+            (names, net)
+        });
         let mut encoder = DeltaEncoder::new(first, applied, &self.events, net.len());
-        for change in &net {
-            encoder.push(change.tree, id(change.handle), change.before.as_ref(), change.after.as_ref());
+        for changes in net.chunks(ENCODED_AT_ONCE) {
+            self.shard.let_others_in();
+            for change in changes {
+                let known = names.get(&change.handle).copied();
+                let id = known.unwrap_or_else(|| self.shard.members.id(change.handle));
+                encoder.push(change.tree, id, change.before.as_ref(), change.after.as_ref());
+            }
         }
+        // Nothing more is read.
+        drop(self.shard);
         let metadata = self.metadata.into_iter().map(|((tree, _), (member, record))| (tree, member, record));
         Plan {
             first,

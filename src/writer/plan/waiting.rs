@@ -10,10 +10,12 @@ use std::collections::VecDeque;
 
 use crate::job::{Job, Reject, RejectCode};
 use crate::state::Applied;
+use crate::state_lock::Purpose;
 use crate::storage::codec::ParkedRecord;
 use crate::types::BoardName;
 use crate::writer::outcome::Later;
 use crate::writer::parking::{Asker, ParkedJob, Parking, Place, Turn};
+use crate::writer::plan::boards::board_in;
 use crate::writer::plan::{Batch, PlannedFreed, PlannedJob};
 
 /// Jobs that one message frees at most, and lines that it looks at: all of that is under one hold of a lock,
@@ -100,6 +102,7 @@ impl Batch<'_> {
                 && jobs.first().is_some_and(|(_, parked)| has_all || self.unknown(parked).is_none())
                 && let Some((place, parked)) = jobs.take_first()
             {
+                self.shard.let_others_in();
                 self.unparked.push((line, place.0, place.1));
                 self.plan_freed(place, parked, own + freed.count, applied, &mut freed.told);
                 freed.count += 1;
@@ -187,16 +190,23 @@ impl Batch<'_> {
 
     /// The first jobs of a line: those that may be freed, up to `limit`, and the next one, which tells what
     /// the others wait for. Others are not read.
-    fn read(&self, turn: Turn, limit: usize, has_all: bool) -> Result<FrontOfLine, String> {
+    fn read(&mut self, turn: Turn, limit: usize, has_all: bool) -> Result<FrontOfLine, String> {
         let Turn { line, first, board, on_disk, fresh } = turn;
         let wanted = on_disk.min(limit + 1);
         let mut waits = false;
+        let (planner, boards) = (self.planner, &self.boards);
         let mut goes_on = |parked: &ParkedJob| {
-            waits = !has_all && self.unknown(parked).is_some();
+            // Within `aside`: the disk may take its time, and a second lock beside the first could wait for ever.
+            let shard = planner.shard.read(Purpose::Plan);
+            let is_known = |name: &BoardName| board_in(boards, &shard, name).is_some();
+            waits = !has_all && !parked.job.boards().all(is_known);
             !waits
         };
-        let stored =
-            if wanted == 0 { Vec::new() } else { (self.planner.parked)(line, first, wanted, &mut goes_on)? };
+        let stored = if wanted == 0 {
+            Vec::new()
+        } else {
+            self.shard.aside(|| (planner.parked)(line, first, wanted, &mut goes_on))?
+        };
         let is_cut_off = stored.len() != wanted && !waits;
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
             return Err(format!("of {wanted} jobs that wait from {first:?} on, {} are there", stored.len()));

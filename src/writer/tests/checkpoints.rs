@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::board::Definition;
 use crate::job::{Job, Op};
+use crate::state_lock::Purpose;
 use crate::storage::{Moment, StorageError};
 use crate::writer::tests::build::{bare, board, job, leave_all};
 use crate::writer::tests::harness::{Harness, Say, time};
@@ -356,9 +357,9 @@ fn nothing_is_left_on_disk_of_a_board_dropped_during_a_checkpoint() {
         let mut harness = with_members(6);
         harness
             .batch(&[Say::Jobs(vec![job("m0", &[("auto", &[2])]).version(1), job("m5", &[("auto", &[2])])])]);
-        let tree = harness.shard.read().board("auto").expect("it is there").all;
+        let tree = harness.shard.read(Purpose::Read).board("auto").expect("it is there").all;
         disturbed(&mut harness, dropped_at, |harness| harness.batch(&[Say::Drop(board("auto"))]));
-        if harness.shard.read().board("auto").is_some() {
+        if harness.shard.read(Purpose::Read).board("auto").is_some() {
             // The checkpoint has no slice of this number.
             break;
         }
@@ -383,9 +384,9 @@ fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
         harness.batch(&[Say::Jobs(vec![job("m0", &[("match", &[1])])])]);
         harness.batch(&[Say::Drop(board("match"))]);
     }
-    assert_eq!(harness.shard.write().take_gone(), []);
+    assert_eq!(harness.shard.write(Purpose::Apply).take_gone(), []);
     harness.batch(&[Say::Drop(board("auto"))]);
-    assert_eq!(harness.shard.write().take_gone().len(), 1);
+    assert_eq!(harness.shard.write(Purpose::Apply).take_gone().len(), 1);
 }
 
 /// From the moment a checkpoint begins, the writer sets aside each leaf that it changes. So one that waits for another
@@ -403,7 +404,7 @@ fn a_checkpoint_begins_when_it_has_its_turn_and_not_before() {
     harness.batch(&[Say::Jobs(vec![job("m1", &[("auto", &[6])])])]);
     checkpointer.count(1);
     let set_aside = |harness: &Harness| {
-        let shard = harness.shard.read();
+        let shard = harness.shard.read(Purpose::Read);
         shard.trees().map(|(_, tree)| tree.tree.pending_pages()).sum::<usize>()
     };
     assert_eq!(set_aside(&harness), 0, "nothing has begun");
@@ -470,7 +471,7 @@ fn a_dropped_boards_pages_leave_the_disk() {
     let mut harness = with_members(6);
     harness.batch(&[Say::Jobs(vec![bare(Op::Hide, "m0", &["auto"]), job("m1", &[("more", &[1])])])]);
     undisturbed(&mut harness);
-    let gone = harness.shard.read().board("auto").expect("it is there").all;
+    let gone = harness.shard.read(Purpose::Read).board("auto").expect("it is there").all;
     assert_ne!(harness.store().checkpoint_records_of(gone).expect("readable"), 0);
     harness.batch(&[Say::Drop(board("auto"))]);
     harness.restart();
@@ -486,7 +487,7 @@ fn a_dropped_boards_pages_leave_the_disk() {
 #[test]
 fn handles_come_back_after_a_checkpoint_and_not_before() {
     let mut harness = with_members(3);
-    let space = |harness: &Harness| harness.shard.read().members.handle_space();
+    let space = |harness: &Harness| harness.shard.read(Purpose::Read).members.handle_space();
     harness.batch(&[Say::Jobs(vec![leave_all("m0")])]);
     harness.batch(&[Say::Jobs(vec![job("n", &[("auto", &[1])])])]);
     assert_eq!(space(&harness), 4, "m0's handle waits for a checkpoint");
@@ -522,7 +523,7 @@ fn a_log_that_ends_before_what_its_checkpoint_saw_is_refused() {
         harness.batch(&[Say::Jobs(vec![job("m1", &[("auto", &[6])])])]);
     });
     let shard = Arc::clone(&harness.shard);
-    let seen = shard.read().applied.sequence;
+    let seen = shard.read(Purpose::Read).applied.sequence;
     harness.store().cut_log_for_test(seen).expect("the disk takes it");
     let store = harness.store();
     let error = crate::storage::recover(&store, crate::storage::TreesFrom::Pages, &|_, _, _| {})
@@ -539,7 +540,9 @@ fn an_extra_of_which_nothing_is_kept_does_not_outlive_its_member() {
     let mut harness = with_members(2);
     harness.batch(&[Say::Jobs(vec![job("m2", &[("auto", &[1])]).version(1)])]);
     let written = harness.checkpoint(&mut |harness, moment| match moment {
-        Moment::Slice if harness.shard.read().board_tree("auto").is_some_and(|tree| tree.total() == 3) => {
+        Moment::Slice
+            if harness.shard.read(Purpose::Read).board_tree("auto").is_some_and(|tree| tree.total() == 3) =>
+        {
             harness.commit(&[Say::Jobs(vec![bare(Op::Hide, "m1", &["auto"])])]);
             harness.apply_all();
             harness.commit(&[Say::Jobs(vec![leave_all("m1")])]);

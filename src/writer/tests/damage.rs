@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::job::Op;
 use crate::state::TreeId;
+use crate::state_lock::Purpose;
 use crate::storage::codec::{FORMAT_VERSION, Meta, encode_meta};
 use crate::storage::{
     StorageError, StorageResources, Store, TreesFrom, mark_rebuilt, rebuild, recover, verify,
@@ -32,7 +33,7 @@ fn harness() -> Harness {
 }
 
 fn tree_of(harness: &Harness, board: &str) -> TreeId {
-    harness.shard.read().board(board).expect("it is there").all
+    harness.shard.read(Purpose::Read).board(board).expect("it is there").all
 }
 
 fn prefix(kind: u8, tree: TreeId) -> Vec<u8> {
@@ -182,7 +183,7 @@ fn rebuild_makes_the_trees_again_whatever_their_pages_are() {
 fn marking_a_board_rebuilt_that_is_gone_does_nothing() {
     let harness = harness();
     let gone = crate::writer::tests::build::board("gone");
-    mark_rebuilt(&harness.store(), &mut harness.shard.write(), &[gone]).expect("nothing to do");
+    mark_rebuilt(&harness.store(), &mut harness.shard.write(Purpose::Apply), &[gone]).expect("nothing to do");
     harness.store().sync().expect("the disk takes it");
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::board::{Definition, Key};
 use crate::job::{Job, Op, Reject, RejectCode};
 use crate::state::{Incarnation, REMEMBERED_MAX, RecordNumber};
+use crate::state_lock::Purpose;
 use crate::storage::StorageError;
 use crate::types::{Sequence, shard_of};
 use crate::writer::tests::build::{bare, board, job, leave_all, member};
@@ -114,7 +115,7 @@ fn a_job_of_another_shard_is_rejected() {
 #[test]
 fn a_shard_without_handles_rejects_new_members_and_serves_those_it_has() {
     let running = Running::new(true);
-    running.shard.write().members.limit_handles(3);
+    running.shard.write(Purpose::Apply).members.limit_handles(3);
     let two_boards = |id| job(id, &[("b", &[7]), ("new", &[7])]);
     let outcomes = running.drain(vec![
         jobs(vec![set("a", 1), set("b", 2)]),
@@ -157,9 +158,9 @@ fn a_job_on_several_boards_applies_to_all_of_them_or_to_none() {
     assert_eq!(codes(&outcome[0]), refused.map(Some).into_iter().chain([None]).collect::<Vec<_>>());
     assert_eq!(running.board("b"), list(&[("m", 1)]));
     assert_eq!(running.board("c"), list(&[("m", 1)]));
-    assert!(running.shard.read().board("new").is_none(), "a refused job creates no board");
+    assert!(running.shard.read(Purpose::Read).board("new").is_none(), "a refused job creates no board");
     assert!(running.registry.get("new").is_none());
-    assert_eq!(running.shard.read().members.len(), 1);
+    assert_eq!(running.shard.read(Purpose::Read).members.len(), 1);
 }
 
 /// Every reason that can be given without JSON, `closed_window` apart, which only windows have.
@@ -238,7 +239,7 @@ fn a_removal_from_every_board_leaves_the_others_alone() {
         );
     }
     assert_eq!(running.board("e"), []);
-    assert_eq!(running.shard.read().members.len(), 1);
+    assert_eq!(running.shard.read(Purpose::Read).members.len(), 1);
     running.drain(vec![jobs(vec![set("m", 9), leave_all("m"), set("m", 8)])]);
     assert_eq!(running.board("b"), list(&[("m", 8), ("n", 1)]));
 }
@@ -267,12 +268,12 @@ fn a_drop_in_the_middle_of_a_batch_parts_what_came_before_from_what_comes_after(
     ]);
     assert_eq!(codes(&outcome[0]), [None, None]);
     assert_eq!(codes(&outcome[2]), [Some(RejectCode::UnknownBoard), None], "it is being dropped");
-    assert!(running.shard.read().board("b").is_none());
+    assert!(running.shard.read(Purpose::Read).board("b").is_none());
     assert_eq!(running.board("c"), list(&[("m", 1)]));
     running.registry.finish_drop("b", incarnation);
     running.drain(vec![jobs(vec![set("m", 5).op(Op::Incr)])]);
     assert_eq!(running.board("b"), list(&[("m", 5)]), "the new board knows nothing of the old one");
-    let shard = running.shard.read();
+    let shard = running.shard.read(Purpose::Read);
     let store = running.store.get().expect("it is open");
     assert_eq!(shard.members.len(), 1, "a and n are forgotten");
     assert!(store.keys_from(&[0x04]).expect("readable").is_empty(), "and so is what the old board held of m");
@@ -293,9 +294,12 @@ fn a_definition_that_comes_after_its_own_drop_does_not_bring_the_board_back() {
         let (mut source, answers) = VecSource::new(vec![define(1), drop(1), define(1), drop(2), define(2)]);
         source.limits.jobs = limit;
         running.run(source, answers);
-        assert!(running.shard.read().board("b").is_none());
+        assert!(running.shard.read(Purpose::Read).board("b").is_none());
         running.drain(vec![define(3)]);
-        assert_eq!(running.shard.read().board("b").map(|board| board.incarnation), Some(life(3)));
+        assert_eq!(
+            running.shard.read(Purpose::Read).board("b").map(|board| board.incarnation),
+            Some(life(3))
+        );
     }
 }
 
@@ -347,7 +351,7 @@ fn a_definition_that_comes_long_after_its_drop_does_not_bring_the_board_back() {
             if reopened {
                 running.load();
             }
-            let shard = running.shard.read();
+            let shard = running.shard.read(Purpose::Read);
             let boards: Vec<_> =
                 shard.boards().map(|(name, board)| (name.as_str(), board.incarnation.0)).collect();
             let expected = [("b0", most + 22), ("slow", 3), ("stays", 1)];
@@ -388,7 +392,7 @@ fn a_failed_commit_is_answered_changes_nothing_and_heals() {
     let reopen = move || {
         // Between the failure and the reopening: not live, and the state is what was committed.
         assert!(matches!(health.state(), ShardState::CatchingUp(reason) if reason.contains("failed commit")));
-        assert_eq!(shard.read().applied.sequence, Sequence(2));
+        assert_eq!(shard.read(Purpose::Read).applied.sequence, Sequence(2));
         if counted.fetch_add(1, Ordering::SeqCst) == 0 {
             return Err(StorageError::Io { path: path.clone(), error: std::io::Error::other("still full") });
         }
@@ -418,7 +422,7 @@ fn a_writer_that_cannot_reopen_ends_when_its_queue_does() {
     running.writer_reopening(source, refuse).run();
     assert!(answers.remove(0).try_recv().expect("answered").is_err());
     running.load();
-    assert!(running.shard.read().board("b").is_none());
+    assert!(running.shard.read(Purpose::Read).board("b").is_none());
 }
 
 #[test]
@@ -447,5 +451,5 @@ fn answers_tell_the_place_before_and_after() {
     );
     let (answered, _) = oneshot::channel::<()>();
     assert!(answered.is_closed(), "who went away is not waited for");
-    assert_eq!(running.shard.read().applied.timestamp, time(2));
+    assert_eq!(running.shard.read(Purpose::Read).applied.timestamp, time(2));
 }

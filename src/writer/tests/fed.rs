@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use parking_lot::RwLock;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::Job;
 use crate::state::{Incarnation, Shard};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::ParkedRecord;
 use crate::storage::{Commit, Store, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -30,7 +30,7 @@ use crate::writer::{BadJob, JobOutcome, Later, Message, Payload, Registry};
 pub struct Fed {
     pub folder: TempDir,
     pub store: Option<Store>,
-    pub shard: Arc<RwLock<Shard>>,
+    pub shard: Arc<StateLock>,
     pub parking: Option<Parking>,
     /// What was described, so that it can be read again: the wire's form belongs to queues.
     pub described: RefCell<HashMap<Vec<u8>, Job>>,
@@ -76,7 +76,7 @@ impl Fed {
         for name in boards {
             model.create(&board(name), &definition(name));
         }
-        let shard = Arc::new(RwLock::new(Shard::new(ShardId(0))));
+        let shard = Arc::new(StateLock::new(Shard::new(ShardId(0))));
         let mut fed = Self {
             folder,
             store: Some(store),
@@ -124,7 +124,7 @@ impl Fed {
             let (place, parked) = self.read(line.first);
             (line.line, line.jobs, place, parked)
         });
-        let shard = self.shard.read();
+        let shard = self.shard.read(Purpose::Read);
         parking.load(lines, |board| shard.board(board.as_str()).is_some());
         parking.note_has_all(shard.board_count() >= self.boards_max);
         drop(shard);
@@ -191,7 +191,6 @@ impl Fed {
         if !messages.is_empty() {
             let parking = self.parking.take();
             let plan = {
-                let shard = self.shard.read();
                 let describe = |job: &Job| {
                     let bytes = format!("{job:?}").into_bytes();
                     self.described.borrow_mut().insert(bytes.clone(), job.clone());
@@ -199,6 +198,8 @@ impl Fed {
                 };
                 let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
                     self.looks.set(self.looks.get() + 1);
+                    // The disk may take its time.
+                    assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
                     let read = |record| {
                         self.reads.set(self.reads.get() + 1);
                         Ok(self.read(record))
@@ -206,7 +207,7 @@ impl Fed {
                     read_line(self.store(), read, line, from, limit, goes_on)
                 };
                 let planner = Planner {
-                    shard: &shard,
+                    shard: &self.shard,
                     id: ShardId(0),
                     shards: 1,
                     registry: &Registry::new(true),
@@ -259,7 +260,7 @@ impl Fed {
     pub fn state(&self) -> String {
         use std::fmt::Write as _;
         let mut state = String::new();
-        let shard = self.shard.read();
+        let shard = self.shard.read(Purpose::Read);
         for (name, board) in shard.boards() {
             let tree = shard.tree(board.all).expect("a board has a tree");
             let known = tree.known();
@@ -284,7 +285,7 @@ impl Fed {
         self.store = None;
         let store = open(self.folder.path()).expect("the directory opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
-        self.shard = Arc::new(RwLock::new(recovered.shard));
+        self.shard = Arc::new(StateLock::new(recovered.shard));
         self.store = Some(store);
         self.load_parking();
         assert_eq!(self.waiting(), waiting);
@@ -323,9 +324,9 @@ impl Fed {
             let freed = later.outcome().now_or_never().expect("it was told");
             freed.expect("who waits for a job is told what came of it").expect("it was committed");
         }
-        check(&mut self.shard.write(), self.store(), &self.model, self.last);
+        check(&mut self.shard.write(Purpose::Apply), self.store(), &self.model, self.last);
         assert_eq!(self.rejects, self.model_rejects);
         self.restart();
-        check(&mut self.shard.write(), self.store(), &self.model, self.last);
+        check(&mut self.shard.write(Purpose::Apply), self.store(), &self.model, self.last);
     }
 }

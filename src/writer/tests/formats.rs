@@ -1,6 +1,7 @@
 //! Directories that an older ranktree wrote.
 
 use crate::job::Op;
+use crate::state_lock::Purpose;
 use crate::storage::codec::{FORMAT_VERSION, Meta, encode_meta};
 use crate::storage::{Moment, StorageError};
 use crate::writer::tests::build::{bare, job};
@@ -22,7 +23,7 @@ fn of_format_1() -> Harness {
     ]);
     harness.checkpoint(&mut |_, _| Ok(())).expect("the disk takes it");
     let store = harness.store();
-    let tree = harness.shard.read().board("auto").expect("it is there").all;
+    let tree = harness.shard.read(Purpose::Read).board("auto").expect("it is there").all;
     assert_eq!(store.make_extras_single(tree).expect("the disk takes it"), 9);
     let meta = store.meta().expect("readable").expect("there");
     let meta = Meta { format_version: 1, ..meta };

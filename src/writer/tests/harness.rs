@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
 use crate::state::{Entry, Shard, Standing, TreeId, WindowTree};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, StorageError, StorageResources, Store, TreesFrom, mark_rebuilt,
     recover, verify,
@@ -69,7 +69,7 @@ type Answered = oneshot::Receiver<Result<MessageOutcome, CommitFailed>>;
 pub struct Harness {
     pub folder: TempDir,
     pub store: Option<Arc<Store>>,
-    pub shard: Arc<RwLock<Shard>>,
+    pub shard: Arc<StateLock>,
     pub registry: Registry,
     pub model: Model,
     pub last: u64,
@@ -98,7 +98,7 @@ impl Harness {
         Self {
             folder,
             store: Some(Arc::new(store)),
-            shard: Arc::new(RwLock::new(Shard::new(ShardId(0)))),
+            shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),
             registry: Registry::new(auto_create),
             model: Model::default(),
             last: 0,
@@ -191,9 +191,8 @@ impl Harness {
         if messages.is_empty() {
             return None;
         }
-        let shard = self.shard.read();
         let planner = Planner {
-            shard: &shard,
+            shard: &self.shard,
             id: ShardId(0),
             shards: 1,
             registry: &self.registry,
@@ -278,12 +277,12 @@ impl Harness {
         between: &mut dyn FnMut(&mut Self, Moment) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         self.apply_all();
-        let checkpoint = Checkpoint::begin(&mut self.shard.write());
+        let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
         let (store, shard) = (self.store(), Arc::clone(&self.shard));
         let written = checkpoint.write_in_slices(&store, &shard, &mut |moment| between(self, moment));
         self.apply_all();
         match written {
-            Ok(_) => checkpoint.complete(&mut self.shard.write()),
+            Ok(_) => checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd)),
             Err(_) => checkpoint.abandon(&self.shard),
         }
         written.map(|_| ())
@@ -310,7 +309,7 @@ impl Harness {
         self.registry.learn(&shard);
         self.model.defined =
             self.model.boards.iter().map(|(n, b)| (n.clone(), Arc::clone(&b.definition))).collect();
-        self.shard = Arc::new(RwLock::new(shard));
+        self.shard = Arc::new(StateLock::new(shard));
         self.store = Some(Arc::new(store));
     }
 
@@ -335,7 +334,7 @@ impl Harness {
     pub fn check_memory(&mut self) {
         self.apply_all();
         let store = self.store();
-        check(&mut self.shard.write(), &store, &self.model, self.last);
+        check(&mut self.shard.write(Purpose::Apply), &store, &self.model, self.last);
     }
 }
 

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
-
 use crate::allocated::{self, Allocated};
 use crate::board::{Definition, Ties};
 use crate::state::{
@@ -154,17 +152,16 @@ fn a_checkpoint_begins_and_ends_without_a_look_at_the_boards() {
     for boards in [10, 20_000] {
         let mut node = Node::new(1);
         (0..boards).for_each(|board| node.create(board, 2));
-        let shard = node.shards.pop().expect("it has one");
+        let mut shard = node.shards.pop().expect("it has one");
         let counted = shard.tree_bytes();
-        let shard = RwLock::new(shard);
         let started = Instant::now();
-        let (checkpoint, allocated) = allocated::count(|| Checkpoint::begin(&mut shard.write()));
+        let (checkpoint, allocated) = allocated::count(|| Checkpoint::begin(&mut shard));
         let took = started.elapsed();
         begun.push((allocated.allocations, allocated.held));
         let (mut joined, mut slices, mut longest) = (Vec::new(), 0, Duration::ZERO);
         loop {
             let started = Instant::now();
-            let (some, more) = shard.write().join_some(128);
+            let (some, more) = shard.join_some(128);
             longest = longest.max(started.elapsed());
             slices += 1;
             assert!(some.len() <= 128);
@@ -178,17 +175,17 @@ fn a_checkpoint_begins_and_ends_without_a_look_at_the_boards() {
         // What they told moved over, to be counted by the checkpoint; of each, the two pointers to it went.
         let told: usize =
             joined.iter().filter_map(|joined| joined.due.as_deref()).map(DirtyEntries::bytes).sum();
-        assert_eq!(shard.read().tree_bytes() + told + 2 * size_of::<usize>() * joined.len(), counted);
+        assert_eq!(shard.tree_bytes() + told + 2 * size_of::<usize>() * joined.len(), counted);
         println!("{boards} boards: begun in {took:?}, slices of up to {longest:?}");
         // Nor does anybody look at other boards than a member's own, or at any for what they hold in memory.
-        let member = shard.read().members.get(b"000000000013").expect("it is there");
+        let member = shard.members.get(b"000000000013").expect("it is there");
         let started = Instant::now();
-        let of_member: Vec<TreeId> = shard.read().boards_of(member, None).map(|(tree, _)| tree).collect();
+        let of_member: Vec<TreeId> = shard.boards_of(member, None).map(|(tree, _)| tree).collect();
         println!("a member's boards in {:?}", started.elapsed());
         assert_eq!(of_member, [TreeId(6)]);
         drop((checkpoint, joined));
         // Nothing changed since: nothing is due but what was never stored.
-        let ((), allocated) = allocated::count(|| shard.write().members.complete_checkpoint());
+        let ((), allocated) = allocated::count(|| shard.members.complete_checkpoint());
         assert_eq!(allocated.allocations, 0);
     }
     assert_eq!(begun.first(), begun.last());

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::job::{Job, Op, RejectCode};
+use crate::state_lock::Purpose;
 use crate::types::{Timestamp, count};
 use crate::writer::plan::FREED_PER_MESSAGE;
 use crate::writer::tests::build::{bare, job, leave_all};
@@ -112,7 +113,7 @@ fn who_waits_waits_with_all_that_comes_later() {
     fed.batch(true);
     assert_eq!(fed.waiting(), 4);
     let is_listed = |fed: &Fed, member: &str| {
-        let shard = fed.shard.read();
+        let shard = fed.shard.read(Purpose::Read);
         let tree = shard.board_tree("more").expect("it is defined");
         tree.entry(shard.members.get(member.as_bytes()).expect("it is known")).is_some()
     };
@@ -164,10 +165,10 @@ fn a_drop_has_jobs_wait_again_that_were_not_freed_yet() {
     fed.free(100);
     fed.batch(false);
     assert_eq!(fed.waiting(), 5);
-    assert!(fed.shard.read().board("auto").is_none());
+    assert!(fed.shard.read(Purpose::Read).board("auto").is_none());
     fed.define("auto");
     fed.free_all();
-    let total = fed.shard.read().board_tree("auto").expect("it is defined").tree.len();
+    let total = fed.shard.read(Purpose::Read).board_tree("auto").expect("it is defined").tree.len();
     assert_eq!((fed.waiting(), total), (0, 5));
     fed.check_replica();
 }
@@ -193,7 +194,8 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
     fed.say_unseen(vec![job("other", &[("auto", &[1])]), job(&id(7), &[("more", &[1])])]);
     fed.batch(true);
     assert_eq!((fed.waiting(), fed.rejects.len()), (JOBS + 2, 0));
-    let listed = |fed: &Fed, name| fed.shard.read().board_tree(name).expect("it is defined").tree.len();
+    let listed =
+        |fed: &Fed, name| fed.shard.read(Purpose::Read).board_tree(name).expect("it is defined").tree.len();
     fed.define("auto");
     fed.batch(false);
     assert_eq!(listed(&fed, "auto"), 3, "a definition frees three");

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use crate::board::Definition;
 use crate::job::{Job, Op};
+use crate::state_lock::Purpose;
 use crate::storage::{Moment, StorageError};
 use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
@@ -142,7 +143,7 @@ fn run(harness: &mut Harness, action: Action) {
         Action::Batch(says) => harness.batch(&says),
         Action::Restart => harness.restart(),
         Action::Release(limit) => {
-            harness.shard.write().release_retired(limit);
+            harness.shard.write(Purpose::Apply).release_retired(limit);
         }
         Action::CrashInBatch(says, steps) => {
             harness.commit(&says);
@@ -163,7 +164,7 @@ fn run(harness: &mut Harness, action: Action) {
                         harness.apply_one();
                     }
                     Some(During::Release(limit)) => {
-                        harness.shard.write().release_retired(limit);
+                        harness.shard.write(Purpose::Apply).release_retired(limit);
                     }
                     Some(During::Nothing) | None => {}
                 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
-use parking_lot::RwLock;
 
 use crate::job::Job;
-use crate::state::Shard;
+use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::parking::Place;
@@ -32,7 +31,7 @@ fn still_full() -> StorageError {
 /// Writes a message's batch as a writer would have whose commit reached the disk and failed all the same.
 fn commit_aside(
     store: &Store,
-    shard: &RwLock<Shard>,
+    shard: &StateLock,
     parking: Option<Parking>,
     described: &Described,
     (number, payload): (u64, Payload),
@@ -54,9 +53,8 @@ fn commit_aside(
     let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
         read_line(store, read, line, from, limit, goes_on)
     };
-    let shard = shard.read();
     let planner = Planner {
-        shard: &shard,
+        shard,
         id: ShardId(0),
         shards: 1,
         registry: &Registry::new(true),

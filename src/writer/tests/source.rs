@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
 use crate::state::{Applied, Shard};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
@@ -141,7 +142,7 @@ pub fn jobs(jobs: Vec<Job>) -> Payload {
 /// A shard's directory and what its writer and readers share.
 pub struct Running {
     pub folder: tempfile::TempDir,
-    pub shard: Arc<RwLock<Shard>>,
+    pub shard: Arc<StateLock>,
     pub store: Arc<StoreSlot>,
     pub health: Arc<Health>,
     pub registry: Arc<Registry>,
@@ -156,7 +157,7 @@ impl Running {
         let (applied_sender, applied) = watch::channel(Sequence(0));
         let running = Self {
             folder,
-            shard: Arc::new(RwLock::new(Shard::new(ShardId(0)))),
+            shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),
             store: Arc::default(),
             health: Arc::default(),
             registry: Arc::new(Registry::new(auto_create)),
@@ -174,7 +175,7 @@ impl Running {
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
         assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
         self.registry.learn(&recovered.shard);
-        *self.shard.write() = recovered.shard;
+        *self.shard.write(Purpose::Apply) = recovered.shard;
         self.store.put(Arc::new(store));
     }
 
@@ -218,7 +219,7 @@ impl Running {
     /// Lets a writer drain a source, checkpoints and all, and reads the directory again: both states are the same.
     pub fn run(&self, mut source: VecSource, answers: Vec<oneshot::Receiver<Answer>>) -> Vec<Answer> {
         // The vector begins where the shard is.
-        let done = usize::try_from(self.shard.read().applied.sequence.0).expect("small");
+        let done = usize::try_from(self.shard.read(Purpose::Read).applied.sequence.0).expect("small");
         for _ in 0..done {
             source.sent.insert(0, Some(Sent { payload: jobs(Vec::new()), bytes: 0, answer: None }));
         }
@@ -232,7 +233,7 @@ impl Running {
 
     /// Every board with its members and their scores, best first.
     pub fn positions(&self) -> Vec<(String, Entries)> {
-        let shard = self.shard.read();
+        let shard = self.shard.read(Purpose::Read);
         let of = |board: &crate::state::Board| {
             let tree = shard.tree(board.all).expect("a board has a tree");
             tree.tree.check(&shard.members).expect("the tree is sound");

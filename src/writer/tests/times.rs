@@ -1,6 +1,7 @@
 //! Times: that of a shard never runs backwards, and a job's own is not far ahead of its message's.
 
 use crate::job::{Job, MAX_AHEAD_MICROS, RejectCode};
+use crate::state_lock::Purpose;
 use crate::storage::codec::Meta;
 use crate::types::Timestamp;
 use crate::writer::JobOutcome;
@@ -42,7 +43,7 @@ impl Running {
     }
 
     fn updated_at(&self, id: &str) -> i64 {
-        let shard = self.shard.read();
+        let shard = self.shard.read(Purpose::Read);
         let tree = shard.board("b").expect("the board is there").all;
         let handle = shard.members.get(id.as_bytes()).expect("the member is there");
         shard.entry(tree, handle).expect("it has an entry").updated_at.as_micros()
@@ -67,7 +68,7 @@ fn time_does_not_run_backwards_within_a_batch_or_over_a_restart() {
         (1_500, 2_000),
         "the message is known by its own"
     );
-    assert_eq!(running.shard.read().applied.timestamp, at(1_500));
+    assert_eq!(running.shard.read(Purpose::Read).applied.timestamp, at(1_500));
     assert_eq!(running.say(unsteady, vec![one("e")]), [None]);
     assert_eq!(running.updated_at("e"), 2_100);
     // Who came first leads, whatever the clocks said.
@@ -108,5 +109,5 @@ fn a_job_of_more_than_five_minutes_ahead_is_rejected() {
     // A board is not created for it either.
     let elsewhere = Job { at: Some(Timestamp::MAX), ..job("m", &[("other", &[1])]) };
     assert_eq!(running.say(unsteady, vec![elsewhere]), [future]);
-    assert!(running.shard.read().board("other").is_none());
+    assert!(running.shard.read(Purpose::Read).board("other").is_none());
 }

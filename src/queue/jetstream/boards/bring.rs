@@ -10,6 +10,7 @@ use crate::queue::jetstream::boards::pending::OnItsWay;
 use crate::queue::jetstream::boards::record::Recorded;
 use crate::queue::jetstream::boards::{BoardRefused, Boards, BoardsOfShard};
 use crate::queue::publisher::NotPublished;
+use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
 
 /// How often what is on its way is compared with the shards.
@@ -46,7 +47,7 @@ impl Boards {
         let mut sent = Vec::new();
         for shard in &self.shards {
             for (name, recorded) in decisions {
-                let arrived = recorded.is_in_force(&shard.state.read(), name);
+                let arrived = recorded.is_in_force(&shard.state.read(Purpose::Boards), name);
                 if arrived || !is_due(name, shard) {
                     continue;
                 }
@@ -246,7 +247,7 @@ async fn arrival_at(
     loop {
         applied.borrow_and_update();
         let arrived = {
-            let state = shard.state.read();
+            let state = shard.state.read(Purpose::Boards);
             recorded.is_in_force(&state, name).then_some(state.applied.sequence)
         };
         if let Some(as_of) = arrived {
@@ -261,7 +262,7 @@ async fn arrival_at(
 
 fn has_arrived(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {
     let OnItsWay { recorded, everywhere, .. } = on_its_way;
-    let state = shard.state.read();
+    let state = shard.state.read(Purpose::Boards);
     recorded.is_in_force(&state, name)
         || if recorded.is_alive() {
             state.is_over(name.as_str(), recorded.decision.incarnation)

@@ -16,6 +16,7 @@ use crate::queue::jetstream::boards::record::{Decision, Record};
 use crate::queue::jetstream::boards::{Boards, BoardsOfShard};
 use crate::queue::jetstream::command;
 use crate::state::{Incarnation, RecordNumber};
+use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence};
 use crate::writer::{Payload, ShardState};
 
@@ -117,13 +118,13 @@ impl Boards {
             }
         };
         for shard in &self.shards {
-            self.registry.note_number(shard.state.read().dropped().latest());
+            self.registry.note_number(shard.state.read(Purpose::Boards).dropped().latest());
             if is_halted(shard) {
                 continue;
             }
             let mut after: Option<BoardName> = None;
             loop {
-                let state = shard.state.read();
+                let state = shard.state.read(Purpose::Boards);
                 let mut looked = 0;
                 for (name, board) in state.boards_behind(after.clone().as_ref()).take(LOOKED_AT_ONCE) {
                     self.registry.note_number(RecordNumber(board.incarnation.0));
@@ -150,7 +151,9 @@ impl Boards {
         }
         // What one shard has seen the end of is over on all.
         let is_over = |name: &BoardName, decision: &Decision| {
-            self.shards.iter().any(|shard| shard.state.read().is_over(name.as_str(), decision.incarnation))
+            self.shards
+                .iter()
+                .any(|shard| shard.state.read(Purpose::Boards).is_over(name.as_str(), decision.incarnation))
         };
         let held = held.into_iter().map(|(name, decision)| {
             let over = is_over(&name, &decision);
@@ -172,7 +175,7 @@ impl Boards {
     }
 
     fn is_held_by_halted_alone(&self, name: &BoardName) -> bool {
-        let holds = |shard: &&BoardsOfShard| shard.state.read().board(name.as_str()).is_some();
+        let holds = |shard: &&BoardsOfShard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some();
         let mut holders = self.shards.iter().filter(holds).peekable();
         holders.peek().is_some() && holders.all(is_halted)
     }

@@ -19,6 +19,7 @@ use crate::board::Definition;
 use crate::queue::jetstream::boards::record::{Decision, Record, Recorded, is_foreign};
 use crate::queue::jetstream::boards::{BoardRefused, Boards};
 use crate::state::{Incarnation, RecordNumber};
+use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
 use crate::writer::{DefineRefused, Known, MAX_BOARDS};
 
@@ -151,7 +152,11 @@ impl Boards {
         let definition = Definition::default();
         let (mut decided, mut new, mut others) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
         for name in names {
-            if self.shards.iter().all(|shard| shard.state.read().board(name.as_str()).is_some()) {
+            if self
+                .shards
+                .iter()
+                .all(|shard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some())
+            {
                 // It has come meanwhile.
                 continue;
             }
@@ -212,14 +217,14 @@ impl Boards {
     /// A number for the next record: above all that this node ever met, in the stream or on its shards. Where nothing was lost
     /// the record's own sequence is as high, and counts; a stream that was lost begins low again.
     pub(super) fn next_number(&self) -> RecordNumber {
-        let met = self.shards.iter().map(|shard| shard.state.read().dropped().latest().0);
+        let met = self.shards.iter().map(|shard| shard.state.read(Purpose::Boards).dropped().latest().0);
         let latest = met.max().unwrap_or(0).max(self.registry.last_incarnation().0);
         RecordNumber(latest.saturating_add(1))
     }
 
     /// Whether a shard lacks a board, and would not take this record of it any more.
     pub(super) fn is_too_late(&self, name: &BoardName, recorded: &Recorded) -> bool {
-        self.shards.iter().any(|shard| recorded.is_too_late_for(&shard.state.read(), name))
+        self.shards.iter().any(|shard| recorded.is_too_late_for(&shard.state.read(Purpose::Boards), name))
     }
 
     /// The last record of a board that is on its way, to be brought to the shards once more: this node may have missed that it
@@ -238,7 +243,11 @@ impl Boards {
                 return Ok(Some(known.clone()));
             }
             let is_held = self.shards.iter().any(|shard| {
-                shard.state.read().board(name.as_str()).is_some_and(|board| board.incarnation == life)
+                shard
+                    .state
+                    .read(Purpose::Boards)
+                    .board(name.as_str())
+                    .is_some_and(|board| board.incarnation == life)
             });
             // It was dropped, and that was so long ago that the stream has forgotten it. If a shard holds it, either that one has
             // the drop before it, or the stream is another one, which is compared with the shards before long.
@@ -280,7 +289,7 @@ impl Boards {
         let pending = self.pending.lock().get(name).map(|on_its_way| on_its_way.recorded.decision.clone());
         held = Decision::later(held, pending);
         for shard in &self.shards {
-            let shard = shard.state.read();
+            let shard = shard.state.read(Purpose::Boards);
             let alive = shard.board(name.as_str()).map(|board| Decision {
                 incarnation: board.incarnation,
                 definition: Some(Arc::clone(&board.definition)),
@@ -303,7 +312,7 @@ impl Boards {
                 return;
             }
             let arrived = |shard: &super::BoardsOfShard| {
-                let state = shard.state.read();
+                let state = shard.state.read(Purpose::Boards);
                 recorded.is_in_force(&state, name)
                     // A shard that is behind may come to have it.
                     || (!everywhere && shard.health.is_live() && decision.definition.is_none()

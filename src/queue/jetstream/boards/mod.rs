@@ -35,7 +35,7 @@ mod tombstones;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -47,7 +47,7 @@ use crate::queue::jetstream::publisher::StreamPublisher;
 use crate::queue::jetstream::source::Shared;
 use crate::queue::jetstream::streams::JetStream;
 use crate::queue::publisher::NotPublished;
-use crate::state::Shard;
+use crate::state_lock::StateLock;
 use crate::types::{Sequence, ShardId};
 use crate::writer::{DefineRefused, Health, Registry, WantedBoards};
 
@@ -69,7 +69,7 @@ pub enum BoardRefused {
 /// A shard that boards are brought to.
 pub struct BoardsOfShard {
     pub id: ShardId,
-    pub state: Arc<RwLock<Shard>>,
+    pub state: Arc<StateLock>,
     pub health: Arc<Health>,
     pub applied: watch::Receiver<Sequence>,
     pub publisher: StreamPublisher,

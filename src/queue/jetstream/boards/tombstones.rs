@@ -14,6 +14,7 @@ use futures_util::StreamExt as _;
 
 use crate::queue::jetstream::boards::Boards;
 use crate::queue::jetstream::boards::record::Recorded;
+use crate::state_lock::Purpose;
 use crate::types::BoardName;
 
 /// Tombstones that the stream keeps: about a megabyte. A node that follows the stream hears of a drop unless it is so many behind.
@@ -106,7 +107,10 @@ impl Boards {
         done.retain(|(name, recorded)| {
             // The next record of the name follows none, so its sequence alone must say that it is a later one.
             recorded.number.0 <= reached
-                && self.shards.iter().all(|shard| recorded.is_in_force(&shard.state.read(), name))
+                && self
+                    .shards
+                    .iter()
+                    .all(|shard| recorded.is_in_force(&shard.state.read(Purpose::Boards), name))
         });
         let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
         let stream = stream.map_err(|error| error.to_string())?;

@@ -1,0 +1,188 @@
+//! How long a shard's lock is held, and how long a reader waits for it, in each case that was found to stall one.
+//!
+//! A real shard with its writer, its RocksDB directory and its checkpoints goes through the cases one after the other, while a
+//! reader asks for all locks again and again, as requests do. Printed for each case: how long it took, the longest holds of the
+//! lock by purpose, as the service's own metrics tell them (`ranktree_state_lock_held_seconds`), and the reader's longest wait; in
+//! parentheses the part of it in which no other thread had the core that the reader wanted: the lock's own share. Of what it looks
+//! up itself, the bench tells the longest look-up as well. Target: no hold above a millisecond, no wait above two.
+//!
+//! A thread that loses its core holds its lock for as long: so it takes a quiet machine, or `chrt -r 5` before the command, which
+//! then has pauses of 50 ms now and then that Linux makes threads of real-time priority take (`kernel.sched_rt_runtime_us`).
+//!
+//! `cargo bench --bench stalls -- --members 10000000 --boards 100000`; `--help` tells the rest.
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "all cases are played in the same way, and some measure more than others"
+)]
+
+mod cases;
+mod longest;
+mod reader;
+mod shard;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cases::{CASES, Case, Sizes};
+use longest::LockTimes;
+use reader::{Met, Reader};
+use shard::Running;
+use support::{list, machine, number, scratch, short};
+
+const HOLD_MAX: Duration = Duration::from_millis(1);
+const WAIT_MAX: Duration = Duration::from_millis(2);
+/// Holds that are printed, from the longest on, if they are this long.
+const HOLDS_TOLD: usize = 4;
+const HOLD_TOLD: Duration = Duration::from_micros(100);
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--help") {
+        return help();
+    }
+    let sizes = Sizes {
+        members: number("members", 10_000_000),
+        half: number("half", 1_000_000),
+        boards: number("boards", 100_000),
+        new_boards: number("new-boards", 1_000),
+        parked: number("parked", 100_000),
+        seconds: Duration::from_secs(number("seconds", 10)),
+    };
+    let wanted = list("cases", "");
+    let is_wanted = |case: &Case| wanted.iter().any(|name| name.is_empty() || name == case.name);
+    let times = LockTimes::install();
+    let folder = scratch();
+    let mut running = Running::open(folder.path());
+    let reader = Reader::start(Arc::clone(&running.node), cases::ARENA);
+    let busy = Busy::start(number("busy", 0));
+    eprintln!("  {}", machine::load());
+    println!(
+        "stalls: {} members, {} boards of ten, {} parked jobs for {} boards, {} busy threads beside",
+        short(sizes.members),
+        short(sizes.boards),
+        short(sizes.parked),
+        short(sizes.new_boards),
+        busy.threads.len()
+    );
+    println!();
+    println!("| case | took | longest holds, ms | a reader's longest wait, ms |");
+    println!("|---|---|---|---|");
+    let (mut over, mut done) = (Vec::new(), 0);
+    for case in CASES {
+        (case.prepare)(&mut running, &sizes);
+        if !is_wanted(&case) {
+            continue;
+        }
+        times.take_holds();
+        times.take_waits();
+        reader.take();
+        let started = Instant::now();
+        let told = (case.play)(&mut running, &sizes);
+        let took = started.elapsed();
+        let (holds, waits, met) = (times.take_holds(), times.take_waits(), reader.take());
+        println!("{}", row(&case, took, &holds, &met, told));
+        eprintln!("  {}: {} reads, waits {}", case.name, met.reads, millis_by_purpose(&waits, HOLDS_TOLD));
+        done += 1;
+        let long = holds.iter().filter(|(_, hold)| *hold > HOLD_MAX);
+        over.extend(long.map(|(purpose, hold)| format!("{}: {purpose} {} ms", case.name, millis(*hold))));
+        if met.longest_for_lock > WAIT_MAX {
+            over.push(format!("{}: a reader waits {} ms", case.name, millis(met.longest_for_lock)));
+        }
+    }
+    println!();
+    if over.is_empty() {
+        println!("all {done} cases: no hold above 1 ms, and no wait above 2 ms");
+    } else {
+        println!("OVER {}", over.join("; "));
+    }
+    eprintln!("  {}", machine::load());
+}
+
+fn row(case: &Case, took: Duration, holds: &[(String, Duration)], met: &Met, told: Option<String>) -> String {
+    format!(
+        "| {} | {:.1} s | {} | {} ({}){} |",
+        case.what,
+        took.as_secs_f64(),
+        millis_by_purpose(holds, HOLDS_TOLD),
+        millis(met.longest),
+        millis(met.longest_for_lock),
+        told.map(|told| format!("; {told}")).unwrap_or_default()
+    )
+}
+
+/// The longest ones, and at least one.
+fn millis_by_purpose(all: &[(String, Duration)], most: usize) -> String {
+    let mut text = String::new();
+    let told = all.iter().take(most).enumerate().filter(|(at, (_, hold))| *at == 0 || *hold >= HOLD_TOLD);
+    for (at, (purpose, hold)) in told {
+        let comma = if at > 0 { ", " } else { "" };
+        write!(text, "{comma}{purpose} {}", millis(*hold)).expect("a String takes it");
+    }
+    text
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{:.2}", duration.as_secs_f64() * 1e3)
+}
+
+/// Threads that keep cores busy.
+struct Busy {
+    stop: Arc<AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start(threads: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = |stop: Arc<AtomicBool>| {
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+        };
+        let threads = (0..threads).map(|_| std::thread::spawn(spin(Arc::clone(&stop)))).collect();
+        Self { stop, threads }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().expect("it only spins"));
+    }
+}
+
+fn help() {
+    println!(
+        "How long a shard's lock is held, and how long a reader waits for it.
+
+  --members N      members with versions on one board (10000000)
+  --half N         members of a second board, half of whom are removed (1000000)
+  --boards N       boards of ten members each (100000)
+  --parked N       jobs that wait for boards (100000)
+  --new-boards N   boards that they wait for (1000)
+  --seconds N      how long updates go on beside checkpoints, in each case that has them (10)
+  --busy N         threads that keep cores busy meanwhile (0)
+  --cases A,B      only these; what they need is prepared all the same
+  --dir PATH       where the shard's directory is made, some 200 bytes a member
+  --keep true      leaves it there
+
+Cases:"
+    );
+    for case in CASES {
+        println!("  {:<12}     {}", case.name, case.what);
+    }
+}

@@ -1,0 +1,104 @@
+//! A reader that locks the shard again and again, as requests do, and notes how long it waits.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ranktree::query::Node;
+
+/// Between two reads: any wait of a millisecond is met by one of them, and the reader takes little of a core.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// The longest waits, in nanoseconds.
+#[derive(Default)]
+struct Waits {
+    /// From asking for the lock to having it.
+    longest: AtomicU64,
+    /// Of that, without the time in which another thread had the core that it wanted.
+    longest_for_lock: AtomicU64,
+    reads: AtomicU64,
+}
+
+pub struct Reader {
+    waits: Arc<Waits>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a reader met since the last look.
+pub struct Met {
+    pub longest: Duration,
+    pub longest_for_lock: Duration,
+    pub reads: u64,
+}
+
+impl Reader {
+    /// Reads from a board of that name, or, as long as there is none, looks whether there is.
+    pub fn start(node: Arc<Node>, board: &'static str) -> Self {
+        let (waits, stop) = (Arc::new(Waits::default()), Arc::new(AtomicBool::new(false)));
+        let (its_waits, its_stop) = (Arc::clone(&waits), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            let core = CoreWaits::of_this_thread();
+            let mut score = 0_u64;
+            while !its_stop.load(Ordering::Relaxed) {
+                std::thread::sleep(PAUSE);
+                score = score.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let without_core = core.so_far();
+                let asked = Instant::now();
+                let view = node.view();
+                let waited = asked.elapsed();
+                let trees = view.shards.iter().filter_map(|shard| shard.board_tree(board));
+                black_box(trees.map(|tree| tree.tree.count_below(&[score])).sum::<u64>());
+                drop(view);
+                let for_lock = waited.saturating_sub(core.so_far().saturating_sub(without_core));
+                its_waits.longest.fetch_max(nanos(waited), Ordering::Relaxed);
+                its_waits.longest_for_lock.fetch_max(nanos(for_lock), Ordering::Relaxed);
+                its_waits.reads.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self { waits, stop, thread: Some(thread) }
+    }
+
+    pub fn take(&self) -> Met {
+        let take = |value: &AtomicU64| value.swap(0, Ordering::Relaxed);
+        Met {
+            longest: Duration::from_nanos(take(&self.waits.longest)),
+            longest_for_lock: Duration::from_nanos(take(&self.waits.longest_for_lock)),
+            reads: take(&self.waits.reads),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How long a thread was ready to go on while others had the cores, as Linux counts it.
+struct CoreWaits(File);
+
+impl CoreWaits {
+    fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").expect("Linux tells it"))
+    }
+
+    fn so_far(&self) -> Duration {
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0).expect("Linux tells it");
+        let text = std::str::from_utf8(text.get(..length).unwrap_or_default()).expect("figures");
+        let nanos = text.split(' ').nth(1).and_then(|nanos| nanos.parse().ok()).expect("a figure");
+        Duration::from_nanos(nanos)
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

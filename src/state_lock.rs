@@ -1,0 +1,352 @@
+//! The lock of a shard's state. Whoever locks says for what, and how long locks are held and waited for is told by that.
+//!
+//! Knows: the lock, the clock and the metrics. Must not know: what is read or changed under the lock.
+//!
+//! It is between `state`, which reads no clock and holds no lock, and all that shares a shard between threads.
+
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
+
+use metrics::{Histogram, histogram};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::metrics::{STATE_LOCK_HELD_SECONDS, STATE_LOCK_WAIT_SECONDS};
+use crate::state::Shard;
+
+/// Of the reads for answers, one in so many is timed: two looks at the clock are a fortieth of the shortest read. A prime, so that
+/// a thread that locks several shards for each answer comes to time each of them.
+const READS_PER_TIMED: u32 = 17;
+
+/// After so long a long reading lets others in.
+const LONGEST_READING: Duration = Duration::from_micros(100);
+
+/// What the state is locked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Answers to clients.
+    Read,
+    /// Working out a batch.
+    Plan,
+    /// Bringing the memory of a step into the cache, before it is applied.
+    Warm,
+    /// Applying a step.
+    Apply,
+    /// Letting go of what dropped boards and members that left held.
+    Release,
+    /// Beginning a checkpoint, and having some boards join it.
+    CheckpointBegin,
+    /// Copying a slice of what a checkpoint writes.
+    CheckpointCopy,
+    /// A checkpoint is complete, or failed and gives back a slice of what it owed.
+    CheckpointEnd,
+    /// Figures for metrics and the status.
+    Gauges,
+    /// What boards there are, compared with what was decided.
+    Boards,
+    /// Before anything is served, or while nothing can be written.
+    Start,
+}
+
+impl Purpose {
+    pub const ALL: [Self; 11] = [
+        Self::Read,
+        Self::Plan,
+        Self::Warm,
+        Self::Apply,
+        Self::Release,
+        Self::CheckpointBegin,
+        Self::CheckpointCopy,
+        Self::CheckpointEnd,
+        Self::Gauges,
+        Self::Boards,
+        Self::Start,
+    ];
+
+    /// As metrics name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Plan => "plan",
+            Self::Warm => "warm",
+            Self::Apply => "apply",
+            Self::Release => "release",
+            Self::CheckpointBegin => "checkpoint_begin",
+            Self::CheckpointCopy => "checkpoint_copy",
+            Self::CheckpointEnd => "checkpoint_end",
+            Self::Gauges => "gauges",
+            Self::Boards => "boards",
+            Self::Start => "start",
+        }
+    }
+
+    /// Its place in [`Purpose::ALL`].
+    const fn index(self) -> usize {
+        match self {
+            Self::Read => 0,
+            Self::Plan => 1,
+            Self::Warm => 2,
+            Self::Apply => 3,
+            Self::Release => 4,
+            Self::CheckpointBegin => 5,
+            Self::CheckpointCopy => 6,
+            Self::CheckpointEnd => 7,
+            Self::Gauges => 8,
+            Self::Boards => 9,
+            Self::Start => 10,
+        }
+    }
+}
+
+/// A shard's state, for its one writer and all who read.
+pub struct StateLock {
+    state: RwLock<Shard>,
+    timings: [Timings; Purpose::ALL.len()],
+}
+
+/// A purpose's metrics, looked up once. They are the process's and not a shard's: a reader waits for whichever shard is
+/// held, and as many series again for each shard would tell little more.
+struct Timings {
+    held: Histogram,
+    waited: Histogram,
+}
+
+impl StateLock {
+    #[must_use]
+    pub fn new(shard: Shard) -> Self {
+        let timings = Purpose::ALL.map(|purpose| Timings {
+            held: histogram!(STATE_LOCK_HELD_SECONDS, "purpose" => purpose.name()),
+            waited: histogram!(STATE_LOCK_WAIT_SECONDS, "purpose" => purpose.name()),
+        });
+        Self { state: RwLock::new(shard), timings }
+    }
+
+    /// Locks for reading, beside others who read.
+    pub fn read(&self, purpose: Purpose) -> Reading<'_> {
+        let timings = self.timings.get(purpose.index());
+        let shard = self.state.try_read().unwrap_or_else(|| waiting(timings, || self.state.read()));
+        let is_timed = purpose != Purpose::Read || is_due();
+        Reading { shard, held: Held::since_now(timings.filter(|_| is_timed)) }
+    }
+
+    /// Locks for changes.
+    pub fn write(&self, purpose: Purpose) -> Changing<'_> {
+        let timings = self.timings.get(purpose.index());
+        let shard = self.state.try_write().unwrap_or_else(|| waiting(timings, || self.state.write()));
+        Changing { shard, held: Held::since_now(timings) }
+    }
+}
+
+#[cfg(test)]
+impl StateLock {
+    /// Whether anybody holds it, for whatever purpose.
+    pub fn is_held(&self) -> bool {
+        self.state.try_write().is_none()
+    }
+}
+
+/// Locks, and takes note of how long that takes. Not called where a lock is to be had at once, which is nearly always.
+#[cold]
+fn waiting<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
+    let asked = Instant::now();
+    let locked = lock();
+    if let Some(timings) = timings {
+        timings.waited.record(asked.elapsed());
+    }
+    locked
+}
+
+/// Whether this read is the one of several that is timed. Counted by thread, as a count that threads share would cost as much
+/// as it saves.
+fn is_due() -> bool {
+    thread_local! {
+        static READS: Cell<u32> = const { Cell::new(0) };
+    }
+    READS.with(|reads| {
+        let next = reads.get() + 1;
+        let is_due = next == READS_PER_TIMED;
+        reads.set(if is_due { 0 } else { next });
+        is_due
+    })
+}
+
+/// Since when a lock is held; the time is told when it is dropped. In guards it comes after the lock itself, so that it is dropped
+/// after that.
+struct Held<'a>(Option<(Instant, &'a Histogram)>);
+
+impl<'a> Held<'a> {
+    fn since_now(timings: Option<&'a Timings>) -> Self {
+        Self(timings.map(|timings| (Instant::now(), &timings.held)))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some((since, histogram)) = self.0 {
+            histogram.record(since.elapsed());
+        }
+    }
+}
+
+/// The state, which nobody changes meanwhile.
+pub struct Reading<'a> {
+    shard: RwLockReadGuard<'a, Shard>,
+    held: Held<'a>,
+}
+
+impl Reading<'_> {
+    /// How long it is held already; zero if that is not timed.
+    fn held_for(&self) -> Duration {
+        self.held.0.map_or(Duration::ZERO, |(since, _)| since.elapsed())
+    }
+}
+
+impl Deref for Reading<'_> {
+    type Target = Shard;
+
+    fn deref(&self) -> &Shard {
+        &self.shard
+    }
+}
+
+/// The state, read on and on by one who lets others in between.
+///
+/// To hold it for long keeps no reader out by itself. But who waits for a lock to change something keeps out all readers that come
+/// after it, so that they would wait for the whole of it.
+pub struct LongReading<'a> {
+    lock: &'a StateLock,
+    purpose: Purpose,
+    /// `None` only within [`LongReading::aside`].
+    shard: Option<Reading<'a>>,
+}
+
+impl<'a> LongReading<'a> {
+    #[must_use]
+    pub fn new(lock: &'a StateLock, purpose: Purpose) -> Self {
+        Self { lock, purpose, shard: Some(lock.read(purpose)) }
+    }
+
+    /// Lets others in, if it was held for long enough. What was read may not be so any more.
+    pub fn let_others_in(&mut self) {
+        if self.shard.as_ref().is_some_and(|shard| shard.held_for() >= LONGEST_READING) {
+            self.aside(|| ());
+        }
+    }
+
+    /// Lets go, for work that needs no lock.
+    pub fn aside<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        self.shard = None;
+        let done = work();
+        self.shard = Some(self.lock.read(self.purpose));
+        done
+    }
+}
+
+impl Deref for LongReading<'_> {
+    type Target = Shard;
+
+    fn deref(&self) -> &Shard {
+        self.shard.as_ref().expect("it is locked but within `aside`, which nobody else can see")
+    }
+}
+
+/// The state, which nobody else sees meanwhile.
+pub struct Changing<'a> {
+    shard: RwLockWriteGuard<'a, Shard>,
+    held: Held<'a>,
+}
+
+impl Changing<'_> {
+    /// Lets go, and hands the lock to who waits for it: else whoever locks again soon would be there first every time.
+    pub fn let_go_fairly(self) {
+        let Self { shard, held } = self;
+        RwLockWriteGuard::unlock_fair(shard);
+        drop(held);
+    }
+}
+
+impl Deref for Changing<'_> {
+    type Target = Shard;
+
+    fn deref(&self) -> &Shard {
+        &self.shard
+    }
+}
+
+impl DerefMut for Changing<'_> {
+    fn deref_mut(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+
+    use super::*;
+    use crate::types::{Sequence, ShardId};
+
+    #[test]
+    fn each_purpose_has_a_place_and_a_name_of_its_own() {
+        for (place, purpose) in Purpose::ALL.into_iter().enumerate() {
+            assert_eq!(purpose.index(), place, "{purpose:?}");
+            let of_that_name = Purpose::ALL.iter().filter(|other| other.name() == purpose.name());
+            assert_eq!(of_that_name.count(), 1, "{purpose:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_reading_lets_in_who_waits_and_lets_go_for_work_aside() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        thread::scope(|scope| {
+            let mut reading = LongReading::new(&lock, Purpose::Plan);
+            assert!(lock.is_held());
+            scope.spawn(|| lock.write(Purpose::CheckpointCopy).applied.sequence = Sequence(7));
+            let started = Instant::now();
+            while reading.applied.sequence != Sequence(7) {
+                assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
+                reading.let_others_in();
+            }
+            reading.aside(|| assert!(!lock.is_held()));
+            assert!(lock.is_held());
+        });
+    }
+
+    #[test]
+    fn holds_are_counted_by_purpose_and_of_reads_for_answers_one_in_seventeen() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let lock = metrics::with_local_recorder(&recorder, || StateLock::new(Shard::new(ShardId(0))));
+        // A thread of its own, which has read nothing yet.
+        thread::scope(|scope| {
+            scope.spawn(|| (0..170).for_each(|_| drop(lock.read(Purpose::Read))));
+        });
+        (0..3).for_each(|_| drop(lock.read(Purpose::Gauges)));
+        lock.write(Purpose::Apply).let_go_fairly();
+        drop(lock.write(Purpose::Apply));
+        let count = |metric, purpose: Purpose| counted(&recorder, metric, purpose);
+        let held = [Purpose::Read, Purpose::Gauges, Purpose::Apply, Purpose::Plan];
+        assert_eq!(held.map(|purpose| count(STATE_LOCK_HELD_SECONDS, purpose)), [10, 3, 2, 0]);
+        assert_eq!(Purpose::ALL.map(|purpose| count(STATE_LOCK_WAIT_SECONDS, purpose)), [0; 11]);
+        // Sooner or later a reader comes while the lock is held, however busy the machine is.
+        let started = Instant::now();
+        while count(STATE_LOCK_WAIT_SECONDS, Purpose::Read) == 0 {
+            assert!(started.elapsed() < Duration::from_secs(60), "no wait is counted");
+            let changing = lock.write(Purpose::Apply);
+            thread::scope(|scope| {
+                scope.spawn(|| drop(lock.read(Purpose::Read)));
+                thread::sleep(Duration::from_millis(10));
+                drop(changing);
+            });
+        }
+    }
+
+    fn counted(recorder: &PrometheusRecorder, metric: &str, purpose: Purpose) -> u64 {
+        let series = format!("{metric}_count{{purpose=\"{}\"}} ", purpose.name());
+        let text = recorder.handle().render();
+        let count = text.lines().find_map(|line| line.strip_prefix(&series));
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+}
