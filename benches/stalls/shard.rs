@@ -90,6 +90,7 @@ impl Running {
             checkpointer: Checkpointer::new(policy, CheckpointGate::default(), 0),
             reopen: Box::new(open),
             gauges: Gauges::new(id),
+            reject_log: Arc::default(),
             parking: Some(Parking::new(true, Arc::clone(&wanted))),
             time: Timestamp::default(),
             rejects_kept: RejectsKept::default(),

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod asking;
 mod base_url;
 mod board_line;
 mod completions;

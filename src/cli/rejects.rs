@@ -1,28 +1,126 @@
-//! `ranktree rejects`.
+//! `ranktree rejects`: jobs that were refused, from a running service or the data of a stopped one, one and the same.
 
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use crate::cli::Failure;
-use crate::cli::offline::{For, Offline};
-use crate::queue::reject_text;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
-/// Lists stored rejects of a stopped service's data, the newest of each shard first, one JSON object a line: shard,
-/// sequence, index, reason, detail and the job. A running service publishes them to `{prefix}.rejects.{shard}`.
+use crate::cli::Failure;
+use crate::cli::asking::Service;
+use crate::cli::offline::Offline;
+use crate::config::ClientArgs;
+use crate::job::RejectCode;
+use crate::queue::reject_text;
+use crate::storage::{RejectsLimits, page_of_rejects};
+use crate::types::ShardId;
+
+/// Rejects asked for at a time.
+const PAGE: usize = 1_000;
+
+/// Lists jobs that were refused, the newest first, one JSON object a line: shard, sequence, index, time, reason, detail and
+/// the job. With --url those of a running service, which takes a token with the scope read where it asks for tokens;
+/// without, those in the data directory of a stopped one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    offline: Offline,
-    /// Rejects to list of each shard
+    /// Ask a running service at this base URL, instead of reading the data of a stopped one
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Of this shard only
+    #[arg(long, value_name = "N")]
+    shard: Option<u16>,
+    /// For this reason only: unknown_board, bad_score, wrong_shard, malformed, ...
+    #[arg(long, value_name = "REASON", value_parser = reason)]
+    reason: Option<RejectCode>,
+    /// Rejects to list at most
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     limit: usize,
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    offline: Offline,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    args.offline.each_shard(For::Reading, |id, store, _| {
-        for reject in store?.rejects(args.limit)? {
-            println!("{}", reject_text(id, &reject));
+    let mut out = BufWriter::new(io::stdout().lock());
+    let listed = match &args.url {
+        Some(url) => of_service(args, url, &mut out),
+        None => of_directory(args, &mut out),
+    };
+    match listed.and_then(|()| Ok(out.flush()?)) {
+        // Whoever closed the pipe does not want the rest.
+        Err(failure) if is_broken_pipe(&failure) => Ok(ExitCode::SUCCESS),
+        listed => listed.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn is_broken_pipe(failure: &Failure) -> bool {
+    failure.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    /// As the service writes them, which is as they are listed.
+    #[serde(borrow)]
+    rejects: Vec<&'a RawValue>,
+    next_cursor: Option<String>,
+}
+
+fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failure> {
+    let service = Service::new(url, &args.client, "ranktree-rejects")?;
+    let mut filters = String::new();
+    if let Some(shard) = args.shard {
+        filters += &format!("&shard={shard}");
+    }
+    if let Some(reason) = args.reason {
+        filters += &format!("&reason={reason}");
+    }
+    let (mut left, mut cursor) = (args.limit, String::new());
+    while left > 0 {
+        let url = format!("{}/v1/rejects?limit={}&cursor={cursor}{filters}", service.base(), left.min(PAGE));
+        let answer = service.get(&url)?;
+        let page: Result<Page<'_>, _> = serde_json::from_str(&answer);
+        let page = page.map_err(|error| format!("{url}: not the answer of a ranktree: {error}"))?;
+        for reject in &page.rejects {
+            writeln!(out, "{}", reject.get())?;
         }
-        Ok(())
+        left = left.saturating_sub(page.rejects.len());
+        let Some(next) = page.next_cursor else { break };
+        // Where the filters leave much out, a page can be long in coming.
+        out.flush()?;
+        cursor = next;
+    }
+    Ok(())
+}
+
+fn of_directory(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
+    let mut stores = args.offline.open_all()?;
+    if let Some(shard) = args.shard {
+        let shards = stores.len();
+        stores.retain(|store| store.shard() == ShardId(shard));
+        if stores.is_empty() {
+            return Err(
+                format!("there is no shard {shard}; the directory holds {shards}, numbered from 0").into()
+            );
+        }
+    }
+    let limits = RejectsLimits { rejects: args.limit, read: usize::MAX, bytes: usize::MAX };
+    let mut written = Ok(());
+    page_of_rejects(&stores, None, limits, |shard, reject| {
+        if written.is_err() || args.reason.is_some_and(|reason| reason != reject.code) {
+            return None;
+        }
+        let text = reject_text(shard, reject);
+        written = writeln!(out, "{text}");
+        Some(text.len())
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(written?)
+}
+
+fn reason(text: &str) -> Result<RejectCode, String> {
+    let known = RejectCode::ALL.into_iter().find(|code| code.name() == text);
+    known.ok_or_else(|| {
+        let all = RejectCode::ALL.map(RejectCode::name).join(", ");
+        format!("no job is rejected for that reason; the reasons are {all}")
+    })
 }

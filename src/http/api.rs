@@ -119,6 +119,12 @@ impl Api {
         (others < self.limits.requests_in_flight).then_some(admitted)
     }
 
+    /// Requests in work.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
     /// Has work done apart from the threads that connections share. `None`: it panicked.
     pub(super) async fn aside<T: Send + 'static>(
         &self,

@@ -68,6 +68,7 @@ pub const TABLE: &[(&str, &str, Needs)] = &[
     ("GET", "/v1/members/{member}", Token(Read, Judged)),
     ("DELETE", "/v1/members/{member}", Token(Write, Every)),
     ("POST", "/v1/jobs", Token(Write, Judged)),
+    ("GET", "/v1/rejects", Token(Read, Judged)),
     ("GET", "/v1/status", Token(Read, Boards::None)),
     ("GET", "/metrics", Token(Read, Boards::None)),
     // Whoever starts and stops the service asks these, and has no token.

@@ -17,7 +17,8 @@ use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
-use crate::query::{BoardView, read};
+use crate::query::{BoardView, ShardHandle, read};
+use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
@@ -177,10 +178,24 @@ async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     if let Some(boards) = &api.boards_stream {
         return Ok(AsOf(boards.drop_board(&name).await?));
     }
-    let incarnation = api.registry.begin_drop(name.as_str()).ok_or_else(Problem::unknown_board)?;
+    let begun = api.registry.begin_drop(name.as_str());
+    let incarnation = begun.or_else(|| drop_cut_short(&api, &name)).ok_or_else(Problem::unknown_board)?;
     // What is over on every shard is forgotten by `service`, which sees them all.
     let payload = || Payload::Drop { board: name.clone(), incarnation, number: None };
     let token = publish_to(&api, &shards, payload).await?;
     api.registry.finish_drop(name.as_str(), incarnation);
     Ok(token)
+}
+
+/// The life of a board whose drop some shards have made and others have not, because a crash or a disk came between: it goes on.
+fn drop_cut_short(api: &Api, name: &BoardName) -> Option<Incarnation> {
+    let shards = &api.node.shards;
+    let over = shards
+        .iter()
+        .filter_map(|shard| shard.state.read(Purpose::Boards).dropped().get(name.as_str()))
+        .max()?;
+    let holds = |shard: &ShardHandle| {
+        shard.state.read(Purpose::Boards).board(name.as_str()).is_some_and(|board| board.incarnation <= over)
+    };
+    shards.iter().any(holds).then_some(over)
 }

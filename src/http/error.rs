@@ -113,6 +113,11 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 
+    pub fn bad_cursor_of_rejects() -> Self {
+        let detail = "the cursor is not one that this node gave for this shard and reason";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
+    }
+
     pub fn bad_score(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_score", detail)
     }

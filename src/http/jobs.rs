@@ -61,7 +61,10 @@ pub fn accepted(token: &AsOf) -> Reply {
 }
 
 fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
-    object.plain("token", token);
+    // Where nothing was taken there is nothing to wait for, and an empty token is none.
+    if !token.0.is_empty() {
+        object.plain("token", token);
+    }
     object.array("results", results, |out, result| {
         let mut object = Object::begin(out);
         write_result(&mut object, result);

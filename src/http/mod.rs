@@ -22,6 +22,7 @@ mod lists;
 mod members;
 mod probes;
 mod ranks;
+mod rejects;
 mod results;
 mod status;
 mod writes;

@@ -9,7 +9,7 @@ use crate::http::api::Api;
 use crate::http::error::Problem;
 use crate::http::json::{self, Object};
 use crate::http::reply::Reply;
-use crate::http::status::{is_ready, write_shard, write_state};
+use crate::http::status::{crowded, is_ready, write_shard, write_state};
 
 pub async fn healthz() -> Response {
     Reply::text("ok\n").into_response()
@@ -17,7 +17,7 @@ pub async fn healthz() -> Response {
 
 pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
     if is_ready(&api) {
-        return Reply::text("ready\n").into_response();
+        return Reply::text(&readiness(&api)).into_response();
     }
     let mut shards = b"\"shards\":".to_vec();
     json::array(&mut shards, &api.node.shards, |out, shard| {
@@ -31,6 +31,23 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
         object.end();
     });
     Problem::not_ready().with(shards).into_response()
+}
+
+/// What a node that is ready says: whether all is well with it, on the first line.
+fn readiness(api: &Api) -> String {
+    let mut text = String::new();
+    for (shard, room) in crowded(api) {
+        let level = room.level.name().replace('_', " ");
+        text += &format!("shard {shard}: its stream is {level}");
+        // As above: reasons are for those who have a token.
+        text += &if api.access.is_some() {
+            "; GET /v1/status says why".to_owned()
+        } else {
+            format!(": {}", room.reason)
+        };
+        text.push('\n');
+    }
+    if text.is_empty() { "ready\n".to_owned() } else { format!("ready, degraded\n{text}") }
 }
 
 pub async fn metrics(State(api): State<Arc<Api>>) -> Response {

@@ -14,7 +14,7 @@ use crate::http::error::Problem;
 use crate::http::openapi::{self, operations as docs};
 use crate::http::routes::Method::{Delete, Get, Post, Put};
 use crate::http::routes::{Routes, long, refuse};
-use crate::http::{boards, jobs, lists, members, probes, ranks, status};
+use crate::http::{boards, jobs, lists, members, probes, ranks, rejects, status};
 
 const BOARD: &str = "/v1/boards/{board}";
 const ENTRY: &str = "/v1/boards/{board}/members/{member}";
@@ -85,6 +85,7 @@ pub fn routes() -> Routes {
             docs::percentiles(),
         );
     routes
+        .add(Get, "/v1/rejects", "rejects", rejects::list, docs::rejects())
         .add(Get, "/v1/status", "status", status::get, docs::status())
         .add_plain(Get, "/healthz", "healthz", probes::healthz, docs::healthz())
         .add_plain(Get, "/readyz", "readyz", probes::readyz, docs::readyz())

@@ -120,6 +120,15 @@ impl Connection {
         if answer.status.is_success() { Ok(()) } else { Err(refused(&answer)) }
     }
 
+    /// The service's metrics, as Prometheus has them.
+    pub async fn metrics(&mut self) -> Result<String, Trouble> {
+        let answer = self.send(Method::GET, "/metrics", Bytes::new()).await?;
+        if !answer.status.is_success() {
+            return Err(refused(&answer));
+        }
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    }
+
     async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Answer, Trouble> {
         let mut sender = match self.sender.take() {
             Some(sender) if sender.is_ready() => sender,

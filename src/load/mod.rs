@@ -6,9 +6,10 @@
 //! - [`random`], [`workload`]: the operations, the same for the same seed
 //! - [`schedule`], [`feed`]: when each is due, and who gets it
 //! - [`service`], [`http`], [`nats`]: the two ways to a service
-//! - [`tally`], [`summary`]: what came of it
+//! - [`applied`], [`tally`], [`summary`]: what came of it
 //! - [`run`]: puts it together
 
+mod applied;
 mod feed;
 mod http;
 mod nats;

@@ -8,13 +8,14 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::load::applied::Watched;
 use crate::load::feed::Feed;
 use crate::load::http::Connection;
 use crate::load::nats::{self, Outlets};
 use crate::load::schedule::Schedule;
 use crate::load::service::Service;
 use crate::load::summary::{
-    ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
+    Applied, ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
 };
 use crate::load::tally::{Counts, Interval, Tally};
 use crate::load::workload::{Distribution, Spec, Workload};
@@ -94,6 +95,10 @@ pub async fn run(
     plan.spec.check().map_err(LoadError)?;
     let schedule = plan.rate.map(|rate| schedule(&plan.spec, rate)).transpose()?;
     let senders = Senders::connect(&mut plan).await?;
+    let watched = match &senders.service {
+        Some(service) => Some(Watched::begin(Connection::new(service.clone())).await),
+        None => None,
+    };
     let workload = Workload::new(plan.spec.clone());
     let length = plan.duration.map(|duration| duration + plan.warmup);
     let feed = Feed::start(workload, schedule, length)
@@ -131,7 +136,12 @@ pub async fn run(
         }
     }
     let ended_at = Instant::now();
-    Ok(tally.with(|counts| summarize(&plan, counts, ended, &feed, tally.measured_from(), ended_at)))
+    let applied = match watched {
+        Some(watched) => Some(watched.end(tally.with(Counts::jobs_stored)).await),
+        None => None,
+    };
+    let ends = (ended, ended_at);
+    Ok(tally.with(|counts| summarize(&plan, counts, ends, &feed, tally.measured_from(), applied)))
 }
 
 /// Evenly spread, so many operations a second that the messages among them bring so many jobs.
@@ -223,10 +233,10 @@ impl Senders {
 fn summarize(
     plan: &Plan,
     counts: &Counts,
-    ended: Ended,
+    (ended, ended_at): (Ended, Instant),
     feed: &Feed,
     measured_from: Instant,
-    ended_at: Instant,
+    applied: Option<Applied>,
 ) -> Summary {
     // Looking for what is visible may take longer, and is no part of the rate.
     let last_answer = counts.ended.unwrap_or(ended_at);
@@ -250,7 +260,9 @@ fn summarize(
     });
     let failed = counts.messages_failed + counts.reads_failed;
     let answered = counts.messages_acked + counts.reads_answered;
-    let rejected: u64 = counts.jobs_rejected.values().sum();
+    // Answers tell of them, or the service counts them, or both do.
+    let counted = applied.as_ref().map_or(0, |applied| applied.jobs_rejected.values().sum());
+    let rejected = counts.jobs_rejected.values().sum::<u64>().max(counted);
     let within = |bad: u64, good: u64| to_f64(bad) <= plan.error_ratio_max * to_f64(bad + good);
     let succeeded = answered > 0
         && within(failed, answered)
@@ -302,6 +314,7 @@ fn summarize(
             failed: counts.reads_failed,
             latency: Latency::from(&counts.reads.total),
         }),
+        applied,
         visible: plan.visible.then(|| Latency::from(&counts.visible.total)),
         schedule,
         errors: errors.collect(),

@@ -26,6 +26,9 @@ pub struct Summary {
     pub writes: Writes,
     /// `null` when the workload has no reads.
     pub reads: Option<Reads>,
+    /// What the service made of what was stored, by its own counts, which are of the warm-up and of others' jobs too; `null` over
+    /// NATS without a service that is asked.
+    pub applied: Option<Applied>,
     /// From publishing to readers seeing it; `null` unless it was asked for.
     pub visible: Option<Latency>,
     /// `null` without a rate.
@@ -60,12 +63,43 @@ pub struct Writes {
     /// The jobs in them, without those that were rejected.
     pub jobs: u64,
     pub jobs_per_second: f64,
-    /// Jobs rejected one by one, by reason. Over NATS they are not known here: see `ranktree_jobs_rejected_total`.
+    /// Jobs rejected one by one, by reason, as answers told. Over NATS there are none: see `applied`.
     pub jobs_rejected: BTreeMap<String, u64>,
     pub messages_failed: u64,
     /// The jobs in them.
     pub jobs_failed: u64,
     pub latency: Latency,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Applied {
+    /// Jobs that were stored, or applied at once, or rejected one by one; of the warm-up too.
+    pub jobs_stored: u64,
+    /// Jobs that the service applied since the run began, once it got on with nothing any more; `null` if it could not be
+    /// asked.
+    pub jobs_applied: Option<u64>,
+    /// Of them, those that were applied when the last answer had come.
+    pub jobs_applied_at_end: Option<u64>,
+    /// How long after that it took until all was applied or rejected; `null` if that was not seen.
+    pub caught_up_seconds: Option<f64>,
+    /// By reason.
+    pub jobs_rejected: BTreeMap<String, u64>,
+    /// Why it is not known.
+    pub trouble: Option<String>,
+}
+
+impl Applied {
+    #[must_use]
+    pub fn unknown(jobs_stored: u64, trouble: String) -> Self {
+        Self {
+            jobs_stored,
+            jobs_applied: None,
+            jobs_applied_at_end: None,
+            caught_up_seconds: None,
+            jobs_rejected: BTreeMap::new(),
+            trouble: Some(trouble),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -172,6 +206,7 @@ impl Summary {
         for (reason, count) in &writes.jobs_rejected {
             writeln!(out, "           {} jobs rejected: {reason}", grouped(*count))?;
         }
+        write_applied(out, self.applied.as_ref(), writes.jobs_rejected.is_empty())?;
         if let Some(reads) = &self.reads {
             let not_found = match reads.not_found {
                 0 => String::new(),
@@ -227,6 +262,34 @@ impl Summary {
         }
         Ok(())
     }
+}
+
+/// # Arguments
+/// `with_rejects`: whether those that the service counted are told: not where answers have told them.
+fn write_applied(out: &mut String, applied: Option<&Applied>, with_rejects: bool) -> std::fmt::Result {
+    let Some(applied) = applied else {
+        return writeln!(out, "  applied  not known: --read-url names a service that says so");
+    };
+    let stored = grouped(applied.jobs_stored);
+    let (Some(jobs), Some(at_end)) = (applied.jobs_applied, applied.jobs_applied_at_end) else {
+        let why = applied.trouble.as_deref().unwrap_or("the service was not asked");
+        return writeln!(out, "  applied  not known of {stored} jobs stored: {why}");
+    };
+    let rest = match applied.caught_up_seconds {
+        Some(seconds) => format!("all was worked off {} later", human_time(Duration::from_secs_f64(seconds))),
+        None => "THE REST WAS NOT APPLIED: it waits for its boards, or the service stands still or has restarted; see GET /v1/status"
+            .to_owned(),
+    };
+    writeln!(
+        out,
+        "  applied  {} of {stored} jobs stored; {} when the last answer came, {rest}",
+        grouped(jobs),
+        grouped(at_end)
+    )?;
+    for (reason, count) in applied.jobs_rejected.iter().filter(|_| with_rejects) {
+        writeln!(out, "           {} jobs rejected: {reason}", grouped(*count))?;
+    }
+    Ok(())
 }
 
 fn write_latency(out: &mut String, latency: &Latency) -> std::fmt::Result {
@@ -320,6 +383,7 @@ mod tests {
                 latency: latency(),
             },
             reads: None,
+            applied: None,
             visible: None,
             schedule: Some(schedule.clone()),
             errors: Vec::new(),
@@ -332,6 +396,24 @@ mod tests {
         summary.errors.push(full);
         let text = summary.text();
         assert!(text.contains("SCHEDULE NOT KEPT"), "{text}");
+        assert!(text.contains("applied  not known: --read-url"), "{text}");
+        let mut applied = Applied {
+            jobs_stored: 1_005,
+            jobs_applied: Some(1_002),
+            jobs_applied_at_end: Some(900),
+            caught_up_seconds: Some(1.25),
+            jobs_rejected: BTreeMap::from([("bad_score".to_owned(), 3)]),
+            trouble: None,
+        };
+        summary.applied = Some(applied.clone());
+        let text = summary.text();
+        let said = "applied  1,002 of 1,005 jobs stored; 900 when the last answer came, all was worked off 1.25 s later\n";
+        assert!(text.contains(said) && text.contains("3 jobs rejected: bad_score"), "{text}");
+        applied.caught_up_seconds = None;
+        summary.applied = Some(applied);
+        assert!(summary.text().contains("THE REST WAS NOT APPLIED"), "{}", summary.text());
+        summary.applied = Some(Applied::unknown(5, "no permission".to_owned()));
+        assert!(summary.text().contains("not known of 5 jobs stored: no permission"), "{}", summary.text());
         assert!(text.contains("3 x stream_full: full"), "{text}");
     }
 }

@@ -96,6 +96,13 @@ pub struct Counts {
     reads_in_interval: u64,
 }
 
+impl Counts {
+    /// Jobs that were stored or applied, or rejected one by one, those of the warm-up included.
+    pub fn jobs_stored(&self) -> u64 {
+        self.jobs_acked + self.warmup_jobs + self.jobs_rejected.values().sum::<u64>()
+    }
+}
+
 /// What happened since the last look, and how far it is altogether.
 #[derive(Debug, Clone, Default)]
 pub struct Interval {

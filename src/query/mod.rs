@@ -27,6 +27,7 @@ mod cursor;
 mod metadata;
 mod outcome;
 mod read;
+mod reject_cursor;
 
 #[cfg(test)]
 mod model;
@@ -47,5 +48,6 @@ pub use outcome::{EntryChange, Previous, complete};
 pub use position::from_position;
 pub use rank::{Probe, probe};
 pub use read::{Answer, read, read_with_metadata, with_metadata};
+pub use reject_cursor::RejectFilters;
 pub use score_at::{Mark, score_at};
 pub use top::{Start, top};

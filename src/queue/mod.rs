@@ -6,6 +6,7 @@ pub mod jetstream;
 pub mod local;
 pub mod loose;
 mod message_order;
+mod named_boards;
 mod plain;
 pub mod publisher;
 mod reject_text;
@@ -13,4 +14,5 @@ pub mod wire;
 
 pub use describe::{describe, read_described};
 pub use message_order::MessageOrder;
+pub use named_boards::names_only;
 pub use reject_text::reject_text;

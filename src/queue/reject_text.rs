@@ -1,4 +1,4 @@
-//! A reject as JSON: in the stream of rejects, and from `ranktree rejects`.
+//! A reject as JSON: in the stream of rejects, from `GET /v1/rejects` and from `ranktree rejects`.
 //!
 //! The job keeps its text, as `describe` keeps a job's: a JSON value in between would round numbers, and drop what is
 //! named twice.
@@ -16,6 +16,8 @@ struct RejectJson<'a> {
     shard: u16,
     sequence: u64,
     index: u32,
+    /// As of which time of its shard it was rejected; null if that was not put down.
+    rejected_at: Option<String>,
     reason: &'static str,
     detail: &'a str,
     /// The job, or what came in its place as text.
@@ -29,6 +31,7 @@ pub fn reject_text(shard: ShardId, reject: &RejectRecord) -> String {
         shard: shard.0,
         sequence: reject.sequence.0,
         index: reject.index,
+        rejected_at: reject.time.map(|time| time.to_string()),
         reason: reject.code.name(),
         detail: &reject.detail,
         job: job_text(&reject.job),
@@ -49,12 +52,17 @@ fn job_text(job: &[u8]) -> Box<RawValue> {
 mod tests {
     use super::*;
     use crate::job::RejectCode;
-    use crate::types::Sequence;
+    use crate::types::{Sequence, Timestamp};
 
     fn check(job: &[u8], expected: &str) {
         let (code, detail) = (RejectCode::Malformed, "why".to_owned());
-        let reject = RejectRecord { sequence: Sequence(7), index: 2, code, detail, job: job.to_vec() };
-        let start = r#"{"shard":3,"sequence":7,"index":2,"reason":"malformed","detail":"why","job":"#;
+        let time = Timestamp::from_micros(1_500_000).ok();
+        let mut reject =
+            RejectRecord { sequence: Sequence(7), index: 2, code, detail, job: job.to_vec(), time };
+        let start = r#"{"shard":3,"sequence":7,"index":2,"rejected_at":"1970-01-01T00:00:01.5Z","reason":"malformed","detail":"why","job":"#;
+        assert_eq!(reject_text(ShardId(3), &reject), format!("{start}{expected}}}"));
+        reject.time = None;
+        let start = start.replace("\"1970-01-01T00:00:01.5Z\"", "null");
         assert_eq!(reject_text(ShardId(3), &reject), format!("{start}{expected}}}"));
     }
 

@@ -40,6 +40,13 @@ impl<V: Copy + Default> Iterator for Segments<V> {
     }
 }
 
+impl<V: Copy + Default> Segments<V> {
+    /// Those that were not handed out.
+    pub(super) fn handles(&self) -> impl Iterator<Item = Handle> {
+        self.0.as_slice().iter().flat_map(Segment::entries).map(|(handle, _)| Handle(handle))
+    }
+}
+
 /// A set of handles.
 pub(super) type HandleSet = HandleMap<()>;
 
@@ -368,7 +375,12 @@ mod tests {
                 prop_assert_eq!(map.slots, slots);
             }
             let all: Vec<Handle> = map.handles().collect();
-            prop_assert_eq!(map.into_segments().flatten().collect::<Vec<_>>(), all);
+            let mut segments = map.into_segments();
+            prop_assert!(segments.handles().eq(all.iter().copied()));
+            let mut handed_out = segments.next().unwrap_or_default();
+            prop_assert!(handed_out.iter().copied().chain(segments.handles()).eq(all.iter().copied()));
+            handed_out.extend(segments.flatten());
+            prop_assert_eq!(handed_out, all);
         }
     }
 

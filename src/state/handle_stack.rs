@@ -46,6 +46,11 @@ impl HandleStack {
         self.chunks.get(at / CHUNK)?.get(at % CHUNK).copied()
     }
 
+    /// Those in it, in no order to rely on.
+    pub(super) fn handles(&self) -> impl Iterator<Item = Handle> {
+        self.chunks.iter().flatten().copied()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.chunks.len() * (CHUNK * size_of::<Handle>() + size_of::<Vec<Handle>>())
     }
@@ -71,6 +76,7 @@ mod tests {
             crate::allocated::count(|| (0..count).for_each(|handle| stack.push(Handle(handle))));
         assert!(allocated.largest <= CHUNK * size_of::<Handle>(), "{}", allocated.largest);
         assert_eq!(stack.upcoming(1_000_000), None);
+        assert!(stack.handles().eq((0..count).map(Handle)));
         for handle in (0..count).rev() {
             let below = handle.checked_sub(5_000).map(Handle);
             assert_eq!((stack.upcoming(0), stack.upcoming(5_000)), (Some(Handle(handle)), below));

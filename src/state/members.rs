@@ -8,6 +8,8 @@
 //! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint leaves
 //!   those out. So the disk names nobody who came after the checkpoint, whose replayed arrival may bring another handle.
 
+mod check;
+
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
 

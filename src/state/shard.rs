@@ -354,6 +354,14 @@ impl Shard {
         !self.retired.is_empty()
     }
 
+    /// Checks that every handle is accounted for; see [`Members::check`]. Once no members of dropped boards are to be let go of.
+    ///
+    /// # Errors
+    /// The first thing found wrong, in words.
+    pub fn check_handles(&self) -> Result<(), String> {
+        self.members.check(self.trees().flat_map(|(id, tree)| tree.known().map(move |handle| (id, handle))))
+    }
+
     /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a second for ten
     /// million entries.
     #[must_use]

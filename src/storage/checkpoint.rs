@@ -47,6 +47,8 @@ const COPIES_AHEAD: usize = 8;
 const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
 /// Boards and leaves that are given back per hold of the lock once a checkpoint has failed.
 const ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
+/// Where one staged file ends and the next begins.
+pub const STAGED_FILE_BYTES: u64 = 128 << 20;
 
 /// A checkpoint begun: what it owes the disk.
 pub struct Checkpoint {
@@ -148,7 +150,7 @@ impl Checkpoint {
         let mut told = self.told.lock();
         self.let_join(&mut told, state, &mut |_| Ok(()))?;
         let options = staging_options();
-        let mut staged = Staged::new(store, &options)?;
+        let mut staged = Staged::new(store, &options, STAGED_FILE_BYTES)?;
         let (staged, copied) = thread::scope(|scope| {
             let (sender, copies) = sync_channel(COPIES_AHEAD);
             let files = move || {
@@ -173,19 +175,23 @@ impl Checkpoint {
     /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no lock being held.
     /// An error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
     ///
+    /// # Arguments
+    /// `file_bytes`: where one staged file ends and the next begins.
+    ///
     /// # Errors
     /// As [`Checkpoint::write`], and those of `between`.
     pub fn write_in_slices(
         &self,
         store: &Store,
         state: &StateLock,
+        file_bytes: u64,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let mut told = self.told.lock();
         self.let_join(&mut told, state, between)?;
         let options = staging_options();
-        let mut staged = Staged::new(store, &options)?;
+        let mut staged = Staged::new(store, &options, file_bytes)?;
         between(Moment::Slice)?;
         let copied = self.copy(&told.due(), state, &mut |copied| {
             staged.take(copied)?;

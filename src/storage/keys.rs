@@ -68,6 +68,13 @@ pub fn metadata(tree: TreeId, member: &[u8]) -> Vec<u8> {
     key
 }
 
+/// Whose metadata a key is of.
+#[must_use]
+pub fn tree_and_member(key: &[u8]) -> Option<(TreeId, &[u8])> {
+    let (tree, member) = key.get(1..)?.split_first_chunk()?;
+    Some((TreeId(u32::from_be_bytes(*tree)), member))
+}
+
 #[must_use]
 pub fn dictionary_page(page: u32) -> [u8; 5] {
     join([DICTIONARY_PAGE], page.to_be_bytes())
@@ -196,6 +203,9 @@ mod tests {
         let key = parked_in_line(0x0403_0201, place.0, place.1);
         assert_eq!((line_of(&key), place_in_stream(&key)), (Some(0x0403_0201), Some(place)));
         assert_eq!(place_in_stream(&key[..12]), None);
+        let key = metadata(TreeId(0x0102_0304), b"p42");
+        assert_eq!(tree_and_member(&key), Some((TreeId(0x0102_0304), &b"p42"[..])));
+        assert_eq!(tree_and_member(&key[..4]), None);
     }
 
     #[test]

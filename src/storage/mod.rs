@@ -14,6 +14,7 @@ mod slot;
 mod store;
 
 mod commit;
+mod rejects;
 
 mod checkpoint;
 mod copies;
@@ -26,7 +27,7 @@ mod walk;
 mod verify;
 mod verify_parked;
 
-pub use checkpoint::{Checkpoint, CheckpointFigures, Moment};
+pub use checkpoint::{Checkpoint, CheckpointFigures, Moment, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
@@ -34,6 +35,7 @@ pub use files::{holds_a_database, mark_shards};
 pub use layout::{check_marked, known_shards, missing_shard, shard_directory, shards_in};
 pub use options::{StopLoading, StorageResources};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
+pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, Unread, page_of_rejects};
 pub use replay::replay;
 pub use slot::StoreSlot;
 pub use store::{Judged, ParkedLine, Store, StoreSnapshot};

@@ -15,14 +15,13 @@ use crate::storage::store::Store;
 use crate::storage::{codec, keys};
 use crate::types::count;
 
-/// Where one staged file ends and the next begins.
-const STAGED_FILE_BYTES: u64 = 128 << 20;
-
 /// Records of one checkpoint. Later files count for more than earlier ones.
 pub(super) struct Staged<'a> {
     store: &'a Store,
     options: &'a rocksdb::Options,
     folder: PathBuf,
+    /// Where one file ends and the next begins.
+    file_bytes: u64,
     writer: Option<SstFileWriter<'a>>,
     writer_bytes: u64,
     files: Vec<PathBuf>,
@@ -30,13 +29,17 @@ pub(super) struct Staged<'a> {
 }
 
 impl<'a> Staged<'a> {
-    pub(super) fn new(store: &'a Store, options: &'a rocksdb::Options) -> Result<Self, StorageError> {
+    pub(super) fn new(
+        store: &'a Store,
+        options: &'a rocksdb::Options,
+        file_bytes: u64,
+    ) -> Result<Self, StorageError> {
         let folder = store.staging();
         // An attempt that failed may have left files behind; a folder that was never there is as good as empty.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| StorageError::Io { path: folder.clone(), error })?;
         let (writer, files, figures) = (None, Vec::new(), CheckpointFigures::default());
-        Ok(Self { store, options, folder, writer, writer_bytes: 0, files, figures })
+        Ok(Self { store, options, folder, file_bytes, writer, writer_bytes: 0, files, figures })
     }
 
     /// Writes down a slice of what is copied.
@@ -67,7 +70,7 @@ impl<'a> Staged<'a> {
             Some(value) => writer.put(key, value)?,
             None => writer.delete(key)?,
         }
-        if self.writer_bytes >= STAGED_FILE_BYTES { self.finish_file() } else { Ok(()) }
+        if self.writer_bytes >= self.file_bytes { self.finish_file() } else { Ok(()) }
     }
 
     /// Removes all of a tree's records of a kind: those on disk, and those in files before this one. Records of the same

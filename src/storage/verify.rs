@@ -2,10 +2,14 @@
 //!
 //! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how either works.
 
+use std::collections::BTreeMap;
+
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::state_lock::StateLock;
 use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
+use crate::storage::codec;
 use crate::storage::error::StorageError;
+use crate::storage::keys;
 use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 use crate::storage::store::Store;
 use crate::tree::Handle;
@@ -22,7 +26,8 @@ pub struct Verified {
 }
 
 /// Recomputes every tree from members and deltas, and compares it with the one its pages give: order, scores, ties,
-/// counts, versions and times. Returns what was found wrong, in words; nothing means that all is well.
+/// counts, versions and times; every member has one handle, every handle is accounted for, and every entry that has metadata
+/// finds them. Returns what was found wrong, in words; nothing means that all is well.
 ///
 /// # Errors
 /// When so much is damaged that a start would be refused too.
@@ -60,6 +65,12 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<St
         let (left, right) = (left.members.len(), right.members.len());
         findings.push(format!("there are {left} members by tree pages, and {right} by member pages"));
     }
+    for (what, shard) in [("tree pages", left), ("member pages", right)] {
+        if let Err(violation) = shard.check_handles() {
+            findings.push(format!("the members by {what}: {violation}"));
+        }
+    }
+    let mut metadata = Metadata::read(store, left, progress)?;
     for (name, board) in left.boards() {
         let (Some(tree), Some(other)) = (left.tree(board.all), right.board_tree(name.as_str())) else {
             findings.push(format!("board {name}: it has no tree"));
@@ -68,8 +79,11 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<St
         verified.boards += 1;
         verified.entries += tree.total();
         compare(name, (left, tree), (right, other), &mut findings);
-        find_metadata(store, name, (left, board.all, tree), &mut findings)?;
+        metadata.compare(name, board.all, tree, &mut findings);
         progress("comparing", verified.entries, 0);
+    }
+    if metadata.of_no_board > 0 {
+        findings.push(format!("there are metadata of {} entries on no board", metadata.of_no_board));
     }
     Ok((verified, findings))
 }
@@ -111,21 +125,54 @@ fn compare(
     }
 }
 
-/// Whether every entry that has metadata finds them.
-fn find_metadata(
-    store: &Store,
-    name: &BoardName,
-    (shard, id, tree): (&Shard, TreeId, &WindowTree),
-    findings: &mut Vec<String>,
-) -> Result<(), StorageError> {
-    let mut lost = 0_u64;
-    for handle in tree.with_metadata() {
-        lost += u64::from(store.metadata(id, shard.members.id(handle))?.is_none());
+/// The metadata that the log holds, counted by tree.
+#[derive(Default)]
+struct Metadata {
+    /// Of entries that have metadata.
+    found: BTreeMap<TreeId, u64>,
+    /// Of entries that have none, or that are not there.
+    stray: BTreeMap<TreeId, u64>,
+    /// Of trees that are not there.
+    of_no_board: u64,
+}
+
+impl Metadata {
+    fn read(store: &Store, shard: &Shard, progress: Progress<'_>) -> Result<Self, StorageError> {
+        let (mut all, mut records) = (Self::default(), 0);
+        store.scan_log(&[keys::METADATA], &[keys::METADATA], |key, value| {
+            codec::decode_metadata(value)?;
+            records += 1;
+            if records % 1_000 == 0 {
+                progress("reading metadata", records, 0);
+            }
+            let Some((id, member)) = keys::tree_and_member(key) else {
+                all.of_no_board += 1;
+                return Ok(());
+            };
+            let Some(tree) = shard.tree(id) else {
+                all.of_no_board += 1;
+                return Ok(());
+            };
+            let entry = shard.members.get(member).and_then(|handle| tree.entry(handle));
+            let counts =
+                if entry.is_some_and(|entry| entry.has_metadata) { &mut all.found } else { &mut all.stray };
+            *counts.entry(id).or_default() += 1;
+            Ok(())
+        })?;
+        Ok(all)
     }
-    if lost > 0 {
-        findings.push(format!("board {name}: the metadata of {lost} entries are gone"));
+
+    fn compare(&mut self, name: &BoardName, id: TreeId, tree: &WindowTree, findings: &mut Vec<String>) {
+        // A record is one entry's, so that as many are found as there are entries with metadata, or fewer.
+        let found = self.found.remove(&id).unwrap_or_default();
+        let lost = count(tree.with_metadata().count()).saturating_sub(found);
+        if lost > 0 {
+            findings.push(format!("board {name}: the metadata of {lost} entries are gone"));
+        }
+        if let Some(stray) = self.stray.remove(&id) {
+            findings.push(format!("board {name}: there are metadata of {stray} entries that have none"));
+        }
     }
-    Ok(())
 }
 
 /// Makes every tree again from members and deltas, and writes them as a new checkpoint.

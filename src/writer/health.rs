@@ -1,12 +1,14 @@
 //! How a shard is doing, for status, readiness, metrics, and answers that must say they are stale.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::types::Sequence;
+use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
 /// What a shard's writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,7 @@ pub struct Health {
     checkpoint_sequence: AtomicU64,
     /// A checkpoint of this sequence or a later one is wanted.
     checkpoint_wanted: AtomicU64,
+    queue_room: RwLock<Option<Arc<QueueRoom>>>,
 }
 
 impl Default for Health {
@@ -71,6 +74,7 @@ impl Default for Health {
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
+            queue_room: RwLock::default(),
         }
     }
 }
@@ -151,6 +155,24 @@ impl Health {
     /// A checkpoint after this one is waited for: the queue needs room.
     pub fn want_checkpoint_after(&self, sequence: u64) {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
+    }
+
+    /// How full the queue was when it was last looked at; `None` if there is nothing to look at, or nobody did yet.
+    #[must_use]
+    pub fn queue_room(&self) -> Option<Arc<QueueRoom>> {
+        self.queue_room.read().clone()
+    }
+
+    pub fn set_queue_room(&self, room: QueueRoom) {
+        *self.queue_room.write() = Some(Arc::new(room));
+    }
+
+    /// The queue has refused a message for want of room, whatever the last look said.
+    pub fn note_queue_full(&self) {
+        let mut known = self.queue_room.write();
+        if let Some(room) = known.as_mut().filter(|room| room.level < QueueLevel::Full) {
+            Arc::make_mut(room).level = QueueLevel::Full;
+        }
     }
 
     #[must_use]

@@ -17,7 +17,9 @@ mod checkpoint_gate;
 mod checkpointer;
 mod gauges;
 mod health;
+mod queue_room;
 mod registry;
+mod reject_log;
 mod rejects_kept;
 
 mod reopen;
@@ -31,7 +33,9 @@ pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, Freed, JobOutcome, Later, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{FREED_PER_MESSAGE, Plan, PlannedStep, Planner};
+pub use queue_room::{Held, HeldBy, QueueLevel, QueueRoom};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
+pub use reject_log::RejectLog;
 pub use rejects_kept::RejectsKept;
 pub use source::{
     AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,

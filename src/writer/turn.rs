@@ -19,6 +19,7 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking, Place};
 use crate::writer::plan::{GoesOn, Plan, PlannedStep, Planner};
 use crate::writer::registry::Registry;
+use crate::writer::reject_log::RejectLog;
 use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::reopen::{Interrupted, Waiting};
 use crate::writer::source::{Fetched, JobSource, Message, Payload, Renamed};
@@ -54,6 +55,8 @@ pub struct Writer<S> {
     pub time: Timestamp,
     /// Which rejects are kept.
     pub rejects_kept: RejectsKept,
+    /// What the log says of them.
+    pub reject_log: Arc<RejectLog>,
 }
 
 impl<S: JobSource> Writer<S> {
@@ -253,16 +256,17 @@ impl<S: JobSource> Writer<S> {
             stream: self.source.stream(),
             jobs_rejected,
         };
-        let commit = || self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
+        let write = || self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
         let is_unreadable = plan.unreadable.is_some();
         let written = match plan.unreadable {
-            None => commit().map_err(|error| error.to_string()),
+            None => write().map_err(|error| error.to_string()),
             Some(reason) => Err(reason),
         };
         match written {
             Ok(()) => {
                 self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
+                self.reject_log.note(self.id, &commit.rejects);
                 self.checkpointer.count(count(plan.changes) + 1);
                 Ok((plan.steps, committed))
             }
@@ -283,6 +287,7 @@ impl<S: JobSource> Writer<S> {
 
     /// Work that is nobody's turn: checkpoints, and the members of dropped boards.
     fn tidy_up(&mut self) {
+        self.reject_log.tell();
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
             self.note_checkpoint(sequence, figures);
         }

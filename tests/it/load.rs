@@ -104,6 +104,14 @@ fn over_nats_all_that_was_acknowledged_is_applied_once() {
         assert_eq!(summary["reads"]["failed"], 0);
         assert!(count_of(&summary["visible"]["count"]) > 0, "{summary}");
         assert_eq!(summary["schedule"], Value::Null);
+        let applied = &summary["applied"];
+        assert_eq!((applied["jobs_stored"].to_string().as_str(), &applied["trouble"]), (jobs, &Value::Null));
+        assert_eq!(
+            (&applied["jobs_applied"], &applied["jobs_rejected"]),
+            (&applied["jobs_stored"], &serde_json::json!({}))
+        );
+        assert!(applied["caught_up_seconds"].is_f64(), "{applied}");
+        assert!(count_of(&applied["jobs_applied_at_end"]) <= count_of(&applied["jobs_applied"]), "{applied}");
     }
     let mut expected = expected_sums(20_000, 100, Some(3));
     for (member, sum) in expected_sums(5_000, 1, Some(3)) {
@@ -129,6 +137,7 @@ fn over_http_all_that_was_answered_is_applied_once_beside_reads() {
         assert_eq!(code, 0, "{summary} {words}");
         assert_eq!(summary["writes"]["jobs"].to_string(), jobs);
         assert_eq!(summary["writes"]["jobs_rejected"], serde_json::json!({}));
+        assert_eq!(summary["applied"]["jobs_applied"].to_string(), jobs, "{summary}");
         assert_eq!(summary["visible"]["count"], summary["writes"]["messages"]);
         assert!(count_of(&summary["reads"]["requests"]) > 0, "{summary}");
         assert_eq!((&summary["reads"]["failed"], &summary["errors"]), (&0.into(), &serde_json::json!([])));
@@ -266,4 +275,48 @@ fn an_interrupt_ends_a_run_with_its_summary() {
     let sent = count_of(&summary["writes"]["messages"]);
     assert!(sent > 100, "{summary}");
     assert_eq!(count_of(&shard_status(&client, 0)["applied_sequence"]), sent, "every answer was waited for");
+}
+
+/// Scores up to 1,000 for a board that takes them up to 100: most are rejected, which no answer says over NATS.
+#[test]
+fn rejected_jobs_are_counted_by_reason_whichever_way_they_went() {
+    let (nats, folder) = (Nats::start(), folder());
+    let url = nats.url();
+    let service = Binary::start(&folder.path().join("data"), 2, &["--nats", &url]);
+    let client = service.client();
+    let bounded = serde_json::json!({ "keys": [{ "name": "score", "min": 0, "max": 100 }] });
+    wait_until("the board is defined", || matches!(client.put("/v1/boards/load0", &bounded).0, 200 | 201));
+    let http = format!("http://{}", service.address());
+    let jobs = ["--jobs", "4000", "--jobs-per-message", "40", "--scores", "1000", "--limit-errors", "100"];
+    let of_nats = ["--nats", &url, "--read-url", &http];
+    let mut rejected = 0;
+    for target in [&of_nats[..], &["--http", &http], &["--http", &http, "--visible"]] {
+        let (code, summary, words) = load(&[target, &jobs].concat());
+        assert_eq!(code, 0, "{summary} {words}");
+        let applied = &summary["applied"];
+        let (stored, good) = (count_of(&applied["jobs_stored"]), count_of(&applied["jobs_applied"]));
+        let bad = count_of(&applied["jobs_rejected"]["out_of_range"]);
+        assert_eq!((stored, good + bad), (4_000, 4_000), "{summary}");
+        assert!(good > 0 && bad > 2_000, "{applied}");
+        // An answer that waits says so too.
+        let told = &summary["writes"]["jobs_rejected"];
+        let expected = if target.contains(&"--visible") {
+            applied["jobs_rejected"].clone()
+        } else {
+            serde_json::json!({})
+        };
+        assert_eq!(*told, expected, "{summary}");
+        rejected += bad;
+    }
+    let status = |shard| count_of(&shard_status(&client, shard)["rejects"]);
+    assert_eq!(status(0) + status(1), rejected);
+    // As for people, and as a failure where so many are not expected.
+    let strict = ["load", "--jobs", "400", "--scores", "1000"];
+    let output = binary::spawn(&[&strict[..], &of_nats].concat()).wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("of 400 jobs stored") && text.contains("jobs rejected: out_of_range"), "{text}");
+    // Nobody is asked without an address.
+    let (code, summary, words) = load(&["--nats", &url, "--jobs", "10"]);
+    assert_eq!((code, &summary["applied"]), (0, &Value::Null), "{words}");
 }

@@ -6,6 +6,7 @@
 //! - [`nats_real_data`]: the same by way of NATS, one job a message and many
 //! - [`nats_protocol`]: what the service does when a stream is not what it was, or its messages are no jobs
 //! - [`nats_accept_gap`]: what a stream holds that does not continue what was applied is applied once, if the operator says so
+//! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`nats_boards`]: one definition per board, whoever comes first
 //! - [`nats_boards_lost`]: what the shards hold is kept when the stream that says what boards are is lost
 //! - [`nats_boards_many`]: boards by the thousand are made without a round trip for each, and late definitions bring none back
@@ -17,7 +18,9 @@
 //! - [`nats_frozen`]: a server that is frozen, or whose packets are dropped, is left for another
 //! - [`nats_gaps`]: what one server lacks is no gap, what the leader lacks is one, and a halt is over once all is well
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
+//! - [`rejects`]: rejects of a running service are listed newest first, to those who may see them, and logged now and then
 //! - [`nats_failed_commit`]: a write that is in the stream is applied later, and no answer says otherwise
+//! - [`nats_full`]: a full stream says what holds its messages and what makes room
 //! - [`nats_retention`]: what of a stream is kept is bounded, and room is made before it is full
 //! - [`nats_outage`]: NATS is not there, or stalls, or the service does
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
@@ -50,6 +53,7 @@
 mod support;
 
 mod api;
+mod board_tokens;
 mod command_line;
 mod compose;
 mod config;
@@ -78,6 +82,7 @@ mod nats_crash;
 mod nats_credentials;
 mod nats_failed_commit;
 mod nats_frozen;
+mod nats_full;
 mod nats_gaps;
 mod nats_http;
 mod nats_outage;
@@ -92,6 +97,7 @@ mod overload;
 mod readme;
 mod real_data;
 mod redis;
+mod rejects;
 mod secrets;
 mod slow_clients;
 mod tls;

@@ -1,14 +1,19 @@
 //! The boards' stream is lost, and with it what every board is. The shards know it, and nothing that they hold is lost too.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Config;
+use parking_lot::Mutex;
+use ranktree::state::REMEMBERED_MAX;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::support::binary::Binary;
 use crate::support::client::{Client, Reply, count_of};
-use crate::support::delivery_link::DeliveryLink;
-use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::delivery_link::{DeliveryLink, Fate};
+use crate::support::nats::{Nats, wait_applied, wait_state, wait_until};
 
 const SHARDS: u16 = 3;
 const STREAM: &str = "RANKTREE_BOARDS";
@@ -226,6 +231,84 @@ fn what_does_not_arrive_of_the_stream_is_read_again() {
         assert!(node.terminate().success());
         node.verify();
     }
+}
+
+/// While the stream is read from its beginning, its messages are counted on: one that is late is waited for once more, and for one that
+/// is lost the stream is read again. Nothing is decided before all were heard.
+#[test]
+fn what_is_late_when_the_stream_is_read_is_waited_for_and_what_is_lost_is_read_again() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
+    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &link.url()]);
+    assert_eq!(service.client().put("/v1/boards/first", &json!({})).0, 201);
+    for fate in [Fate::IsLate, Fate::IsLost] {
+        service.kill9();
+        let (consumers, seen) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(Mutex::new(false)));
+        let (noting, meeting) = (Arc::clone(&consumers), Arc::clone(&seen));
+        link.decide(move |delivery| {
+            if delivery.stream != STREAM {
+                return Fate::Passes;
+            }
+            noting.lock().insert(delivery.consumer.clone());
+            // Whoever reads the stream again finds its messages late again, and not lost again.
+            let is_met = std::mem::replace(&mut *meeting.lock(), true);
+            if fate == Fate::IsLost && is_met { Fate::Passes } else { fate }
+        });
+        service.restart();
+        let client = service.client();
+        wait_until("the stream is read", || *seen.lock());
+        let (status, answer) = decide(&client, &Method::PUT, "first", Some(&json!({})));
+        assert_eq!(status, 200, "{answer}");
+        let readers = if fate == Fate::IsLate { 1 } else { 2 };
+        assert_eq!(consumers.lock().len(), readers, "{fate:?}");
+        link.pass_if(|_| true);
+    }
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// A shard that is halted never met the drop of a board, which the stream has forgotten, and the other shards too. Were it asked what
+/// boards there are, the board would be brought to life again everywhere.
+#[test]
+fn what_only_a_halted_shard_holds_is_not_told_to_the_stream() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let (data, url) = (folder.path().join("data"), nats.url());
+    let mut service = Binary::start(&data, 2, &["--nats", &url]);
+    let client = service.client();
+    assert_eq!(client.put("/v1/boards/gone", &json!({ "policy": "best" })).0, 201);
+    let jobs = |board: &str| -> Vec<_> {
+        (0..MEMBERS).map(|n| json!({ "board": board, "member": format!("m{n}"), "score": 1 })).collect()
+    };
+    wait_applied(&client, &nats.publish_jobs(2, &jobs("gone"), 1));
+    let life = nats.info(STREAM).state.last_sequence;
+    assert!(service.terminate().success());
+    // Another node drops it, and more boards than the shard that hears of them remembers. The other shard lacks what is purged.
+    let drop = |shard: u16, board: String, life: u64| {
+        let mut headers = HeaderMap::new();
+        headers.insert("Ranktree-Command", "drop");
+        let drop = json!({ "board": board, "incarnation": life }).to_string();
+        (format!("ranktree.control.{shard}"), headers, drop)
+    };
+    let others =
+        (1..=REMEMBERED_MAX).map(|n| drop(1, format!("gone-{n}"), life + u64::try_from(n).expect("it fits")));
+    nats.publish_all([drop(1, "gone".to_owned(), life)].into_iter().chain(others));
+    let missed = nats.publish_all([drop(0, "gone".to_owned(), life)]);
+    nats.publish("ranktree.control.0", "no command");
+    nats.purge("RANKTREE_JOBS_0", missed + 1);
+    lose(&nats);
+    let mut service = Binary::start(&data, 2, &["--nats", &url, "--nats-halt-seconds", "1"]);
+    let client = service.client();
+    wait_state(&client, 0, "halted");
+    // A board that jobs want is decided once the stream was compared with the shards.
+    nats.publish_jobs(2, &jobs("other"), 1);
+    let listed = |board: &str| client.get(&format!("/v1/boards/{board}/top?limit=1")).1["total"].as_u64();
+    wait_until("the other board is there", || listed("other") > Some(0));
+    let info = nats.info(STREAM).state;
+    let records = nats.messages(STREAM, info.first_sequence, usize::try_from(info.messages).expect("few"));
+    assert!(records.len() == 1 && records[0]["definition"]["policy"] != "best", "{records:?}");
+    assert_eq!(client.get("/v1/boards/gone").0, 404);
+    service.kill9();
+    service.verify();
 }
 
 /// The stream of a shard's jobs was made again and holds a drop, which the shard applies under a sequence of its own.

@@ -15,15 +15,16 @@ use crate::support::nats_cluster::{Cluster, SERVERS};
 use crate::support::slow_link::SlowLink;
 
 const PURPOSES: [&str; 3] = ["ranktree consume", "ranktree publish", "ranktree manage"];
-/// A publisher that waits longer tries again.
+/// A publisher that waits longer tries again, and waits so much longer then.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
 /// Publishes a score until it is stored, and waits until it is visible.
 fn publish(publisher: &Publisher, client: &Client, member: &str) {
     let body = job_of(member);
-    let mut stored = None;
+    let (mut stored, mut patience) = (None, Duration::ZERO);
     wait_until("it is stored", || {
-        stored = publisher.publish_as(member, SUBJECT, &body, ANSWER_WITHIN);
+        patience += ANSWER_WITHIN;
+        stored = publisher.publish_as(member, SUBJECT, &body, patience);
         stored.is_some()
     });
     wait_applied(client, &[stored.expect("it was just seen")]);

@@ -118,7 +118,8 @@ fn swap_store(nats: &mut Nats, aside: &Path) {
 fn a_stream_that_is_gone_is_waited_for_and_a_halt_is_over_when_it_is_back() {
     let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let (data, url, aside) = (folder.path().join("data"), nats.url(), folder.path().join("aside"));
-    let mut service = start(&url, &data, STREAM_MIB, &[]);
+    // Longer than any test takes.
+    let mut service = start(&url, &data, STREAM_MIB, &["--nats-halt-seconds", "3600"]);
     let client = service.client();
     define(&client, &json!({}));
     wait_applied(&client, &[publish(&nats, "first")]);

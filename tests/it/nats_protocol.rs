@@ -350,7 +350,7 @@ fn what_may_be_sent_again_under_its_id_is_not_purged() {
         let body = json!({ "board": "arena", "member": member, "op": "incr", "score": 1 }).to_string();
         let (subject, mut stored) = (format!("ranktree.jobs.{shard}"), None);
         wait_until("it is stored", || {
-            stored = publisher.publish_as(id, &subject, &body, Duration::from_secs(1));
+            stored = publisher.publish_as(id, &subject, &body, Duration::from_secs(60));
             stored.is_some()
         });
         (member, stored.expect("it was just seen"))

@@ -63,8 +63,8 @@ fn a_fuzzer_finds_no_violation_of_the_document() {
     let flags = |flag: &'static str| removals.iter().flat_map(move |name| [flag, name]).collect::<Vec<_>>();
     fs::write(folder.path().join("schemathesis.toml"), FUZZER_SETTINGS).expect("it can be written");
     // Last what takes the others' boards and members away.
-    fuzz(&service, folder.path(), 100, &flags("--exclude-operation-id"));
-    fuzz(&service, folder.path(), 20, &flags("--include-operation-id"));
+    fuzz(&service, folder.path(), &flags("--exclude-operation-id"));
+    fuzz(&service, folder.path(), &flags("--include-operation-id"));
     assert!(service.terminate().success());
 }
 
@@ -80,12 +80,13 @@ expected-statuses = ["2xx", "3xx", "4xx", 504]
 
 /// # Panics
 /// With what Schemathesis says, if it finds anything.
-fn fuzz(service: &Binary, folder: &Path, seconds_max: u32, operations: &[&str]) {
+fn fuzz(service: &Binary, folder: &Path, operations: &[&str]) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/schemathesis");
     let mut command = Command::new(program);
     command.arg("run").arg(format!("http://{}/openapi.json", service.address()));
     command.args(["--phases", "examples,coverage,fuzzing", "--exclude-checks", "positive_data_acceptance"]);
-    command.args(["--seed", "7", "--max-examples", "25", "--max-time", &seconds_max.to_string()]);
+    // With --max-time it would go on until then, and what it tries would depend on how quick the machine is.
+    command.args(["--seed", "7", "--max-examples", "60"]);
     command.args([
         "--generation-database",
         "none",

@@ -224,7 +224,9 @@ fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
         let mut flood: Vec<_> = (0..300).map(|_| silent(&address)).collect();
         wait_until("probes get through", || get(&address, "/healthz").starts_with("HTTP/1.1 200"));
         wait_until("the flood is closed", || flood.iter_mut().all(is_ended));
-        assert!(ended(&service, "refused") >= 290, "most are closed at once");
+        // Each had no place, or for a moment one of the few spare ones.
+        let turned_away = ended(&service, "refused") + ended(&service, "over_limit");
+        assert!(turned_away >= 300, "{turned_away}");
         assert!(held.iter_mut().all(|stream| !is_ended(stream)), "who was there first stays");
         drop(held);
         wait_until("there is room again", || get(&address, "/v1/boards").starts_with("HTTP/1.1 200"));

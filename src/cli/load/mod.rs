@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RANKTREE_SHARDS")]
     pub shards: Option<u16>,
 
-    /// With --nats: the service that reads go to
+    /// With --nats: the service that reads go to, and that says what of it all it applied and rejected
     #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_READ_URL")]
     pub read_url: Option<String>,
 

@@ -72,7 +72,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[422],
         "a query parameter, or a member of the body, is not what it should be, or not known",
     ),
-    kind("bad_cursor", &[422], "the cursor is not one that this board gave for this direction"),
+    kind(
+        "bad_cursor",
+        &[422],
+        "the cursor is not one that this board gave for this direction, or that these filters of rejects gave",
+    ),
     kind("unsupported_window", &[422], "the window is not one that boards have yet: only `all` is"),
     kind("unsupported", &[422], "what is asked for is part of the API, and not there yet"),
     kind("invalid_definition", &[422], "a board's definition is not what it should be; `detail` says what"),
@@ -97,7 +101,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "too many requests are in work, or too many connections open, or answers would take too much memory; try again after \
          `Retry-After` seconds",
     ),
-    kind("shard_unavailable", &[503], "a shard takes no writes at the moment; `detail` says why"),
+    kind(
+        "shard_unavailable",
+        &[503],
+        "a shard takes no writes at the moment, or its rejects cannot be read; `detail` says why",
+    ),
     kind("queue_full", &[503], "a shard's queue holds as much as it may"),
     kind(
         "commit_unknown",

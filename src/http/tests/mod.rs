@@ -43,6 +43,7 @@ use crate::writer::{
 mod aside;
 mod reads;
 mod refusals;
+mod rejects;
 mod tokens;
 mod writes;
 

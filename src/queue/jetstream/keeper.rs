@@ -14,11 +14,13 @@ use tokio::sync::{Notify, watch};
 use crate::metrics::{self as names, figure};
 use crate::queue::jetstream::origin::identity;
 use crate::queue::jetstream::retention::{Look, Purge, Retention};
+use crate::queue::jetstream::room;
 use crate::queue::jetstream::session::Confirmed;
 use crate::queue::jetstream::source::Shared;
 use crate::queue::jetstream::streams::JetStream;
 use crate::storage::StoreSlot;
 use crate::types::Sequence;
+use crate::writer::{QueueLevel, QueueRoom};
 
 /// How often a stream is looked at, unless it grows quickly.
 const EVERY: Duration = Duration::from_secs(1);
@@ -74,6 +76,9 @@ struct Told {
     /// Early ones that were not logged yet.
     unsaid: u64,
     said: Option<Instant>,
+    /// When it was said last that the stream has little room, and whether it has been said since that it has some again.
+    said_full: Option<Instant>,
+    is_full: bool,
 }
 
 impl Told {
@@ -87,6 +92,25 @@ impl Told {
             purged_early: counter!(names::STREAM_PURGED_EARLY_MESSAGES_TOTAL, &label()),
             unsaid: 0,
             said: None,
+            said_full: None,
+            is_full: false,
+        }
+    }
+
+    /// Says that a stream has little room, and what holds its messages; and that it has room again.
+    fn note_room(&mut self, shared: &Shared, room: &QueueRoom) {
+        let is_full = room.level > QueueLevel::Roomy;
+        if is_full && self.said_full.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+            tracing::warn!(
+                shard = %shared.shard,
+                level = room.level.name(),
+                reason = room.reason,
+                "the stream has little or no room left for publishers"
+            );
+            (self.said_full, self.is_full) = (Some(Instant::now()), true);
+        } else if !is_full && self.is_full {
+            tracing::info!(shard = %shared.shard, bytes = room.bytes, "the stream has room again");
+            self.is_full = false;
         }
     }
 
@@ -113,13 +137,16 @@ struct Keeping {
     /// The session that it is of, and how often the connection had been made when it was first seen.
     session: Option<(Confirmed, u64)>,
     told: Told,
+    /// Why it could not be purged when that was tried last.
+    failure: Option<String>,
 }
 
 impl JetStream {
     /// Looks after a shard's stream for as long as the service runs.
     pub async fn keep(&self, kept: &Kept) {
         let shared = &kept.shared;
-        let mut keeping = Keeping { retention: Retention::default(), session: None, told: Told::new(shared) };
+        let (retention, told) = (Retention::default(), Told::new(shared));
+        let mut keeping = Keeping { retention, session: None, told, failure: None };
         let mut pause = EVERY;
         loop {
             shared.growth.wait(pause).await;
@@ -154,6 +181,7 @@ impl JetStream {
         let confirmed = confirmed.filter(|_| identity(stream.cached_info()) == shared.stream());
         let Some(session) = confirmed else {
             keeping.session = None;
+            self.note_room(kept, keeping, &look);
             return Ok(false);
         };
         shared.growth.seen(look.bytes_to_next());
@@ -168,7 +196,10 @@ impl JetStream {
             return Ok(false);
         }
         shared.health.set_last_sequence(look.last);
-        let Some(keeps) = self.settings.purge_keeps else { return Ok(false) };
+        let Some(keeps) = self.settings.purge_keeps else {
+            self.note_room(kept, keeping, &look);
+            return Ok(false);
+        };
         let checkpoint = || shared.health.checkpoint_sequence();
         // Estimates of sizes may be off, so that one purge may not make all the room.
         while let Some(purge) = keeping.retention.purge(&look, checkpoint(), keeps) {
@@ -176,7 +207,12 @@ impl JetStream {
             if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
                 return Ok(false);
             }
-            self.purge(shared, &stream, &look, purge, &mut keeping.told).await?;
+            let purged = self.purge(shared, &stream, &look, purge, &mut keeping.told).await;
+            keeping.failure = purged.as_ref().err().map(|error| self.managing.explain(error));
+            if let Err(error) = purged {
+                self.note_room(kept, keeping, &look);
+                return Err(error);
+            }
             let first = look.first;
             look = look_of(stream.info().await.map_err(|error| error.to_string())?);
             if !keeping.retention.note(&look) {
@@ -187,12 +223,40 @@ impl JetStream {
                 break;
             }
         }
+        self.note_room(kept, keeping, &look);
         let checkpoint = checkpoint();
         let wants = keeping.retention.wants_checkpoint(&look, checkpoint, kept.applied.borrow().0);
         if wants {
             shared.health.want_checkpoint_after(checkpoint);
         }
         Ok(wants)
+    }
+
+    /// Takes note of how full the stream is after a look, and what holds the messages in it.
+    fn note_room(&self, kept: &Kept, keeping: &mut Keeping, look: &Look) {
+        let shared = &kept.shared;
+        // Sequences here may be greater than the stream's own.
+        let shift = shared.shift().unwrap_or(0);
+        let in_stream = |sequence: u64| sequence.saturating_sub(shift);
+        let is_known = keeping.session.is_some();
+        let progress = room::Progress {
+            applied: in_stream(kept.applied.borrow().0),
+            checkpoint: in_stream(shared.health.checkpoint_sequence()),
+            settled: if is_known { keeping.retention.settled(look) } else { 0 },
+            is_live: shared.health.is_live(),
+        };
+        let set = room::Keeping {
+            stream: &self.names.jobs_stream(shared.shard),
+            purge_keeps: self.settings.purge_keeps,
+            failure: keeping.failure.as_deref(),
+        };
+        // Of a stream that is not known to be the shard's, all messages are taken to be of one size.
+        let average = look.bytes.checked_div(look.messages).unwrap_or(0);
+        let room = room::room_of(look, progress, set, |after, up_to| {
+            if is_known { keeping.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
+        });
+        keeping.told.note_room(shared, &room);
+        shared.health.set_queue_room(room);
     }
 
     async fn purge(

@@ -21,6 +21,7 @@ mod publisher;
 mod questions;
 mod rejects;
 mod retention;
+mod room;
 mod servers;
 mod session;
 mod source;

@@ -19,7 +19,7 @@ use crate::queue::jetstream::groups::{self, Answer, Groups, Request, UnderWay};
 use crate::queue::jetstream::waiters::Waiters;
 use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
-use crate::writer::{CommitFailed, MessageOutcome, Outcome, Payload};
+use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 
 /// What the headers of a message take at most, names of streams being as long as they may be.
 const HEADERS_BYTES_MAX: usize = 512;
@@ -42,6 +42,7 @@ pub struct Ends {
     pub stream: String,
     pub waiters: Arc<Waiters>,
     pub groups: Arc<Groups>,
+    pub health: Arc<Health>,
     pub closing: watch::Sender<bool>,
 }
 
@@ -128,7 +129,7 @@ impl StreamPublisher {
             Err(_) => stored.await,
         };
         self.ends.connection.note_publish(&stored, began).await;
-        match sequence(stored) {
+        match sequence(stored, &self.ends.health) {
             Ok(sequence) => groups::tell_stored(&mut group, sequence),
             Err(why) => return groups::refuse(group, &why),
         }
@@ -163,7 +164,8 @@ impl StreamPublisher {
             .header(command::COMMAND_HEADER, name)
             .expected_stream(&self.ends.stream)
             .payload(body.into());
-        Ok(SentCommand(self.send(&self.ends.control_subject, message).await?))
+        let sent = self.send(&self.ends.control_subject, message).await?;
+        Ok(SentCommand { sent, health: Arc::clone(&self.ends.health) })
     }
 
     /// Ends the queue's reading end on this node; what is stored stays.
@@ -182,7 +184,8 @@ impl StreamPublisher {
 
     async fn send(&self, subject: &str, message: PublishMessage) -> Result<PublishAckFuture, NotPublished> {
         self.check_connection()?;
-        self.ends.connection.context.send_publish(subject.to_owned(), message).await.map_err(refused)
+        let sent = self.ends.connection.context.send_publish(subject.to_owned(), message).await;
+        sent.map_err(|error| refused(&error, &self.ends.health))
     }
 
     /// Without a connection the client would keep a message and send it at some later time, when nobody waits for it any
@@ -197,7 +200,10 @@ impl StreamPublisher {
 }
 
 /// A command on its way.
-pub struct SentCommand(PublishAckFuture);
+pub struct SentCommand {
+    sent: PublishAckFuture,
+    health: Arc<Health>,
+}
 
 impl SentCommand {
     /// Returns once it is stored.
@@ -205,13 +211,13 @@ impl SentCommand {
     /// # Errors
     /// As [`StreamPublisher::store_jobs`].
     pub async fn stored(self) -> Result<Sequence, NotPublished> {
-        sequence(self.0.await)
+        sequence(self.sent.await, &self.health)
     }
 }
 
 /// Where a message was stored.
-fn sequence(stored: Result<PublishAck, PublishError>) -> Result<Sequence, NotPublished> {
-    let stored = stored.map_err(refused)?;
+fn sequence(stored: Result<PublishAck, PublishError>, health: &Health) -> Result<Sequence, NotPublished> {
+    let stored = stored.map_err(|error| refused(&error, health))?;
     if stored.duplicate {
         // Ids are this process's own and begin with 22 random letters: somebody has read them and was first.
         return Err(NotPublished::Unavailable(
@@ -261,17 +267,25 @@ fn will_be_applied(failed: CommitFailed) -> NotPublished {
     ))
 }
 
+/// What holds the messages of a stream that takes no more, as of the last look at it.
+fn full(health: &Health) -> String {
+    health.note_queue_full();
+    match health.queue_room() {
+        Some(room) => format!("its stream is full, try again in a moment: {}", room.reason),
+        None => {
+            "its stream is full: the service is behind, or does not purge; try again in a moment".to_owned()
+        }
+    }
+}
+
 fn lost() -> NotPublished {
     NotPublished::Unknown("this node ended before it heard what came of it".to_owned())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
-fn refused(error: PublishError) -> NotPublished {
-    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
+fn refused(error: &PublishError, health: &Health) -> NotPublished {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
     match (error.kind(), cause.map(jetstream::Error::error_code)) {
-        (_, Some(ErrorCode::STREAM_STORE_FAILED)) => NotPublished::Full(
-            "its stream is full: the service is behind, or does not purge; try again in a moment".to_owned(),
-        ),
+        (_, Some(ErrorCode::STREAM_STORE_FAILED)) => NotPublished::Full(full(health)),
         (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
             NotPublished::Unknown("NATS did not say whether it stored the message".to_owned())
         }

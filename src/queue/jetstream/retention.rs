@@ -101,7 +101,7 @@ impl Retention {
         }
         // Purging beyond the end would empty the stream, and move it on.
         let safe = checkpoint.min(self.end_seen);
-        let settled = self.ends.before(look.at, look.duplicate_window).unwrap_or(0);
+        let settled = self.settled(look);
         let half = self.half(look);
         let old = safe.saturating_sub(keeps).max(half).min(safe).min(settled);
         let before = if look.is_filling() { old.max(half.min(safe)) } else { old };
@@ -116,6 +116,16 @@ impl Retention {
         let checkpoint = checkpoint.max(look.first.saturating_sub(1));
         is_much(self.sizes.between(checkpoint, applied), look.bytes_max)
             || is_much(applied.saturating_sub(checkpoint), look.messages_max)
+    }
+
+    /// The last message that is known to be older than the duplicate window; 0 if none is.
+    pub fn settled(&mut self, look: &Look) -> u64 {
+        self.ends.before(look.at, look.duplicate_window).unwrap_or(0)
+    }
+
+    /// Bytes of the messages after one sequence up to and with another, as of the last look.
+    pub fn bytes_between(&self, after: u64, up_to: u64) -> u64 {
+        self.sizes.between(after, up_to)
     }
 
     /// Before which message the stream would have to be purged to be half full.

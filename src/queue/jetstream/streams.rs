@@ -122,6 +122,7 @@ impl JetStream {
             stream: self.names.jobs_stream(start.shard),
             waiters: Arc::clone(&waiters),
             groups: Arc::default(),
+            health: Arc::clone(&start.health),
             closing,
         };
         let publisher = StreamPublisher { ends: Arc::new(ends) };

@@ -56,6 +56,8 @@ pub struct RejectRecord {
     pub detail: String,
     /// The job as it came, cut to a length that storage can bear.
     pub job: Vec<u8>,
+    /// The shard's effective time when it was rejected, which never runs backwards. `None`: put down before there were times.
+    pub time: Option<Timestamp>,
 }
 
 /// A job that waits for the definition of a board.
@@ -150,16 +152,28 @@ pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
     let code = u8::try_from(code).expect("there are few codes");
-    to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() })
+    let mut bytes = to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() });
+    if let Some(time) = record.time {
+        bytes.extend(to_vec(&time.as_micros()));
+    }
+    bytes
 }
 
 /// # Errors
 /// When the bytes are no such record.
 pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<RejectRecord, Undecodable> {
-    let wire: RejectWire = from_slice("reject", bytes)?;
+    let fail = |error: DecodeError| undecodable("reject", error);
+    let (wire, read): (RejectWire, usize) = decode_bounded(bytes).map_err(fail)?;
+    let time = match bytes.get(read..).unwrap_or_default() {
+        [] => None,
+        rest => {
+            let micros: i64 = from_slice("reject", rest)?;
+            Some(Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?)
+        }
+    };
     let code = RejectCode::ALL.get(usize::from(wire.code));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
-    Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job })
+    Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job, time })
 }
 
 #[must_use]

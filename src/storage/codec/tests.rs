@@ -65,6 +65,7 @@ fn reject() -> RejectRecord {
         code: RejectCode::StaleVersion,
         detail: "old".to_owned(),
         job: b"{}".to_vec(),
+        time: Some(time(1_000_000)),
     }
 }
 
@@ -152,7 +153,8 @@ fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
     check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
-    check(encode_reject(&reject()), "06036f6c64027b7d");
+    check(encode_reject(&reject()), "06036f6c64027b7dfc80841e00");
+    check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
     check(
@@ -203,6 +205,8 @@ fn every_value_is_read_back() {
     let older = Meta { format_version: 1, time_micros: meta().message_timestamp_micros, ..meta() };
     assert_eq!(decode_meta(&encode_meta(&older)), Ok(older));
     assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&reject())), Ok(reject()));
+    let timeless = RejectRecord { time: None, ..reject() };
+    assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&timeless)), Ok(timeless));
     for code in RejectCode::ALL {
         let record = RejectRecord { code, ..reject() };
         assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&record)), Ok(record));

@@ -259,7 +259,7 @@ impl Store {
     }
 
     /// What an error of RocksDB while reading means.
-    fn failed(&self, error: rocksdb::Error) -> StorageError {
+    pub(super) fn failed(&self, error: rocksdb::Error) -> StorageError {
         match error.kind() {
             rocksdb::ErrorKind::Corruption => self.damaged(error),
             _ => StorageError::RocksDb(error),

@@ -51,6 +51,7 @@ impl Batch<'_> {
                 code: reject.code,
                 detail: reject.detail.clone(),
                 job: bytes,
+                time: Some(self.time),
             });
         }
         outcome

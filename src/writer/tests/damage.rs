@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::job::Op;
 use crate::state::TreeId;
 use crate::state_lock::Purpose;
-use crate::storage::codec::{FORMAT_VERSION, Meta, encode_meta};
+use crate::storage::codec::{FORMAT_VERSION, Meta, decode_dictionary, encode_dictionary, encode_meta};
 use crate::storage::{
     StorageError, StorageResources, Store, TreesFrom, mark_rebuilt, rebuild, recover, verify,
 };
@@ -98,6 +98,63 @@ fn a_damaged_member_page_is_found_by_verify_and_does_not_stop_a_start() {
         harness.restart();
         harness.check_memory();
     }
+}
+
+fn findings(harness: &Harness) -> Vec<String> {
+    verify(&harness.store(), &|_, _, _| {}).expect("everything can be read").1
+}
+
+/// Nothing but the id of a member says that two handles are one member's.
+#[test]
+fn a_member_with_two_handles_is_found_by_verify() {
+    let harness = harness();
+    let key = [&[0x10][..], &2_u32.to_be_bytes()].concat();
+    let record = harness.store().record(&key).expect("readable").expect("there");
+    let mut members = Vec::new();
+    decode_dictionary(&record, |handle, id| members.push((handle, id.to_vec()))).expect("well-formed");
+    members[1].1 = members[0].1.clone();
+    let (first, second, id) = (members[0].0.0, members[1].0.0, String::from_utf8_lossy(&members[0].1));
+    let twice = encode_dictionary(members.iter().map(|(handle, id)| (*handle, id.as_slice())));
+    harness.store().damage(&key, Some(&twice)).expect("the disk takes it");
+    let either = [(first, second), (second, first)];
+    let either = either.map(|(one, other)| format!("{id} (handle {one}) has handle {other} too"));
+    for by in ["tree", "member"] {
+        let by = format!("the members by {by} pages: ");
+        let mut found =
+            findings(&harness).into_iter().filter_map(|found| Some(found.strip_prefix(&by)?.to_owned()));
+        assert!(found.any(|found| either.contains(&found)), "{by}{:?}", findings(&harness));
+    }
+}
+
+/// The entry says that it has metadata, and a record beside it holds them: neither without the other.
+#[test]
+fn metadata_that_are_gone_or_nobodys_are_found_by_verify() {
+    let (auto, more) = (tree_of(&harness(), "auto"), tree_of(&harness(), "more"));
+    let key = |tree, member: &str| [&prefix(0x04, tree)[..], member.as_bytes()].concat();
+    let record = harness().store().record(&key(auto, "m1")).expect("readable").expect("m1 has metadata");
+    let record = Some(record.as_slice());
+    for (key, value, expected) in [
+        (key(auto, "m1"), None, "board auto: the metadata of 1 entries are gone"),
+        // Listed, hidden, on no board, not there, and of a board that was never there.
+        (key(auto, "m5"), record, "board auto: there are metadata of 1 entries that have none"),
+        (key(auto, "m2"), record, "board auto: there are metadata of 1 entries that have none"),
+        (key(more, "m1"), record, "board more: there are metadata of 1 entries that have none"),
+        (key(more, "nobody"), record, "board more: there are metadata of 1 entries that have none"),
+        (key(TreeId(99), "m1"), record, "there are metadata of 1 entries on no board"),
+        (vec![0x04, 0, 0], record, "there are metadata of 1 entries on no board"),
+    ] {
+        let harness = harness();
+        harness.store().damage(&key, value).expect("the disk takes it");
+        assert_eq!(findings(&harness), [expected]);
+    }
+    let harness = harness();
+    harness.store().damage(&key(auto, "m1"), Some(GARBAGE)).expect("the disk takes it");
+    assert!(
+        verify(&harness.store(), &|_, _, _| {})
+            .expect_err("it cannot be read")
+            .to_string()
+            .contains("metadata")
+    );
 }
 
 /// With the tree page gone too there is no second source: nobody may guess.

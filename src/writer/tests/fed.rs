@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::state::{Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::ParkedRecord;
-use crate::storage::{Commit, Store, TreesFrom, recover};
+use crate::storage::{Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, Place, SHARED_LINES};
@@ -328,5 +328,7 @@ impl Fed {
         assert_eq!(self.rejects, self.model_rejects);
         self.restart();
         check(&mut self.shard.write(Purpose::Apply), self.store(), &self.model, self.last);
+        let (_, findings) = verify(self.store(), &|_, _, _| {}).expect("everything can be read");
+        assert!(findings.is_empty(), "{findings:?}");
     }
 }

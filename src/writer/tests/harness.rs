@@ -11,8 +11,8 @@ use crate::job::{Job, RejectCode};
 use crate::state::{Entry, Shard, Standing, TreeId, WindowTree};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
-    Checkpoint, Commit, Moment, Recovered, StorageError, StorageResources, Store, TreesFrom, mark_rebuilt,
-    recover, verify,
+    Checkpoint, Commit, Moment, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
+    TreesFrom, mark_rebuilt, recover, verify,
 };
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
@@ -77,6 +77,8 @@ pub struct Harness {
     auto_create: bool,
     /// Whether commits are synced, as they are where no stream holds what they say.
     pub synced: bool,
+    /// Where the files of a checkpoint end.
+    pub staged_file_bytes: u64,
     /// The stream that messages are said to come from.
     pub stream: String,
     /// Committed, and not applied yet.
@@ -105,6 +107,7 @@ impl Harness {
             rejected: 0,
             auto_create,
             synced: false,
+            staged_file_bytes: STAGED_FILE_BYTES,
             stream: String::new(),
             pending: VecDeque::new(),
             asked: Vec::new(),
@@ -279,7 +282,14 @@ impl Harness {
         self.apply_all();
         let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
         let (store, shard) = (self.store(), Arc::clone(&self.shard));
-        let written = checkpoint.write_in_slices(&store, &shard, &mut |moment| between(self, moment));
+        let written = checkpoint.write_in_slices(&store, &shard, self.staged_file_bytes, &mut |moment| {
+            let went_on = between(self, moment);
+            let shard = self.shard.read(Purpose::Read);
+            if !shard.has_retired() {
+                shard.check_handles().expect("every handle is accounted for, also during a checkpoint");
+            }
+            went_on
+        });
         self.apply_all();
         match written {
             Ok(_) => checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd)),
@@ -373,6 +383,7 @@ pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
 /// Whether a shard in memory is what the model says.
 pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
     while shard.release_retired(3) {}
+    shard.check_handles().expect("every handle is accounted for");
     assert_eq!(shard.applied.sequence.0, last);
     let names: Vec<&BoardName> = shard.boards().map(|(name, _)| name).collect();
     assert_eq!(names, model.boards.keys().collect::<Vec<_>>());

@@ -19,5 +19,6 @@ mod random;
 mod rejects;
 mod reopened;
 mod replayed;
+mod staged_files;
 mod times;
 mod waiting;

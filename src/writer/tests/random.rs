@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::board::Definition;
 use crate::job::{Job, Op};
 use crate::state_lock::Purpose;
-use crate::storage::{Moment, StorageError};
+use crate::storage::{Moment, STAGED_FILE_BYTES, StorageError};
 use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
 use crate::writer::tests::harness::{Harness, Say};
@@ -186,9 +186,15 @@ fn run(harness: &mut Harness, action: Action) {
     }
 }
 
+/// Checkpoints in one file, in a file for each record, and in something between.
+fn file_bytes() -> impl Strategy<Value = u64> {
+    prop::sample::select(vec![STAGED_FILE_BYTES, 1, 200])
+}
+
 /// Runs all of it, and checks every state on the way, in memory and on disk.
-fn check(members: u32, actions: Vec<Action>) {
+fn check(members: u32, actions: Vec<Action>, file_bytes: u64) {
     let mut harness = Harness::new(true);
+    harness.staged_file_bytes = file_bytes;
     let many = (0..members).map(|number| job(&format!("m{number}"), &[("auto", &[i64::from(number % 5)])]));
     harness.batch(&[Say::Jobs(many.collect())]);
     for action in actions {
@@ -208,8 +214,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_gives_the_models_state(actions in actions(9, 5)) {
-        check(1, actions);
+    fn any_history_gives_the_models_state(actions in actions(9, 5), file_bytes in file_bytes()) {
+        check(1, actions, file_bytes);
     }
 }
 
@@ -218,7 +224,7 @@ proptest! {
 
     /// With trees of several pages, and jobs that move many entries between them.
     #[test]
-    fn any_history_of_many_members_gives_the_models_state(actions in actions(220, 60)) {
-        check(220, actions);
+    fn any_history_of_many_members_gives_the_models_state(actions in actions(220, 60), file_bytes in file_bytes()) {
+        check(220, actions, file_bytes);
     }
 }

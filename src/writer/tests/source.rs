@@ -205,6 +205,7 @@ impl Running {
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
             rejects_kept: RejectsKept::default(),
+            reject_log: Arc::default(),
             parking: None,
             time: Timestamp::default(),
         }

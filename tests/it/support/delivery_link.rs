@@ -1,6 +1,7 @@
-//! A link to a NATS server that can withhold messages that a consumer delivers, one by one. All else passes: heartbeats, answers,
+//! A link to a NATS server that can lose or hold up messages that a consumer delivers, one by one. All else passes: heartbeats, answers,
 //! and what the client sends. So a consumer looks as it does on a server that lags, or lacks messages that the leader has.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -16,11 +17,21 @@ pub struct Delivery {
     pub stream_sequence: u64,
 }
 
-type Passes = Box<dyn FnMut(&Delivery) -> bool + Send>;
+/// What becomes of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Passes,
+    /// It goes nowhere.
+    IsLost,
+    /// It comes behind the next answer to a question about its consumer, whose servers had sent it before.
+    IsLate,
+}
+
+type Decides = Box<dyn FnMut(&Delivery) -> Fate + Send>;
 
 pub struct DeliveryLink {
     address: String,
-    passes: Arc<Mutex<Passes>>,
+    decides: Arc<Mutex<Decides>>,
 }
 
 impl DeliveryLink {
@@ -28,8 +39,8 @@ impl DeliveryLink {
     pub fn start(to: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let passes: Arc<Mutex<Passes>> = Arc::new(Mutex::new(Box::new(|_| true)));
-        let (to, asked) = (to.to_owned(), Arc::clone(&passes));
+        let decides: Arc<Mutex<Decides>> = Arc::new(Mutex::new(Box::new(|_| Fate::Passes)));
+        let (to, asked) = (to.to_owned(), Arc::clone(&decides));
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let Ok(server) = TcpStream::connect(&to) else { continue };
@@ -39,7 +50,7 @@ impl DeliveryLink {
                 thread::spawn(move || carry_back(back.0, back.1, &asked));
             }
         });
-        Self { address, passes }
+        Self { address, decides }
     }
 
     pub fn url(&self) -> String {
@@ -47,8 +58,13 @@ impl DeliveryLink {
     }
 
     /// Asks this of every delivery from now on; those for which it is not so go nowhere.
-    pub fn pass_if(&self, passes: impl FnMut(&Delivery) -> bool + Send + 'static) {
-        *self.passes.lock() = Box::new(passes);
+    pub fn pass_if(&self, mut passes: impl FnMut(&Delivery) -> bool + Send + 'static) {
+        self.decide(move |delivery| if passes(delivery) { Fate::Passes } else { Fate::IsLost });
+    }
+
+    /// Asks this of every delivery from now on.
+    pub fn decide(&self, decides: impl FnMut(&Delivery) -> Fate + Send + 'static) {
+        *self.decides.lock() = Box::new(decides);
     }
 }
 
@@ -57,25 +73,41 @@ fn carry(mut from: TcpStream, mut to: TcpStream) {
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-fn carry_back(from: TcpStream, mut to: TcpStream, passes: &Mutex<Passes>) {
+fn carry_back(from: TcpStream, mut to: TcpStream, decides: &Mutex<Decides>) {
     let mut from = BufReader::new(from);
     let mut frame = Vec::new();
+    // By consumer.
+    let mut late: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     while let Ok(1..) = from.read_until(b'\n', &mut frame) {
         let line = String::from_utf8_lossy(&frame).into_owned();
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut is_passed = true;
+        let (mut fate, mut consumer) = (Fate::Passes, String::new());
         if let [operation @ ("MSG" | "HMSG"), _subject, _subscription, rest @ ..] = words.as_slice() {
             // Maybe where to answer, maybe the size of the headers, and the size of all.
             let sizes = if *operation == "HMSG" { 2 } else { 1 };
             let reply = rest.first().filter(|_| rest.len() > sizes);
-            is_passed = reply.and_then(|reply| read(reply)).is_none_or(|delivery| (passes.lock())(&delivery));
+            if let Some(delivery) = reply.and_then(|reply| read(reply)) {
+                fate = (decides.lock())(&delivery);
+                consumer = delivery.consumer;
+            }
             let size: u64 = rest.last().and_then(|size| size.parse().ok()).expect("a message's size");
             if !(&mut from).take(size + 2).read_to_end(&mut frame).is_ok_and(|read| read > 0) {
                 break;
             }
         }
-        if is_passed && to.write_all(&frame).is_err() {
-            break;
+        match fate {
+            Fate::Passes => {
+                // What was late comes behind what is said of its consumer.
+                let said = String::from_utf8_lossy(&frame);
+                let is_told = said.contains("consumer_info_response");
+                let told = late.keys().find(|name| is_told && said.contains(name.as_str())).cloned();
+                frame.extend(told.and_then(|name| late.remove(&name)).unwrap_or_default());
+                if to.write_all(&frame).is_err() {
+                    break;
+                }
+            }
+            Fate::IsLate => late.entry(consumer).or_default().extend(&frame),
+            Fate::IsLost => {}
         }
         frame.clear();
     }

@@ -2,10 +2,38 @@
 
 use serde_json::json;
 
+use crate::http::lists::PAGE_MAX;
 use crate::http::openapi::doc::{Doc, Scope};
+use crate::http::openapi::operations::read;
+use crate::http::openapi::parameters::query;
 use crate::http::openapi::problems::ANY;
+use crate::http::openapi::schemas::reject_codes;
+use crate::http::rejects::REJECTS;
+use crate::types::MAX_SHARDS;
 
 const TAG: &str = "Service";
+
+pub fn rejects() -> Doc {
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": REJECTS});
+    let shard = json!({"type": "integer", "minimum": 0, "maximum": MAX_SHARDS - 1});
+    let cursor = json!({"type": "string", "pattern": "^[0-9a-f.-]*$"});
+    read(TAG, "Jobs that were refused")
+        .describe(
+            "Newest first: by the time at which each was refused, then by shard, then by its place in the shard's queue. Jobs that \
+             came over HTTP or NATS, also what came to a shard that is not its member's, and what is no job at all. A request that is \
+             refused as a whole (422) left nothing behind. Each shard keeps its latest 100,000.\n\n\
+             A request reads at most 1,000 rejects more than `limit`, so that a page can be short or empty where the filters leave \
+             many out: there is more as long as there is a `next_cursor`. What is refused after the first page is not on those \
+             that follow it. A token that is confined to some boards is told of jobs that name these boards only.",
+        )
+        .query(query("shard", &shard, "Of this shard only."))
+        .query(query("reason", &json!({"enum": reject_codes()}), "For this reason only."))
+        .query(query("limit", &limit, "How many rejects the page has at most."))
+        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty is none. It goes with the same `shard` and `reason`."))
+        .answer(200, "RejectList", "A page of rejects.")
+        .problem(422, "bad_cursor")
+        .problem(503, "shard_unavailable")
+}
 
 pub fn status() -> Doc {
     Doc::new(TAG, Scope::Read, "How the shards are doing")
@@ -26,8 +54,10 @@ pub fn readyz() -> Doc {
         .answer_as(
             200,
             "text/plain; charset=utf-8",
-            &text("ready\n"),
-            "Every shard is live and its lag under the limit.",
+            &json!({"type": "string", "pattern": "^ready(, degraded)?\n", "examples": ["ready\n"]}),
+            "Every shard is live and its lag under the limit. `ready, degraded` on the first line: publishers are refused, or are about \
+             to be, because a shard's stream is full or nearly so, and the lines that follow say which. Reads are answered and what is in \
+             the stream is applied, and other nodes have the same stream: so the node stays in service.",
         )
         .problem(503, "not_ready")
 }

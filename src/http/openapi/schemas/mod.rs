@@ -10,6 +10,8 @@ mod entries;
 mod jobs;
 mod service;
 
+pub use jobs::reject_codes;
+
 use serde_json::{Map, Value, json};
 
 use crate::http::openapi::doc::component;
@@ -30,6 +32,7 @@ pub fn components() -> Value {
         jobs::answers(),
         entries::schemas(),
         entries::ranks(),
+        service::rejects(),
         service::schemas(),
     ] {
         if let Value::Object(schemas) = group {

@@ -79,6 +79,14 @@ impl Boards {
         Ok(token)
     }
 
+    /// The drop of a board that was decided, and that a shard has yet to apply.
+    pub(super) fn drop_on_its_way(&self, name: &BoardName) -> Option<Recorded> {
+        let pending = self.pending.lock();
+        let on_its_way = pending.get(name).filter(|known| !known.recorded.is_alive())?;
+        let lacks = |shard: &BoardsOfShard| !has_arrived(name, on_its_way, shard);
+        self.shards.iter().any(lacks).then(|| on_its_way.recorded.clone())
+    }
+
     /// Drops that this node knows of and shards have yet to apply, of boards of these names. A job in front of its board's drop
     /// would be answered, and gone with the board; and this node says already that there is no such board. So
     /// [`Boards::let_drops_arrive`] comes before the jobs.

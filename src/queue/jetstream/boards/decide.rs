@@ -68,7 +68,8 @@ impl Boards {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
             let Some(Decision { incarnation, definition: Some(_) }) = known else {
-                return Err(BoardRefused::Unknown);
+                // Decided before, and it has not arrived everywhere: it goes on.
+                break self.drop_on_its_way(name).ok_or(BoardRefused::Unknown)?;
             };
             let record = Record::of(&Decision::dropped(incarnation), self.next_number());
             if let Some(recorded) = self.store(Stored { name: name.clone(), record, after }).await? {

@@ -1,0 +1,126 @@
+//! Which boards a rejected job names, whatever else is wrong with it.
+//!
+//! Knows: the two fields of a job that name boards. For those who may see the rejects of some boards only: what cannot be told
+//! to be of these boards alone is not for them.
+
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::job::MAX_BOARDS_PER_JOB;
+use crate::queue::loose::Loose;
+
+/// Whether a rejected job names boards, and no other ones than those that are allowed.
+///
+/// `false` for whatever is no JSON object, because it is none or was cut, for one that names no board, as a removal from every
+/// board, and for one that names them in a form that no job has.
+pub fn names_only(job: &[u8], is_allowed: impl Fn(&str) -> bool) -> bool {
+    let mut reader = serde_json::Deserializer::from_slice(job);
+    let visitor = Names { is_allowed: &is_allowed };
+    let named = (&mut reader).deserialize_map(visitor).and_then(|named| reader.end().map(|()| named));
+    named.is_ok_and(|named| named == Named::Allowed)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Nothing,
+    Allowed,
+    /// Boards that are not, or something that is no board's name.
+    Others,
+}
+
+impl Named {
+    fn and(self, allowed: bool) -> Self {
+        if allowed && self != Self::Others { Self::Allowed } else { Self::Others }
+    }
+}
+
+struct Names<'a, F> {
+    is_allowed: &'a F,
+}
+
+impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Names<'_, F> {
+    type Value = Named;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a job")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+        let mut named = Named::Nothing;
+        // Every field of the name, should it be given twice.
+        while let Some(field) = map.next_key::<Loose<'de>>()? {
+            match field.text() {
+                Some("board") => match map.next_value::<Loose<'de>>()? {
+                    Loose::Null => {}
+                    Loose::Text(board) => named = named.and((self.is_allowed)(&board)),
+                    _ => named = Named::Others,
+                },
+                Some("scores") => match map.next_value::<Loose<'de>>()? {
+                    Loose::Null => {}
+                    // Longer ones are cut.
+                    Loose::Object(scores) if scores.len() <= MAX_BOARDS_PER_JOB => {
+                        for (board, _) in scores {
+                            named = named.and((self.is_allowed)(&board));
+                        }
+                    }
+                    _ => named = Named::Others,
+                },
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_mine(board: &str) -> bool {
+        board.starts_with("mine.")
+    }
+
+    #[test]
+    fn a_job_of_allowed_boards_alone_is_told() {
+        for job in [
+            r#"{"board":"mine.a","member":"m","score":1}"#,
+            r#"{"board":"mine.a","member":"","score":1.5,"stray":{"x":[1]}}"#,
+            r#" {"scores":{"mine.a":1,"mine.b":2},"board":null} "#,
+        ] {
+            assert!(names_only(job.as_bytes(), is_mine), "{job}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_about_other_boards_is_not_told() {
+        for job in [
+            r#"{"board":"theirs","member":"m","score":1}"#,
+            r#"{"board":"mine.a","board":"theirs"}"#,
+            r#"{"board":"theirs","board":"mine.a"}"#,
+            r#"{"board":"mine.a","scores":{"theirs":1}}"#,
+            r#"{"scores":{"theirs":1,"mine.a":1}}"#,
+            r#"{"scores":{"mine.a":1,"theirs":1}}"#,
+            r#"{"bo\u0061rd":"theirs","board":"mine.a"}"#,
+            r#"{"member":"m","op":"remove"}"#,
+            r#"{"board":["mine.a"]}"#,
+            r#"{"board":"mine.a","scores":["theirs"]}"#,
+            r#"{"board":"mine.a","score":1"#,
+            r#"{"board":"mine.a"} {"board":"theirs"}"#,
+            r#"[{"board":"mine.a"}]"#,
+            r#""mine.a""#,
+            "mine.a",
+            "",
+        ] {
+            assert!(!names_only(job.as_bytes(), is_mine), "{job}");
+        }
+        assert!(!names_only(b"\xff", is_mine));
+        let many = |last: &str| {
+            let mine: String = (0..64).map(|number| format!("\"mine.{number}\":1,")).collect();
+            format!("{{\"scores\":{{{mine}\"mine.x\":1,\"{last}\":1}}}}")
+        };
+        assert!(!names_only(many("theirs").as_bytes(), is_mine), "more than a job may name are not all read");
+    }
+}

@@ -1,0 +1,155 @@
+//! Stored rejects of several shards in one order, newest first, a page at a time.
+//!
+//! Knows: by what rejects are ordered, and where each shard's next one lies, so that a page goes on where the one before
+//! ended, whatever is rejected meanwhile. Must not know: who asks, or how a reject is written.
+//!
+//! The order: the later time first; of the same time, the lower shard first; within a shard the later place in its queue
+//! first. Along a shard's queue times never go down, so that merging the shards' newest ones gives that order. Rejects of
+//! before times were put down come last.
+
+use std::borrow::Borrow;
+use std::cmp::Reverse;
+
+use rocksdb::{DB, DBRawIteratorWithThreadMode, ReadOptions};
+use thiserror::Error;
+
+use crate::storage::codec::{self, RejectRecord};
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::store::Store;
+use crate::types::{Sequence, ShardId, Timestamp};
+
+/// A job's place in the queue: its message's sequence, and its index in the message.
+pub type JobPlace = (Sequence, u32);
+
+/// Where a page ended: of each shard that it is of, the place before which the next one lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectsBefore(pub Vec<(ShardId, JobPlace)>);
+
+/// What a page may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct RejectsLimits {
+    /// Rejects that it holds.
+    pub rejects: usize,
+    /// Rejects that are read for it, whether or not they are in it.
+    pub read: usize,
+    /// Bytes that those in it take where they are told, the last one apart.
+    pub bytes: usize,
+}
+
+/// A shard whose rejects cannot be read.
+#[derive(Debug, Error)]
+#[error("the rejects of shard {shard} cannot be read: {error}")]
+pub struct Unread {
+    pub shard: ShardId,
+    pub error: StorageError,
+}
+
+/// Reads a page of rejects of these stores, one for each shard.
+///
+/// # Arguments
+/// `before`: where the page before ended; `None` for the first one. A shard that it does not name has none.
+/// `tell`: is handed each reject in order, and gives the bytes that it takes, or `None` if it is not wanted.
+///
+/// Gives where the next page begins; `None` if there is none. A page that read as much as it may can be short, or empty,
+/// and be followed by another.
+///
+/// # Errors
+/// When a disk cannot be read.
+pub fn page_of_rejects<S: Borrow<Store>>(
+    stores: &[S],
+    before: Option<&RejectsBefore>,
+    limits: RejectsLimits,
+    mut tell: impl FnMut(ShardId, &RejectRecord) -> Option<usize>,
+) -> Result<Option<RejectsBefore>, Unread> {
+    let mut shards = Vec::with_capacity(stores.len());
+    for store in stores {
+        let store = store.borrow();
+        let bound = match before {
+            None => None,
+            Some(RejectsBefore(places)) => {
+                let known = places.iter().find(|(shard, _)| *shard == store.shard());
+                Some(known.map_or((Sequence(0), 0), |(_, place)| *place))
+            }
+        };
+        let shard = Backwards::new(store, bound);
+        shards.push(shard.map_err(|error| Unread { shard: store.shard(), error })?);
+    }
+    let (mut read, mut told, mut bytes) = (0, 0, 0_usize);
+    loop {
+        let newest = shards.iter_mut().filter(|shard| shard.head.is_some()).max_by_key(|shard| shard.order());
+        let Some(newest) = newest else { return Ok(None) };
+        if told == limits.rejects || read >= limits.read || bytes >= limits.bytes {
+            break;
+        }
+        let shard = newest.store.shard();
+        let Some(reject) = newest.take().map_err(|error| Unread { shard, error })? else { break };
+        read += 1;
+        if let Some(takes) = tell(shard, &reject) {
+            told += 1;
+            bytes = bytes.saturating_add(takes);
+        }
+    }
+    Ok(Some(RejectsBefore(shards.iter().map(|shard| (shard.store.shard(), shard.next_before())).collect())))
+}
+
+/// A shard's rejects, the newest first. The store is read as it is when this is made.
+struct Backwards<'a> {
+    store: &'a Store,
+    iterator: DBRawIteratorWithThreadMode<'a, DB>,
+    /// The next one.
+    head: Option<RejectRecord>,
+}
+
+impl<'a> Backwards<'a> {
+    /// # Arguments
+    /// `bound`: only those before this place.
+    fn new(store: &'a Store, bound: Option<JobPlace>) -> Result<Self, StorageError> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_lower_bound([keys::REJECT]);
+        let end = match bound {
+            None => keys::after(&[keys::REJECT]),
+            Some((sequence, index)) => keys::reject(sequence, index).to_vec(),
+        };
+        options.set_iterate_upper_bound(end);
+        // Who looks at rejects must not push what other readers need out of the cache.
+        options.fill_cache(false);
+        let mut iterator = store.db().raw_iterator_cf_opt(store.log(), options);
+        iterator.seek_to_last();
+        let mut shard = Self { store, iterator, head: None };
+        shard.head = shard.read()?;
+        Ok(shard)
+    }
+
+    fn read(&self) -> Result<Option<RejectRecord>, StorageError> {
+        let Some((key, value)) = self.iterator.item() else {
+            // An iterator over a damaged file just ends: only the status tells.
+            return self.iterator.status().map(|()| None).map_err(|error| self.store.failed(error));
+        };
+        let place = keys::place_in_stream(key).ok_or_else(|| self.store.damaged("a reject has no place"))?;
+        let reject = codec::decode_reject(place.0, place.1, value);
+        reject.map(Some).map_err(|error| self.store.damaged(error))
+    }
+
+    fn take(&mut self) -> Result<Option<RejectRecord>, StorageError> {
+        let taken = self.head.take();
+        if taken.is_some() {
+            self.iterator.prev();
+            self.head = self.read()?;
+        }
+        Ok(taken)
+    }
+
+    /// The greatest comes first.
+    fn order(&self) -> (Option<Timestamp>, Reverse<ShardId>) {
+        (self.head.as_ref().and_then(|reject| reject.time), Reverse(self.store.shard()))
+    }
+
+    /// Before which place the next page begins.
+    fn next_before(&self) -> JobPlace {
+        match &self.head {
+            Some(RejectRecord { sequence, index, .. }) => (*sequence, index.saturating_add(1)),
+            None => (Sequence(0), 0),
+        }
+    }
+}

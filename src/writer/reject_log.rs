@@ -1,0 +1,179 @@
+//! What the log says of jobs that were refused: one line by reason at most every ten seconds, however many they are.
+//!
+//! Knows: how many were refused since the last line, and one of them. Shared by all shards of a process, so that more shards do
+//! not mean more lines. The example holds what clients sent, which may be anything: whatever looks like a token is left out.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::job::RejectCode;
+use crate::storage::codec::RejectRecord;
+use crate::types::{Sequence, ShardId};
+
+/// How often a reason is told at most.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+/// So much of a job is shown, in bytes.
+const SHOWN_BYTES: usize = 300;
+/// What every token of ours begins with; see `access::secret`.
+const TOKEN_START: &str = "rkt_";
+const LEFT_OUT: &str = "rkt_***";
+
+/// What is still to be told.
+#[derive(Default)]
+pub struct RejectLog {
+    /// Whether there is anything to tell: writers look after each of their turns.
+    waits: AtomicBool,
+    reasons: Mutex<BTreeMap<RejectCode, Untold>>,
+}
+
+#[derive(Default)]
+struct Untold {
+    count: u64,
+    example: Option<Example>,
+    told: Option<Instant>,
+}
+
+/// A job that was refused, as it may be shown.
+#[derive(Debug, PartialEq, Eq)]
+struct Example {
+    shard: ShardId,
+    sequence: Sequence,
+    index: u32,
+    detail: String,
+    job: String,
+}
+
+impl RejectLog {
+    /// Takes note of refused jobs, once they are stored.
+    pub fn note(&self, shard: ShardId, rejects: &[RejectRecord]) {
+        if rejects.is_empty() {
+            return;
+        }
+        let mut reasons = self.reasons.lock();
+        for reject in rejects {
+            let untold = reasons.entry(reject.code).or_default();
+            untold.count += 1;
+            untold.example.get_or_insert_with(|| Example {
+                shard,
+                sequence: reject.sequence,
+                index: reject.index,
+                detail: without_tokens(&reject.detail),
+                job: shown(&reject.job),
+            });
+        }
+        self.waits.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells what is due.
+    pub fn tell(&self) {
+        if !self.waits.load(Ordering::Relaxed) {
+            return;
+        }
+        for (reason, count, Example { shard, sequence, index, detail, job }) in self.take_due(Instant::now())
+        {
+            tracing::warn!(
+                %reason,
+                jobs = count,
+                %shard,
+                %sequence,
+                index,
+                detail,
+                job,
+                "jobs were rejected: so many since this was last said, and one of them; GET /v1/rejects has them all"
+            );
+        }
+    }
+
+    fn take_due(&self, now: Instant) -> Vec<(RejectCode, u64, Example)> {
+        let mut due = Vec::new();
+        let mut reasons = self.reasons.lock();
+        let mut waits = false;
+        for (reason, untold) in reasons.iter_mut().filter(|(_, untold)| untold.count > 0) {
+            let is_due = untold.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY);
+            match untold.example.take_if(|_| is_due) {
+                Some(example) => {
+                    due.push((*reason, std::mem::take(&mut untold.count), example));
+                    untold.told = Some(now);
+                }
+                None => waits = true,
+            }
+        }
+        self.waits.store(waits, Ordering::Relaxed);
+        due
+    }
+}
+
+/// The beginning of a job, as a line of text.
+fn shown(job: &[u8]) -> String {
+    // Before it is cut: half of a token would not look like one.
+    let text = without_tokens(&String::from_utf8_lossy(job));
+    let mut end = text.len().min(SHOWN_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (start, rest) = text.split_at(end);
+    if rest.is_empty() { text } else { format!("{start}...") }
+}
+
+fn without_tokens(text: &str) -> String {
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let mut parts = text.split(TOKEN_START);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(LEFT_OUT);
+        out.push_str(part.trim_start_matches(is_of_token));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reject(code: RejectCode, sequence: u64, job: &[u8]) -> RejectRecord {
+        let (sequence, detail) = (Sequence(sequence), "why".to_owned());
+        RejectRecord { sequence, index: 0, code, detail, job: job.to_vec(), time: None }
+    }
+
+    #[test]
+    fn a_reason_is_told_every_ten_seconds_with_its_count_and_the_first_of_them() {
+        let (log, start) = (RejectLog::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let told = |seconds| -> Vec<(RejectCode, u64, u64)> {
+            let due = log.take_due(at(seconds)).into_iter();
+            due.map(|(reason, count, example)| (reason, count, example.sequence.0)).collect()
+        };
+        let bad = |sequence| reject(RejectCode::BadScore, sequence, b"{}");
+        assert_eq!(told(0), []);
+        log.note(ShardId(0), &[bad(1), bad(2)]);
+        assert_eq!(told(0), [(RejectCode::BadScore, 2, 1)]);
+        log.note(ShardId(1), &[bad(3), reject(RejectCode::Malformed, 4, b"x"), bad(5)]);
+        assert_eq!(told(9), [(RejectCode::Malformed, 1, 4)]);
+        log.note(ShardId(0), &[bad(6)]);
+        assert_eq!(told(10), [(RejectCode::BadScore, 3, 3)]);
+        assert!(!log.waits.load(Ordering::Relaxed));
+        assert_eq!(told(100), []);
+        log.note(ShardId(0), &[]);
+        assert_eq!(told(100), []);
+    }
+
+    #[test]
+    fn an_example_shows_the_start_of_the_job_and_no_token() {
+        for (job, expected) in [
+            (&b"{\"member\":\"m\"}"[..], "{\"member\":\"m\"}".to_owned()),
+            (b"\xff", "\u{fffd}".to_owned()),
+            (b"Bearer rkt_abc-DEF_12 x rkt_", "Bearer rkt_*** x rkt_***".to_owned()),
+            (b"rkt_rkt_secret\"", "rkt_***rkt_***\"".to_owned()),
+            (&[b'x'; 300], "x".repeat(300)),
+            (&[b'x'; 301], "x".repeat(300) + "..."),
+            ("\u{e9}".repeat(200).as_bytes(), "\u{e9}".repeat(150) + "..."),
+        ] {
+            assert_eq!(shown(job), expected);
+        }
+        let cut = shown(&[&[b'x'; 292], &b"rkt_0123456789"[..]].concat());
+        assert!(!cut.contains("0123"), "{cut}");
+    }
+}
