@@ -22,9 +22,8 @@ impl Members {
         let never =
             |handle: Handle, what: &str| format!("handle {} was never given out, and {what}", handle.0);
         let mut trees = vec![0_u32; space];
-        let name = |handle: Handle| {
-            format!("{} (handle {})", String::from_utf8_lossy(self.id(handle)), handle.0)
-        };
+        let name =
+            |handle: Handle| format!("{} (handle {})", String::from_utf8_lossy(self.id(handle)), handle.0);
         for (tree, handle) in known {
             let count = trees.get_mut(handle.index());
             *count.ok_or_else(|| never(handle, "a tree knows it"))? += 1;
