@@ -18,6 +18,7 @@ use crate::http::call::Responses;
 use crate::http::error::Problem;
 use crate::http::refusals::Refused;
 use crate::http::routes::refuse;
+use crate::http::verbs::{self, Verb};
 
 /// What a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub const TABLE: &[(&str, &str, Needs)] = &[
     ("PUT", "/v1/boards/{board}", Token(Admin, InPath)),
     ("GET", "/v1/boards/{board}", Token(Read, InPath)),
     ("DELETE", "/v1/boards/{board}", Token(Admin, InPath)),
+    ("POST", verbs::CLEAR, Token(Admin, InPath)),
+    ("POST", verbs::TRIM, Token(Admin, InPath)),
     ("GET", "/v1/boards/{board}/members/{member}", Token(Read, InPath)),
     ("PUT", "/v1/boards/{board}/members/{member}", Token(Write, InPath)),
     ("DELETE", "/v1/boards/{board}/members/{member}", Token(Write, InPath)),
@@ -65,6 +68,7 @@ pub const TABLE: &[(&str, &str, Needs)] = &[
     ("GET", "/v1/boards/{board}/count", Token(Read, InPath)),
     ("GET", "/v1/boards/{board}/histogram", Token(Read, InPath)),
     ("GET", "/v1/boards/{board}/percentiles", Token(Read, InPath)),
+    ("GET", "/v1/boards/{board}/range", Token(Read, InPath)),
     ("GET", "/v1/members/{member}", Token(Read, Judged)),
     ("DELETE", "/v1/members/{member}", Token(Write, Every)),
     ("POST", "/v1/jobs", Token(Write, Judged)),
@@ -112,10 +116,12 @@ pub async fn authorize(State(guard): State<Arc<Guard>>, request: Request, next: 
     let Some(route) = request.extensions().get::<MatchedPath>().cloned() else {
         return next.run(request).await;
     };
-    let Token(scope, boards) = needs(request.method(), route.as_str()) else {
-        return next.run(request).await;
-    };
     let (mut parts, body) = request.into_parts();
+    let verb = Verb::of(&mut parts).await;
+    let route = verb.as_ref().map_or(route.as_str(), |verb| verb.route);
+    let Token(scope, boards) = needs(&parts.method, route) else {
+        return next.run(Request::from_parts(parts, body)).await;
+    };
     let held = find(&guard.access, &parts.headers);
     let judged = match held.clone() {
         Ok(grant) if !grant.allows(scope) => Err(Problem::insufficient_scope(scope)),
@@ -123,7 +129,8 @@ pub async fn authorize(State(guard): State<Arc<Guard>>, request: Request, next: 
             let path = RawPathParams::from_request_parts(&mut parts, &()).await;
             // A path that is not UTF-8 names no board, and is refused for that.
             let board = path.iter().flatten().find(|(name, _)| *name == "board").map(|(_, board)| board);
-            match board {
+            // A verb behind it is no part of a board's name: a prefix may be longer than the name.
+            match verb.as_ref().map(|verb| verb.board.as_str()).or(board) {
                 Some(board) if !grant.allows_board(board) => {
                     Err(Problem::forbidden_board("the token may not touch this board"))
                 }

@@ -24,7 +24,7 @@ use crate::types::{AsOf, BoardName, Sequence, ShardId};
 use crate::writer::{Defined, Known, Payload};
 
 /// A definition's or a drop's size as a batch counts it: about what its record takes.
-const EVENT_BYTES: usize = 512;
+pub const EVENT_BYTES: usize = 512;
 
 fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
     object.text("board", name);
@@ -136,12 +136,18 @@ pub async fn define_in_order(
         Payload::Define { board, incarnation, number: None, definition }
     };
     token.extend(publish_to(api, &lacking, payload).await?.0);
+    // Should it have been cleared, and that have failed halfway.
+    api.registry.finish_anew(name, incarnation);
     token.sort_by_key(|(shard, _)| *shard);
     Ok((created, AsOf(token)))
 }
 
 /// Publishes to each of the shards, and waits for all of them.
-async fn publish_to(api: &Api, shards: &[ShardId], payload: impl Fn() -> Payload) -> Result<AsOf, Problem> {
+pub async fn publish_to(
+    api: &Api,
+    shards: &[ShardId],
+    payload: impl Fn() -> Payload,
+) -> Result<AsOf, Problem> {
     let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
     let publishings = handles.map(|shard| {
         let publishing = shard.publisher.store_command(payload(), EVENT_BYTES);

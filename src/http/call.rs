@@ -17,6 +17,7 @@ use crate::http::error::Problem;
 use crate::http::in_work::InWork;
 use crate::http::params::Params;
 use crate::http::refusals::{Client, Refused};
+use crate::http::verbs::Verb;
 use crate::job::MAX_METADATA_BYTES;
 use crate::metrics::{HTTP_REQUEST_SECONDS, HTTP_RESPONSES_TOTAL, READ_SECONDS, READ_SHARDS};
 use crate::query::{
@@ -85,6 +86,8 @@ pub struct Call {
     pub api: Arc<Api>,
     parts: Parts,
     path: RawPathParams,
+    /// What follows the board's name in the path, and is no part of it.
+    verb: Option<&'static str>,
     /// What the request's token allows; `None` where no tokens are needed.
     grant: Option<Arc<Grant>>,
     pub body: Vec<u8>,
@@ -105,6 +108,7 @@ impl Call {
     ) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let verb = Verb::of(&mut parts).await.map(|verb| verb.suffix);
         let grant = parts.extensions.remove::<Arc<Grant>>();
         let mut body_bytes = BodyBytes::none(&api);
         let body = if body.is_end_stream() {
@@ -121,7 +125,7 @@ impl Call {
         };
         let path = path.map_err(|_| Problem::path_not_utf8())?;
         let in_work = Arc::new(InWork::new(&api));
-        Ok(Self { api, parts, path, grant, body, _body_bytes: body_bytes, in_work, metrics })
+        Ok(Self { api, parts, path, verb, grant, body, _body_bytes: body_bytes, in_work, metrics })
     }
 
     /// The request's place among those in work, for what goes on by itself.
@@ -136,7 +140,8 @@ impl Call {
     }
 
     pub fn board(&self) -> &str {
-        self.segment("board")
+        let segment = self.segment("board");
+        self.verb.and_then(|verb| segment.strip_suffix(verb)).unwrap_or(segment)
     }
 
     /// # Errors

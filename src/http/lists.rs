@@ -6,6 +6,7 @@ use serde_json::error::Category;
 use crate::http::call::Call;
 use crate::http::error::Problem;
 use crate::http::params::number;
+use crate::http::ranks::bound;
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::query::{self, Answer, End, Page, PageCursor, Start};
@@ -46,6 +47,27 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(move |board| query::top(board, &start, limit)).await?;
     Ok(page(&call, &answer, with_reached))
+}
+
+pub async fn range(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["min", "max", "limit", "cursor"]).await?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let (min, max) = (bound(&params, "min")?.unwrap_or(i64::MIN), bound(&params, "max")?.unwrap_or(i64::MAX));
+    if min > max {
+        return Err(Problem::bad_parameter("min is above max"));
+    }
+    let cursor = match params.get("cursor").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => {
+            let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
+            let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
+            let cursor = cursor.filter(|cursor| cursor.from == End::Top);
+            Some(cursor.ok_or_else(Problem::bad_cursor)?)
+        }
+    };
+    let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
+    let answer = call.ask_entries(move |board| query::range(board, min, max, cursor.as_ref(), limit)).await?;
+    Ok(page(&call, &answer, false))
 }
 
 pub async fn positions(call: Call) -> Result<Reply, Problem> {

@@ -23,6 +23,7 @@ mod members;
 mod probes;
 mod ranks;
 mod rejects;
+mod removals;
 mod results;
 mod status;
 mod writes;
@@ -34,6 +35,7 @@ mod openapi;
 mod refusals;
 mod router;
 mod routes;
+mod verbs;
 
 mod ahead;
 mod connection;

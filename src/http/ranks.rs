@@ -158,7 +158,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-fn bound(params: &Params<'_>, name: &'static str) -> Result<Option<i64>, Problem> {
+pub fn bound(params: &Params<'_>, name: &'static str) -> Result<Option<i64>, Problem> {
     let wrong = |why| Problem::bad_score(format!("{name}: {why}"));
     params
         .get(name)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::header;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse as _;
 
@@ -14,9 +15,9 @@ use crate::http::error::Problem;
 use crate::http::openapi::{self, operations as docs};
 use crate::http::routes::Method::{Delete, Get, Post, Put};
 use crate::http::routes::{Routes, long, refuse};
-use crate::http::{boards, jobs, lists, members, probes, ranks, rejects, status};
+use crate::http::verbs::{self, BOARD};
+use crate::http::{boards, jobs, lists, members, probes, ranks, rejects, removals, status};
 
-const BOARD: &str = "/v1/boards/{board}";
 const ENTRY: &str = "/v1/boards/{board}/members/{member}";
 const MEMBER: &str = "/v1/members/{member}";
 
@@ -28,7 +29,9 @@ pub fn router(api: Arc<Api>) -> Router {
         move |request: Request| {
             let responses = responses.clone();
             async move {
-                let response = refuse(request, problem()).await.into_response();
+                let allowed = verbs::allowed_at(request.uri().path(), request.extensions().get());
+                let mut response = refuse(request, problem()).await.into_response();
+                allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
                 responses.note(response.status());
                 response
             }
@@ -53,7 +56,10 @@ pub fn routes() -> Routes {
         .add(Get, "/v1/boards", "boards", long(boards::list), docs::boards())
         .add(Put, BOARD, "put_board", boards::put, docs::put_board())
         .add(Get, BOARD, "board", boards::get, docs::board())
-        .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board());
+        .add(Delete, BOARD, "delete_board", boards::delete, docs::delete_board())
+        .add_verb(verbs::CLEAR, "clear_board", removals::clear, docs::clear_board())
+        .add_verb(verbs::TRIM, "trim_board", long(removals::trim), docs::trim_board())
+        .route_verbs();
     routes
         .add(Put, ENTRY, "put_member", members::put, docs::put_member())
         .add(Delete, ENTRY, "delete_member", members::delete, docs::delete_member())
@@ -71,6 +77,7 @@ pub fn routes() -> Routes {
         lists::positions,
         docs::positions(),
     );
+    routes.add(Get, "/v1/boards/{board}/range", "range", lists::range, docs::range());
     routes
         .add(Get, "/v1/boards/{board}/rank", "rank", ranks::of_score, docs::rank())
         .add(Post, "/v1/boards/{board}/ranks:of", "ranks_of", long(ranks::of_scores), docs::ranks_of())

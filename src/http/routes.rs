@@ -10,19 +10,24 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::response::IntoResponse as _;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 
 use crate::http::api::{Api, note_shed};
 use crate::http::authorize::only_reads;
-use crate::http::call::{Call, RouteMetrics, asks_first, discard};
+use crate::http::call::{Call, NO_ROUTE, Responses, RouteMetrics, asks_first, discard};
 use crate::http::error::Problem;
 use crate::http::openapi::Doc;
 use crate::http::reply::Reply;
+use crate::http::verbs::{BOARD, Verb, allowed_at};
 
 /// Longer bodies take so long to read and to answer that other connections should not wait for it: some 200 jobs.
 const LONG_BODY_BYTES: usize = 16 << 10;
 
+/// A response in the making.
+type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
+type Answer = Arc<dyn Fn(Arc<Api>, Request) -> Responding + Send + Sync>;
 /// An answer in the making.
 type Answering = Pin<Box<dyn Future<Output = Result<Reply, Problem>> + Send>>;
 
@@ -84,6 +89,7 @@ pub struct Operation {
 pub struct Routes {
     pub router: Router<Arc<Api>>,
     pub operations: Vec<Operation>,
+    verbs: Vec<(&'static str, Answer)>,
 }
 
 impl Routes {
@@ -100,9 +106,85 @@ impl Routes {
         H: Fn(Call) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
-        let metrics = RouteMetrics::new(name);
-        let only_reads = only_reads(method.name(), path);
-        let answer = move |State(api): State<Arc<Api>>, request: Request| async move {
+        let answer = answering(method, path, name, handler);
+        self.add_plain(method, path, name, answer, doc)
+    }
+
+    /// Adds a verb behind a board's name, to be routed with the others: see [`Verb`].
+    pub fn add_verb<H, F>(
+        &mut self,
+        path: &'static str,
+        name: &'static str,
+        handler: H,
+        doc: Doc,
+    ) -> &mut Self
+    where
+        H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
+    {
+        let answer = answering(Method::Post, path, name, handler);
+        let answer = move |api, request| answer.clone()(State(api), request);
+        self.verbs.push((path, Arc::new(answer)));
+        self.operations.push(Operation { method: Method::Post, path, name, doc });
+        self
+    }
+
+    /// Routes the verbs that were added. What is none is refused as a method that boards do not take.
+    pub fn route_verbs(&mut self) -> &mut Self {
+        let verbs: Arc<[_]> = std::mem::take(&mut self.verbs).into();
+        let responses = Responses::new(NO_ROUTE);
+        let answer = move |State(api): State<Arc<Api>>, request: Request| {
+            let (verbs, responses) = (Arc::clone(&verbs), responses.clone());
+            async move {
+                let (mut parts, body) = request.into_parts();
+                let verb = Verb::of(&mut parts).await;
+                let request = Request::from_parts(parts, body);
+                let is_it =
+                    |(path, _): &&(&str, Answer)| verb.as_ref().is_some_and(|verb| verb.route == *path);
+                if let Some((_, answer)) = verbs.iter().find(is_it) {
+                    return answer(api, request).await;
+                }
+                let allowed = allowed_at(request.uri().path(), request.extensions().get());
+                let mut response = refuse(request, Problem::method_not_allowed()).await.into_response();
+                allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
+                responses.note(response.status());
+                response
+            }
+        };
+        self.router = std::mem::take(&mut self.router).route(BOARD, on(MethodFilter::POST, answer));
+        self
+    }
+
+    /// Adds what an overloaded service answers all the same.
+    pub fn add_plain<T: 'static>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        name: &'static str,
+        handler: impl Handler<T, Arc<Api>>,
+        doc: Doc,
+    ) -> &mut Self {
+        self.router = std::mem::take(&mut self.router).route(path, on(method.filter(), handler));
+        self.operations.push(Operation { method, path, name, doc });
+        self
+    }
+}
+
+/// A handler whose requests are shed when there are too many, and measured.
+fn answering<H, F>(
+    method: Method,
+    path: &'static str,
+    name: &'static str,
+    handler: H,
+) -> impl FnOnce(State<Arc<Api>>, Request) -> Responding + Clone + Send + Sync + 'static
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Reply, Problem>> + Send + 'static,
+{
+    let metrics = RouteMetrics::new(name);
+    let only_reads = only_reads(method.name(), path);
+    move |State(api): State<Arc<Api>>, request: Request| -> Responding {
+        Box::pin(async move {
             let started = Instant::now();
             let mut in_work = None;
             let answer = match Call::new(api, request, metrics.clone()).await {
@@ -133,22 +215,7 @@ impl Routes {
             // Whoever writes the answer keeps it until then.
             in_work.map(|in_work| response.extensions_mut().insert(in_work));
             response
-        };
-        self.add_plain(method, path, name, answer, doc)
-    }
-
-    /// Adds what an overloaded service answers all the same.
-    pub fn add_plain<T: 'static>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        name: &'static str,
-        handler: impl Handler<T, Arc<Api>>,
-        doc: Doc,
-    ) -> &mut Self {
-        self.router = std::mem::take(&mut self.router).route(path, on(method.filter(), handler));
-        self.operations.push(Operation { method, path, name, doc });
-        self
+        })
     }
 }
 

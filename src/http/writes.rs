@@ -79,7 +79,7 @@ async fn store(
     jobs: Vec<Job>,
     order: MessageOrder,
 ) -> Result<MessageOutcome, NotPublished> {
-    publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome { sequence, jobs: Vec::new() })
+    publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
 }
 
 /// What came of a request's jobs.

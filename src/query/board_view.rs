@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::query::node::View;
-use crate::state::{Shard, TreeId, WindowTree};
+use crate::state::{Incarnation, Shard, TreeId, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{AsOf, ShardId};
 use crate::writer::Known;
@@ -40,6 +40,7 @@ pub struct Part<'v> {
 /// One board over all shards of a view.
 pub struct BoardView<'v> {
     pub definition: Arc<Definition>,
+    pub incarnation: Incarnation,
     parts: Vec<Part<'v>>,
 }
 
@@ -53,7 +54,7 @@ impl<'v> BoardView<'v> {
             Part { shard, window: board.and_then(|board| Some((board.all, shard.tree(board.all)?))) }
         };
         let parts = view.shards.iter().map(|guard| part(guard)).collect();
-        Self { definition: Arc::clone(&known.definition), parts }
+        Self { definition: Arc::clone(&known.definition), incarnation: known.incarnation, parts }
     }
 
     /// Every shard, by number.

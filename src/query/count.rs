@@ -2,7 +2,7 @@
 
 use crate::board::{Order, decode, encode};
 use crate::query::board_view::BoardView;
-use crate::types::MAX_KEYS;
+use crate::types::{self, MAX_KEYS};
 
 /// Entries with a first key of `min..=max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,18 +20,30 @@ pub struct Histogram {
     pub above: u64,
 }
 
+/// All entries, hidden ones included.
+#[must_use]
+pub fn held(board: &BoardView<'_>) -> u64 {
+    board.windows().map(|window| window.total() + types::count(window.hidden_count())).sum()
+}
+
 /// Entries whose first key is within `min..=max`. Two descents per shard.
 #[must_use]
 pub fn count(board: &BoardView<'_>, min: i64, max: i64) -> u64 {
     if min > max {
         return 0;
     }
+    let (first, last) = best_and_worst(board, min, max);
+    board.through(&[last]) - board.better(&[first])
+}
+
+/// The words of the best and of the worst first key within `min..=max`.
+pub(super) fn best_and_worst(board: &BoardView<'_>, min: i64, max: i64) -> (u64, u64) {
     let order = board.definition.keys.first().map_or(Order::Descending, |key| key.order);
-    let (first, last) = match order {
+    let (best, worst) = match order {
         Order::Ascending => (min, max),
         Order::Descending => (max, min),
     };
-    board.through(&[encode(last, order)]) - board.better(&[encode(first, order)])
+    (encode(best, order), encode(worst, order))
 }
 
 /// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last one up

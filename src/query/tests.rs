@@ -18,8 +18,8 @@ use crate::query::merge::forward;
 use crate::query::model::{Model, ModelEntry};
 use crate::query::split::split_counting_rounds;
 use crate::query::{
-    Around, BoardView, End, Listed, Mark, Start, View, around, count, edges_over, from_position, histogram,
-    lookup, member, probe, score_at, top,
+    Around, Behind, BoardView, End, Listed, Mark, Start, View, around, count, cut_behind_position,
+    cut_behind_score, edges_over, from_position, histogram, lookup, member, probe, range, score_at, top,
 };
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
@@ -319,6 +319,83 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+
+    #[test]
+    fn pages_between_two_scores_are_alike((definition, rows) in boards(), a in value(), b in value(), limit in 1_usize..9) {
+        on_every_split(&definition, &rows, |board, model| {
+            let is_within = |entry: &&ModelEntry| (a..=b).contains(&entry.score[0]);
+            let count = model.entries.iter().filter(is_within).count();
+            let first = model.entries.iter().position(|entry| is_within(&entry)).unwrap_or(0);
+            let (mut read, mut behind): (Vec<Listed>, _) = (Vec::new(), None);
+            loop {
+                let page = range(board, a, b, behind.as_ref(), limit);
+                prop_assert_eq!(page.entries.len(), limit.min(count - read.len()));
+                read.extend(page.entries);
+                prop_assert_eq!(page.next.is_some(), read.len() < count);
+                let Some(next) = page.next else { break };
+                behind = Some(next);
+            }
+            check_run(&read, model, first, count)?;
+            // Behind any entry of the board, within the bounds or not, come those of the rest that are within.
+            for (index, entry) in model.entries.iter().enumerate().step_by(5) {
+                let score = Score::new(&entry.score).expect("one to three keys");
+                let words = definition.entry_words(&score, time(entry.reached), entry.member.as_bytes());
+                let cursor = super::PageCursor { from: End::Top, words, member: entry.member.as_bytes().into() };
+                let page = range(board, a, b, Some(&cursor), 100);
+                let begin = (index + 1).max(first);
+                check_run(&page.entries, model, begin, (first + count).saturating_sub(begin))?;
+                prop_assert!(page.next.is_none());
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn who_is_behind_a_place_is_found_once(
+        (definition, rows) in boards(), asked in prop::collection::vec(value(), 3), position in 0_usize..40,
+    ) {
+        for keys in 0..=definition.keys.len() {
+            // For no keys, a position.
+            let score = Score::new(&asked[..keys]).ok();
+            let listed = rows.iter().filter(|row| !row.hidden).map(|row| row.entry.clone());
+            let model = Model::new(Arc::clone(&definition), listed.collect());
+            let place = position.checked_sub(1).and_then(|index| model.entries.get(index));
+            let is_behind = |entry: &ModelEntry| match &score {
+                Some(score) => super::model::compare(&definition, score.keys(), &entry.score[..keys]).is_lt(),
+                None => place.is_some_and(|place| {
+                    let two = vec![place.clone(), entry.clone()];
+                    *entry != *place && Model::new(Arc::clone(&definition), two).entries[0] == *place
+                }),
+            };
+            let mut expected: Vec<_> =
+                rows.iter().filter(|row| is_behind(&row.entry)).map(|row| row.entry.member.clone()).collect();
+            expected.sort();
+            on_every_split(&definition, &rows, |board, _| {
+                let cut = match &score {
+                    Some(score) => Some(cut_behind_score(board, score)),
+                    None => cut_behind_position(board, position as u64),
+                };
+                prop_assert_eq!(cut.is_some(), score.is_some() || place.is_some());
+                let mut found = Vec::new();
+                for part in board.parts().iter().filter(|_| cut.is_some()) {
+                    let cut = cut.clone().expect("there is a place");
+                    let name = BoardName::new(BOARD).expect("a good name");
+                    let mut behind = Behind::new(name, board.incarnation, cut);
+                    let mut looks = 0;
+                    while !behind.is_over() {
+                        let seen = behind.look(part.shard);
+                        prop_assert!(seen.len() <= 4);
+                        found.extend(seen.into_iter().map(|member| member.to_string()));
+                        looks += 1;
+                    }
+                    prop_assert!(looks <= rows.len() + 3, "{} looks", looks);
+                }
+                found.sort();
+                prop_assert_eq!(&found, &expected);
+                Ok(())
+            })?;
+        }
     }
 
     #[test]

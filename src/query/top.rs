@@ -55,7 +55,7 @@ fn upward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> Page {
     Page { entries, next }
 }
 
-fn next_cursor(last: Option<&Found<'_>>, more: bool, from: End) -> Option<PageCursor> {
+pub(super) fn next_cursor(last: Option<&Found<'_>>, more: bool, from: End) -> Option<PageCursor> {
     let last = last.filter(|_| more)?;
     Some(PageCursor { from, words: last.key.words, member: last.key.member.into() })
 }

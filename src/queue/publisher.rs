@@ -93,6 +93,21 @@ impl Publisher {
         }
     }
 
+    /// Publishes a command, and waits until it is applied.
+    ///
+    /// # Errors
+    /// See [`NotPublished`].
+    pub async fn apply_command(
+        &self,
+        payload: Payload,
+        bytes: usize,
+    ) -> Result<MessageOutcome, NotPublished> {
+        match self {
+            Self::Local(publisher) => publisher.publish(payload, bytes).await,
+            Self::Stream(publisher) => publisher.publish_command(&payload).await,
+        }
+    }
+
     /// Ends the queue for this node: its writer finishes what it has begun, and ends.
     pub async fn close(&self) {
         match self {

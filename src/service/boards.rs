@@ -19,6 +19,7 @@ const LOOKED_AT_ONCE: usize = 256;
 /// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
 pub async fn complete_changes(node: &Node, registry: &Registry) {
     for (name, known) in registry.all() {
+        let mut is_everywhere = true;
         for shard in &node.shards {
             let has_it = shard.state.read(Purpose::Boards).board(name.as_str()).is_some_and(|board| {
                 board.incarnation == known.incarnation && board.definition == known.definition
@@ -26,8 +27,12 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
             if !has_it {
                 let (board, incarnation) = (name.clone(), known.incarnation);
                 let definition = Arc::clone(&known.definition);
-                publish(shard, Payload::Define { board, incarnation, number: None, definition }).await;
+                is_everywhere &=
+                    publish(shard, Payload::Define { board, incarnation, number: None, definition }).await;
             }
+        }
+        if is_everywhere {
+            registry.finish_anew(&name, known.incarnation);
         }
     }
     let mut dropped = Vec::new();
@@ -49,10 +54,13 @@ fn holds(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
     shard.board(name.as_str()).is_some_and(|board| board.incarnation <= dropped)
 }
 
-async fn publish(shard: &ShardHandle, payload: Payload) {
-    if let Err(error) = shard.publisher.store_command(payload, 0).await {
+/// Whether the shard has it.
+async fn publish(shard: &ShardHandle, payload: Payload) -> bool {
+    let published = shard.publisher.store_command(payload, 0).await;
+    if let Err(error) = &published {
         tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
     }
+    published.is_ok()
 }
 
 /// Forgets drops that every shard has made, for as long as the node is there. What a shard has made is on its disk.

@@ -3,6 +3,8 @@
 //! Knows each by handle, in a map of its own, so that a member with a version pays for the version alone. Must not know
 //! the tree: whether its words tell an entry's time is for the caller to say.
 
+use std::ops::Range;
+
 use crate::state::entry::{Entry, Extra, Standing, Unlisted};
 use crate::state::handle_map::{HandleMap, HandleSet, MapPlace};
 use crate::tree::{Handle, Words};
@@ -117,6 +119,20 @@ impl Extras {
 
     pub(super) fn with_metadata(&self) -> impl Iterator<Item = Handle> {
         self.metadata.handles()
+    }
+
+    pub(super) fn hidden_count(&self) -> usize {
+        self.hidden.len()
+    }
+
+    /// Hidden entries whose handles lie in a range, with their words. Looks at as many handles as the range has, or at all
+    /// hidden entries if they are fewer.
+    pub(super) fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
+        if self.hidden.len() <= handles.len() {
+            return self.hidden.iter().filter(|(handle, _)| handles.contains(&handle.0)).collect();
+        }
+        let words = |handle: u32| Some((Handle(handle), self.hidden.get(Handle(handle))?));
+        handles.filter_map(words).collect()
     }
 
     /// Entries that are not listed, in an order that holds while nothing changes.

@@ -1,6 +1,7 @@
 //! A shard's state in memory, and nothing about how it got there or where it is kept. Pure.
 
 mod boards;
+mod cut;
 mod definitions;
 mod dropped;
 mod entry;
@@ -19,6 +20,7 @@ mod tree_sets;
 mod window_tree;
 
 pub use boards::Board;
+pub use cut::Cut;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};

@@ -3,6 +3,7 @@
 //! Knows: how an [`Entry`] is split into tree words and extras, and which of it a checkpoint owes the disk.
 //! Must not know: disks, or which jobs made the entry so.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -211,6 +212,18 @@ impl WindowTree {
     /// Entries that are not listed.
     pub fn unlisted(&self) -> impl Iterator<Item = Handle> {
         self.extras().into_iter().flat_map(Extras::unlisted_handles)
+    }
+
+    #[must_use]
+    pub fn hidden_count(&self) -> usize {
+        self.extras().map_or(0, Extras::hidden_count)
+    }
+
+    /// Hidden entries whose handles lie in a range, with their words: at the cost of the range, or of all hidden entries if they
+    /// are fewer.
+    #[must_use]
+    pub fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
+        self.extras().map_or_else(Vec::new, |extras| extras.hidden_in(handles))
     }
 
     #[must_use]

@@ -28,9 +28,9 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             let (_, freed) = apply_jobs(shard, Vec::new(), jobs, applied);
             (applied.sequence, Answers { message: None, freed })
         }
-        PlannedStep::Answered { jobs, freed, applied, answer } => {
+        PlannedStep::Answered { jobs, freed, removed, applied, answer } => {
             let (jobs, freed) = apply_jobs(shard, jobs, freed, applied);
-            let outcome = MessageOutcome { sequence: applied.sequence, jobs };
+            let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
             (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), freed })
         }
     }

@@ -93,4 +93,14 @@ pub struct MessageOutcome {
     pub sequence: Sequence,
     /// One per job, in order.
     pub jobs: Vec<JobOutcome>,
+    /// Entries that it removed as a trim.
+    pub removed: u64,
+}
+
+impl MessageOutcome {
+    /// What came of a message of jobs, or of one that nobody wants to know more of.
+    #[must_use]
+    pub fn of_jobs(sequence: Sequence, jobs: Vec<JobOutcome>) -> Self {
+        Self { sequence, jobs, removed: 0 }
+    }
 }

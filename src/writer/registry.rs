@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -71,6 +72,8 @@ pub type Event = Box<dyn FnOnce(&Registry) + Send>;
 pub struct Registry {
     boards: Mutex<Boards>,
     auto_create: bool,
+    /// Whether any board is among those begun anew: mostly none is, and then no job has to ask.
+    has_begun_anew: AtomicBool,
     /// What happens elsewhere right after the planner's first question, the second, and so on.
     #[cfg(test)]
     pub after_question: Mutex<std::collections::VecDeque<Event>>,
@@ -81,6 +84,8 @@ struct Boards {
     by_name: BTreeMap<BoardName, Registered>,
     definitions: Definitions,
     last_incarnation: u64,
+    /// Boards that were begun anew, while some shard may still hold the life before.
+    begun_anew: BTreeSet<BoardName>,
 }
 
 impl Registry {
@@ -91,6 +96,7 @@ impl Registry {
         Self {
             boards: Mutex::new(Boards::default()),
             auto_create,
+            has_begun_anew: AtomicBool::new(false),
             #[cfg(test)]
             after_question: Mutex::default(),
         }
@@ -102,13 +108,62 @@ impl Registry {
         boards.last_incarnation = boards.last_incarnation.max(shard.dropped().latest().0);
         for (name, board) in shard.boards() {
             boards.last_incarnation = boards.last_incarnation.max(board.incarnation.0);
-            let known = Known { incarnation: board.incarnation, definition: Arc::clone(&board.definition) };
-            let newer =
-                boards.by_name.get(name).is_none_or(|other| other.known.incarnation < known.incarnation);
-            if newer {
+            let incarnation = board.incarnation;
+            let known = Known { incarnation, definition: Arc::clone(&board.definition) };
+            let other = boards.by_name.get(name).map(|other| other.known.incarnation);
+            if other.is_some_and(|other| other != incarnation) {
+                // A crash came before every shard had heard of the new life.
+                boards.begun_anew.insert(name.clone());
+            }
+            if other.is_none_or(|other| other < incarnation) {
                 boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
             }
         }
+        self.note_begun_anew(&boards);
+    }
+
+    /// Begins another life of a board, with the definition that it has. `None`: there is no such board.
+    #[must_use]
+    pub fn begin_anew(&self, name: &BoardName) -> Option<Known> {
+        let mut boards = self.boards.lock();
+        boards.by_name.get(name).filter(|registered| !registered.being_dropped)?;
+        boards.last_incarnation += 1;
+        let incarnation = Incarnation(boards.last_incarnation);
+        let registered = boards.by_name.get_mut(name)?;
+        registered.known.incarnation = incarnation;
+        let known = registered.known.clone();
+        boards.begun_anew.insert(name.clone());
+        self.note_begun_anew(&boards);
+        Some(known)
+    }
+
+    /// Every shard has this life of a board.
+    pub fn finish_anew(&self, name: &BoardName, incarnation: Incarnation) {
+        let mut boards = self.boards.lock();
+        if boards.by_name.get(name).is_none_or(|registered| registered.known.incarnation == incarnation) {
+            boards.begun_anew.remove(name);
+            self.note_begun_anew(&boards);
+        }
+    }
+
+    /// Whether any board was begun anew, and has not come to every shard.
+    #[must_use]
+    pub fn has_begun_anew(&self) -> bool {
+        // A client that has seen the new life does so under the lock, and writes afterwards.
+        self.has_begun_anew.load(Ordering::Acquire)
+    }
+
+    /// The life that followed one which a shard holds, if the board was begun anew since.
+    #[must_use]
+    pub fn begun_anew(&self, name: &str, held: Incarnation) -> Option<Known> {
+        let boards = self.boards.lock();
+        let registered = boards.by_name.get(name).filter(|_| boards.begun_anew.contains(name))?;
+        let is_newer = registered.known.incarnation > held && !registered.being_dropped;
+        is_newer.then(|| registered.known.clone())
+    }
+
+    fn note_begun_anew(&self, boards: &Boards) {
+        self.has_begun_anew.store(!boards.begun_anew.is_empty(), Ordering::Release);
     }
 
     /// Forgets a board that was dropped elsewhere, or whose drop a crash cut short.
@@ -288,6 +343,8 @@ impl Registry {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
             boards.by_name.remove(name);
+            boards.begun_anew.remove(name);
+            self.note_begun_anew(&boards);
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, Reject};
-use crate::state::{Applied, Incarnation, RecordNumber};
+use crate::state::{Applied, Cut, Incarnation, RecordNumber};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
 use crate::writer::outcome::MessageOutcome;
@@ -75,6 +75,9 @@ pub enum Payload {
     },
     /// Drops a board; with a number as a definition has one.
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
+    /// Removes members' entries from a life of a board, those of them that lie behind a place when it is applied, hidden ones
+    /// included; as a removal without a version does.
+    Trim { board: BoardName, incarnation: Incarnation, behind: Cut, members: Vec<MemberId> },
     /// Frees up to so many jobs that need to wait no longer: what earlier messages left.
     Free { jobs: usize },
 }
@@ -90,6 +93,7 @@ impl Payload {
             Self::Jobs(jobs) => jobs.len(),
             Self::Define { .. } => DEFINITION_COST,
             Self::Drop { .. } => 1,
+            Self::Trim { members, .. } => members.len(),
             Self::Free { jobs } => *jobs,
         }
     }

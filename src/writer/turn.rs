@@ -379,7 +379,7 @@ pub struct Committed {
 pub fn jobs_in(message: &Message) -> usize {
     match &message.payload {
         Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Free { .. } => 0,
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => 0,
     }
 }
 

@@ -17,6 +17,8 @@
 //! - [`nats_cluster`]: the same with three replicated servers, of which one after the other is killed
 //! - [`nats_frozen`]: a server that is frozen, or whose packets are dropped, is left for another
 //! - [`nats_gaps`]: what one server lacks is no gap, what the leader lacks is one, and a halt is over once all is well
+//! - [`removals`]: boards cleared and trimmed: what goes and what stays, also when the process is killed in the middle
+//! - [`nats_removals`]: the same by way of NATS, on every replica, and what a shard does with a command it does not know
 //! - [`nats_rejects`]: rejects of every kind are told once by two nodes, and listed
 //! - [`rejects`]: rejects of a running service are listed newest first, to those who may see them, and logged now and then
 //! - [`nats_failed_commit`]: a write that is in the stream is applied later, and no answer says otherwise
@@ -90,6 +92,7 @@ mod nats_permissions;
 mod nats_protocol;
 mod nats_real_data;
 mod nats_rejects;
+mod nats_removals;
 mod nats_retention;
 mod open_files;
 mod openapi;
@@ -98,6 +101,7 @@ mod readme;
 mod real_data;
 mod redis;
 mod rejects;
+mod removals;
 mod secrets;
 mod slow_clients;
 mod tls;

@@ -77,7 +77,7 @@ fn what_is_no_command_on_the_control_subject_is_rejected_and_stops_nothing() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let mut service = start(&nats, &folder);
     let client = service.client();
-    for (command, body) in [("define", "{}"), ("drop", "nonsense"), ("explode", "{}")] {
+    for (command, body) in [("define", "{}"), ("drop", "nonsense"), ("trim", "{}"), ("free", "[]")] {
         let headers = headers(&[("Ranktree-Command", command)]);
         nats.try_publish_with(CONTROL, body.as_bytes(), headers).expect("it is stored");
     }
@@ -87,7 +87,7 @@ fn what_is_no_command_on_the_control_subject_is_rejected_and_stops_nothing() {
     wait_applied(&client, &[last]);
     assert_eq!(score(&client), 7);
     let status = shard_status(&client, 0);
-    assert_eq!((count_of(&status["rejects"]), &status["state"]), (4, &json!("live")));
+    assert_eq!((count_of(&status["rejects"]), &status["state"]), (5, &json!("live")));
     assert!(service.terminate().success());
     service.verify();
 }

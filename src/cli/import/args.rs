@@ -20,6 +20,8 @@ Examples:
     ranktree import scores.csv.gz --board arena --column at=played_on --column score=points
   Job objects, one per line, from a pipe:
     zcat jobs.ndjson.gz | ranktree import - --to http://10.0.0.5:8080
+  Scores with two places after the point, such as 12.34:
+    ranktree import laps.csv --board laps --scale 100
   Only look whether a file is well-formed:
     ranktree import scores.csv --dry-run
   A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
@@ -27,7 +29,8 @@ Examples:
 
 CSV needs a header with the columns member, score and, without --board, board; at, version and meta (a JSON object) are
 optional, and other columns are ignored. --board sends every row to that board, also where rows name another one. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such
-as 2026-07-24, which is midnight UTC. NDJSON is one job object per line, as POST /v1/jobs takes it.
+as 2026-07-24, which is midnight UTC. With --scale 100 a score may have two
+places after the point: each of its keys is multiplied, and must be a whole number then. NDJSON is one job object per line, as POST /v1/jobs takes it.
 
 What `ranktree export` writes is taken as well, in either form. Its first line says what the board is: a board that is not
 there is defined so, for which a token needs the scope admin, and one that is defined otherwise is not written to. Ranks and the
@@ -65,7 +68,7 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_KEY", requires = "redis")]
     pub key: Option<String>,
 
-    /// What scores of Redis are multiplied by: 100 keeps two places after the point
+    /// What scores of Redis and of CSV are multiplied by: 100 keeps two places after the point
     #[arg(long, value_name = "FACTOR", env = "RANKTREE_SCALE", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub scale: u32,

@@ -10,6 +10,7 @@ use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
 use crate::cli::import::batch::MAX_JOB_BYTES;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
+use crate::cli::import::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::queue::loose::parse_integer;
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal};
@@ -56,6 +57,8 @@ pub struct CsvRows<R> {
     header: Vec<String>,
     columns: Columns,
     defaults: Defaults,
+    /// What scores are multiplied by.
+    scale: u32,
     /// What an export begins with, until it is told.
     board: Option<BoardLine>,
 }
@@ -101,7 +104,12 @@ impl<R: BufRead> CsvRows<R> {
         if columns.score.is_none() && defaults.op.is_none_or(Op::takes_score) {
             return Err(missing("score", "score"));
         }
-        Ok(Self { records, header, columns, defaults, board })
+        Ok(Self { records, header, columns, defaults, scale: 1, board })
+    }
+
+    /// Multiplies every key of every score, which may be a decimal number then.
+    pub fn scaled_by(self, scale: u32) -> Self {
+        Self { scale, ..self }
     }
 
     /// Says which columns are not used, if any.
@@ -143,7 +151,11 @@ impl<R: BufRead> CsvRows<R> {
         };
         let score = if self.defaults.op.is_none_or(Op::takes_score) {
             let text = optional(score)?.unwrap_or_default();
-            Some(parse_score(text).map_err(|why| refuse(RejectCode::BadScore, why))?)
+            Some(match self.scale {
+                1 => parse_score(text).map_err(|why| refuse(RejectCode::BadScore, why))?,
+                scale => parse_scaled(text, scale)
+                    .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, why))?,
+            })
         } else {
             None
         };
@@ -284,6 +296,12 @@ fn parse_score(text: &str) -> Result<Score, Malformed> {
     Score::new(&keys.collect::<Result<Vec<i64>, _>>()?)
 }
 
+/// The same with decimal numbers, each multiplied.
+fn parse_scaled(text: &str, scale: u32) -> Result<Score, String> {
+    let keys = text.split(',').map(|key| scaled(key.trim(), scale));
+    Score::new(&keys.collect::<Result<Vec<i64>, _>>()?).map_err(|why| why.to_string())
+}
+
 /// RFC 3339, or a date, which is its midnight in UTC.
 fn parse_time(text: &str) -> Result<Timestamp, Malformed> {
     let is_date = text.len() == "2026-07-24".len();
@@ -313,6 +331,21 @@ mod tests {
         let told = told(open(text, &[], Defaults::default()).expect("the header is good"));
         let told: Vec<_> = told.iter().map(|(line, said)| (*line, said.as_str())).collect();
         assert_eq!(told, expect, "{text:?}");
+    }
+
+    #[test]
+    fn scores_are_multiplied_key_by_key() {
+        let rows = "board,member,score\na,p,12.5\na,p,\"3,0.25\"\na,p,1.255\na,p,fast\n";
+        let rows = CsvRows::open(rows.as_bytes(), &ColumnNames::default(), Defaults::default());
+        let rows = rows.expect("the header is good").scaled_by(100).collect::<Result<_, _>>();
+        let job = |score: &str| format!("{{\"board\":\"a\",\"member\":\"p\",\"score\":{score}}}");
+        let expect = [
+            (2, job("1250")),
+            (3, job("[300,25]")),
+            (4, "bad_score".to_owned()),
+            (5, "bad_score".to_owned()),
+        ];
+        assert_eq!(told(rows.expect("it can be read")), expect);
     }
 
     #[test]

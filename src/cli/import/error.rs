@@ -35,6 +35,11 @@ pub enum ImportError {
     RedisEmpty(String),
     #[error("--op with --redis is set or best, not {0}: members may be read twice, and must not count twice")]
     RedisOp(&'static str),
+    #[error(
+        "--scale {0} is for CSV and Redis: the lines of NDJSON are jobs as the service takes them, whose scores are whole numbers; \
+         multiply them where they are written, or import them as CSV"
+    )]
+    ScaledNdjson(u32),
     #[error("{0}")]
     Address(String),
     #[error(transparent)]

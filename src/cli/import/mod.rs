@@ -18,6 +18,7 @@ mod patience;
 mod progress;
 mod redis_rows;
 mod row;
+mod scale;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -93,12 +94,13 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     let defaults = Defaults { board: args.board.clone(), op: args.op };
     let rows: Box<dyn Rows> = match input.format {
         Format::Csv => {
-            let rows = CsvRows::open(input.reader, &columns, defaults)?;
+            let rows = CsvRows::open(input.reader, &columns, defaults)?.scaled_by(args.scale);
             if let Some(note) = rows.ignored_note() {
                 tally.note(&note);
             }
             Box::new(rows)
         }
+        Format::Ndjson if args.scale != 1 => return Err(ImportError::ScaledNdjson(args.scale)),
         Format::Ndjson => Box::new(NdjsonRows::new(input.reader, defaults)),
     };
     Ok((rows, tally))

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::row::{Parsed, RejectedLine, Row};
+use crate::cli::import::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MemberId, Timestamp};
 
@@ -88,7 +89,7 @@ impl RedisRows {
         let bad_member = |why: String| RejectedLine::new(line, RejectCode::BadMember, named(why));
         let text = std::str::from_utf8(member).map_err(|_| bad_member("it is not UTF-8".to_owned()))?;
         let id = MemberId::new(text).map_err(|why| bad_member(why.to_string()))?;
-        let score = scaled(score, self.scale)
+        let score = scaled_double(score, self.scale)
             .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, named(why)))?;
         let job = json!({
             "board": self.board.as_str(), "member": id.as_str(), "score": score, "op": self.op.name(),
@@ -127,22 +128,14 @@ fn connection_info(source: &RedisSource<'_>) -> Result<ConnectionInfo, RedisErro
 ///
 /// A fraction is the shortest decimal that stands for the double, which is what was given to Redis unless it had more
 /// than fifteen digits.
-fn scaled(text: &str, scale: u32) -> Result<i64, String> {
+fn scaled_double(text: &str, scale: u32) -> Result<i64, String> {
     let score: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     if !score.is_finite() {
         return Err(format!("{score} is no score; scores are 64-bit integers"));
     }
-    let outside = || format!("{text} times {scale} is outside the signed 64-bit range");
     // Whole numbers are written out exactly, however large; a double's shortest decimal is not its value beyond 2^53.
     let decimal = if score.fract() == 0.0 { format!("{score:.0}") } else { score.to_string() };
-    let (whole, fraction) = decimal.split_once('.').unwrap_or((&decimal, ""));
-    let digits: i128 = format!("{whole}{fraction}").parse().map_err(|_| outside())?;
-    let product = digits.checked_mul(i128::from(scale)).ok_or_else(outside)?;
-    let divisor = u32::try_from(fraction.len()).ok().and_then(|places| 10_i128.checked_pow(places));
-    match divisor {
-        Some(divisor) if product % divisor == 0 => i64::try_from(product / divisor).map_err(|_| outside()),
-        _ => Err(format!("{text} times {scale} is not a whole number; --scale 100 keeps two places")),
-    }
+    scaled(&decimal, scale)
 }
 
 #[cfg(test)]
@@ -175,9 +168,9 @@ mod tests {
             ("nan", 1, None),
             ("", 1, None),
         ] {
-            assert_eq!(scaled(text, scale).ok(), expect, "{text} times {scale}");
+            assert_eq!(scaled_double(text, scale).ok(), expect, "{text} times {scale}");
         }
-        assert!(scaled("3.25", 1).expect_err("a fraction").contains("--scale 100"));
-        assert!(scaled("inf", 1).expect_err("infinity").contains("inf is no score"));
+        assert!(scaled_double("3.25", 1).expect_err("a fraction").contains("--scale 100"));
+        assert!(scaled_double("inf", 1).expect_err("infinity").contains("inf is no score"));
     }
 }

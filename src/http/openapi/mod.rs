@@ -68,7 +68,7 @@ pub fn document() -> Value {
         },
         "servers": [{"url": "/", "description": "The node that this document comes from."}],
         "tags": [
-            {"name": "Boards", "description": "Define, look at, drop."},
+            {"name": "Boards", "description": "Define, look at, empty, drop."},
             {"name": "Writes", "description": "Jobs: scores to set, to better, to add to; removals."},
             {"name": "Entries", "description": "A member's rank, its neighbours, its friends, its other boards."},
             {"name": "Lists", "description": "A board in order."},

@@ -15,7 +15,7 @@ pub fn shared(name: &str) -> Value {
 
 /// The parameters in a route's braces.
 pub fn of_path(path: &str) -> impl Iterator<Item = Value> {
-    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).map(shared)
+    path.split('/').filter_map(|segment| Some(segment.strip_prefix('{')?.split_once('}')?.0)).map(shared)
 }
 
 /// What every read takes.
@@ -34,6 +34,11 @@ pub fn require(mut parameter: Value) -> Value {
         *required = json!(true);
     }
     parameter
+}
+
+/// A bound of first keys.
+pub fn signed() -> Value {
+    json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX})
 }
 
 pub fn limit() -> Value {

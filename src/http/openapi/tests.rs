@@ -81,6 +81,10 @@ async fn methods_that_are_not_documented_are_not_routed() {
     let document = document();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for method in ["get", "put", "post", "delete", "patch", "options", "trace"] {
+            // A verb is one where it is posted; of other methods it is a part of the board's name, which may hold colons.
+            if path.contains("}:") && ["get", "put", "delete"].contains(&method) {
+                continue;
+            }
             let (status, _) = service.send(&method.to_uppercase(), &filled(path), "").await;
             let routed = status != StatusCode::METHOD_NOT_ALLOWED;
             assert_eq!(routed, methods.get(method).is_some(), "{method} {path}");

@@ -43,10 +43,16 @@ fn is_path_of(template: &str, path: &str) -> bool {
     loop {
         match (template.next(), path.next()) {
             (None, None) => return true,
-            (Some(known), Some(found)) if known == found || known.starts_with('{') && !found.is_empty() => {}
+            (Some(known), Some(found)) if known == found || stands_for(known, found) => {}
             _ => return false,
         }
     }
+}
+
+/// Whether a segment is a parameter, with what follows it in the template.
+fn stands_for(template: &str, found: &str) -> bool {
+    let parameter = template.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    parameter.is_some_and(|(_, suffix)| !found.is_empty() && found.ends_with(suffix))
 }
 
 fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {

@@ -124,7 +124,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
         ..Step::default()
     };
     let mut shard = shard.write(Purpose::Apply);
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut removed) = (Vec::new(), 0);
     match message.payload {
         Payload::Define { board, incarnation, number, definition } => {
             step.events.push(BoardEvent::Define { board, incarnation, number, definition });
@@ -133,6 +133,17 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
             step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
         Payload::Free { .. } => {}
+        Payload::Trim { board, behind, members, .. } => {
+            let tree = shard.board(board.as_str()).expect("it was looked at").all;
+            for member in members {
+                let handle = shard.members.get(member.as_bytes()).expect("it was just found");
+                let words =
+                    shard.entry(tree, handle).and_then(|entry| entry.words()).expect("it was found there");
+                assert!(behind.is_ahead_of(&words, member.as_bytes()), "{member} is to stay");
+                step.changes.push(Change { tree, handle, after: None });
+                removed += 1;
+            }
+        }
         Payload::Jobs(jobs) => {
             for job in jobs {
                 let job = job.expect("requests are decoded before they are published");
@@ -204,7 +215,8 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
     drop(shard);
     applied.send_replace(message.sequence);
     if let Some(answer) = message.answer {
-        drop(answer.send(Ok(MessageOutcome { sequence: message.sequence, jobs: outcomes })));
+        let outcome = MessageOutcome { sequence: message.sequence, jobs: outcomes, removed };
+        drop(answer.send(Ok(outcome)));
     }
 }
 

@@ -6,6 +6,56 @@ use serde_json::{Value, json};
 use crate::http::tests::{SHARDS, start};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_between_two_scores_come_page_by_page() {
+    for shards in SHARDS {
+        let service = start(shards);
+        for (index, score) in [i64::MIN, -5, 10, 10, 10, 25, i64::MAX].into_iter().enumerate() {
+            service
+                .put(&format!("/v1/boards/arena/members/m{index}"), &format!(r#"{{"score":{score}}}"#))
+                .await;
+        }
+        let members = async |query: &str| {
+            let page = service.get(&format!("/v1/boards/arena/range?{query}")).await;
+            assert_eq!(page["total"], json!(7));
+            let entries = page["entries"].as_array().expect("a list").iter();
+            let members: Vec<String> =
+                entries.map(|entry| entry["member"].as_str().expect("an id").to_owned()).collect();
+            (members.join(" "), page["next_cursor"].as_str().map(str::to_owned))
+        };
+        for (query, expect) in [
+            ("", "m6 m5 m2 m3 m4 m1 m0"),
+            ("min=10&max=25", "m5 m2 m3 m4"),
+            ("min=11&max=24", ""),
+            ("max=-5", "m1 m0"),
+            ("min=25", "m6 m5"),
+            ("min=&max=-9223372036854775808", "m0"),
+            ("min=9223372036854775807", "m6"),
+        ] {
+            assert_eq!(members(query).await, (expect.to_owned(), None), "{query}");
+        }
+        let (first, next) = members("min=-5&max=25&limit=2").await;
+        let next = next.expect("there is more");
+        assert_eq!(first, "m5 m2");
+        // Whoever moves across the page's end neither comes twice nor hides another.
+        service.put("/v1/boards/arena/members/m4", r#"{"score":24}"#).await;
+        let rest = members(&format!("min=-5&max=25&limit=1000&cursor={next}")).await;
+        assert_eq!(rest, ("m3 m1".to_owned(), None));
+        let other = service.get("/v1/boards/arena/top?from=bottom&limit=1").await;
+        let other = format!("/v1/boards/arena/range?cursor={}", other["next_cursor"].as_str().expect("more"));
+        service
+            .check_refusals(&[
+                ("GET", "/v1/boards/arena/range?min=2&max=1", "", 422, "bad_parameter"),
+                ("GET", "/v1/boards/arena/range?min=1.5", "", 422, "bad_score"),
+                ("GET", "/v1/boards/arena/range?limit=1001", "", 422, "too_large"),
+                ("GET", "/v1/boards/arena/range?cursor=zz", "", 422, "bad_cursor"),
+                ("GET", &other, "", 422, "bad_cursor"),
+                ("GET", "/v1/boards/nobody/range", "", 404, "unknown_board"),
+            ])
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_are_written_and_read_in_their_shapes() {
     for shards in SHARDS {
         let service = start(shards);

@@ -189,6 +189,116 @@ async fn boards_are_defined_listed_and_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn boards_are_trimmed_and_cleared() {
+    for shards in SHARDS {
+        let service = start(shards);
+        for name in ["arena", "arena:trim"] {
+            for number in 0..700 {
+                let body = format!(r#"{{"score":{}}}"#, number % 70 + 1_000);
+                service.put(&format!("/v1/boards/{name}/members/m{number}"), &body).await;
+            }
+        }
+        let total = async |name: &str| {
+            service.get(&format!("/v1/boards/{name}")).await["totals"]["all"].as_u64().expect("a count")
+        };
+        let post = async |path: &str, body: &str| {
+            let (status, answer) = service.send("POST", path, body).await;
+            assert_eq!(status, StatusCode::OK, "{path} {body}: {answer}");
+            names_every_shard(&answer["token"], shards);
+            (answer["board"].clone(), answer["removed"].clone())
+        };
+        let top = service.get("/v1/boards/arena/top?limit=1000").await;
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"positions_beyond":701}"#).await,
+            (json!("arena"), json!(0))
+        );
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"positions_beyond":"655"}"#).await,
+            (json!("arena"), json!(45))
+        );
+        assert_eq!(post("/v1/boards/arena:trim", r#"{"worse_than":1000}"#).await, (json!("arena"), json!(0)));
+        let left = service.get("/v1/boards/arena/top?limit=1000").await;
+        let entries = |answer: &Value| answer["entries"].as_array().expect("a list").clone();
+        assert_eq!(entries(&left), entries(&top)[..655]);
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"worse_than":1050}"#).await,
+            (json!("arena"), json!(455))
+        );
+        assert_eq!(total("arena").await, 200);
+        // What follows the last colon is the verb, and of any other method a part of the name.
+        assert_eq!(total("arena:trim").await, 700);
+        assert_eq!(post("/v1/boards/arena:trim:clear", "{}").await, (json!("arena:trim"), json!(700)));
+        assert_eq!((total("arena").await, total("arena:trim").await), (200, 0));
+        let before = service.api.node.shards[0]
+            .state
+            .read(Purpose::Read)
+            .board("arena")
+            .map(|board| board.incarnation);
+        assert_eq!(post("/v1/boards/arena:clear?wait=applied", "").await, (json!("arena"), json!(200)));
+        assert_eq!(total("arena").await, 0);
+        for shard in &service.api.node.shards {
+            assert!(shard.state.read(Purpose::Read).board("arena").map(|board| board.incarnation) > before);
+        }
+        assert_eq!(
+            post("/v1/boards/arena:trim", r#"{"positions_beyond":1}"#).await,
+            (json!("arena"), json!(0))
+        );
+        service.put("/v1/boards/arena/members/m0", r#"{"score":1}"#).await;
+        assert_eq!(total("arena").await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_removal_removes_nothing() {
+    let service = start(2);
+    service.put("/v1/boards/race", r#"{"keys":[{"name":"a"},{"name":"b"}]}"#).await;
+    let wrong = [
+        ("", 400, "malformed"),
+        ("{", 400, "malformed"),
+        ("[]", 422, "bad_parameter"),
+        ("[1]", 422, "bad_parameter"),
+        ("{}", 422, "bad_parameter"),
+        (r#"{"positions_beyond":null}"#, 422, "bad_parameter"),
+        (r#"{"positions_beyond":1,"worse_than":1}"#, 422, "bad_parameter"),
+        (r#"{"positions_beyond":1,"worse_than":null}"#, 422, "bad_parameter"),
+        (r#"{"worse_than":null}"#, 422, "bad_score"),
+        (r#"{"positions_beyond":0}"#, 422, "bad_parameter"),
+        (r#"{"positions_beyond":-1}"#, 422, "bad_parameter"),
+        (r#"{"positions_beyond":1.5}"#, 422, "bad_parameter"),
+        (r#"{"positions_beyond":1e400}"#, 422, "bad_parameter"),
+        (r#"{"beyond":1}"#, 422, "bad_parameter"),
+        (r#"{"worse_than":1.5}"#, 422, "bad_score"),
+        (r#"{"worse_than":1e400}"#, 422, "bad_score"),
+        (r#"{"worse_than":9223372036854775808}"#, 422, "bad_score"),
+        (r#"{"worse_than":[1,2,3]}"#, 422, "bad_score"),
+        (r#"{"worse_than":[]}"#, 422, "bad_score"),
+    ];
+    for (body, status, code) in wrong {
+        service.check_refusals(&[("POST", "/v1/boards/race:trim", body, status, code)]).await;
+    }
+    service
+        .check_refusals(&[
+            ("POST", "/v1/boards/race:clear", r#"{"worse_than":1}"#, 422, "bad_parameter"),
+            ("POST", "/v1/boards/race:clear?worse_than=1", "", 422, "bad_parameter"),
+            ("POST", "/v1/boards/race:trim?wait=no", r#"{"worse_than":1}"#, 422, "bad_parameter"),
+            ("POST", "/v1/boards/nobody:clear", "", 404, "unknown_board"),
+            ("POST", "/v1/boards/nobody:trim", r#"{"worse_than":1}"#, 404, "unknown_board"),
+            ("POST", "/v1/boards/:clear", "", 422, "malformed"),
+            ("POST", "/v1/boards/race", "{}", 405, "method_not_allowed"),
+            ("POST", "/v1/boards/race:explode", "{}", 405, "method_not_allowed"),
+        ])
+        .await;
+    for (score, member) in [("[5,1]", "a"), ("[5,2]", "b"), ("[4,9]", "c")] {
+        service.put(&format!("/v1/boards/race/members/{member}"), &format!(r#"{{"score":{score}}}"#)).await;
+    }
+    for (body, left) in [(r#"{"worse_than":5}"#, 2), (r#"{"worse_than":[5,"2"]}"#, 1)] {
+        let (status, answer) = service.send("POST", "/v1/boards/race:trim", body).await;
+        assert_eq!((status, &answer["removed"]), (StatusCode::OK, &json!(1)), "{body}: {answer}");
+        assert_eq!(service.get("/v1/boards/race").await["totals"]["all"], json!(left), "{body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_waits_for_the_write_that_its_token_names() {
     let service = start(1);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;

@@ -1,26 +1,32 @@
-//! Messages of a shard's stream: jobs on the one subject; boards' definitions and drops, and what frees jobs that waited
+//! Messages of a shard's stream: jobs on the one subject; boards' definitions and drops, trims, and what frees jobs that waited
 //! for a board, on the other.
 //!
 //! Who may publish jobs may not say what a board is: only the subject tells the two apart, because the server lets nobody
 //! publish to a subject that is not theirs, and anybody write any header.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
 use crate::queue::wire::{self, BoardNames};
-use crate::state::{Incarnation, RecordNumber};
-use crate::types::BoardName;
+use crate::state::{Cut, Incarnation, RecordNumber};
+use crate::tree::{MAX_WORDS, Words};
+use crate::types::{BoardName, MemberId};
 use crate::writer::{BadJob, Payload};
 
 /// Says what a command is. Means nothing on a message of jobs.
 pub const COMMAND_HEADER: &str = "Ranktree-Command";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
+const TRIM: &str = "trim";
 const FREE: &str = "free";
+/// All that there are. What one of them says is never changed so that an earlier ranktree would misread it: then it gets another
+/// name, which stops that one.
+const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, FREE];
 /// A job that is none is kept with this much of its bytes.
 const BAD_JOB_BYTES: usize = 4_096;
 
@@ -40,6 +46,21 @@ struct CommandJson {
 #[serde(deny_unknown_fields)]
 struct FreeJson {
     jobs: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrimJson<'a> {
+    #[serde(borrow)]
+    board: Cow<'a, str>,
+    incarnation: u64,
+    /// Of the place behind which entries go.
+    words: Cow<'a, [u64]>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    member: Option<Cow<'a, str>>,
+    /// Whose entries go if they lie there.
+    #[serde(borrow)]
+    members: Vec<Cow<'a, str>>,
 }
 
 /// A board's definition as the queue carries it.
@@ -118,6 +139,16 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
             (DEFINE, board, incarnation, number, Some(DefinitionJson::from(&**definition)))
         }
         Payload::Drop { board, incarnation, number } => (DROP, board, incarnation, number, None),
+        Payload::Trim { board, incarnation, behind, members } => {
+            let json = TrimJson {
+                board: board.as_str().into(),
+                incarnation: incarnation.0,
+                words: behind.words.as_slice().into(),
+                member: behind.member.as_deref().map(String::from_utf8_lossy),
+                members: members.iter().map(|member| member.as_str().into()).collect(),
+            };
+            return Some((TRIM, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
+        }
         Payload::Free { jobs } => {
             let json = FreeJson { jobs: *jobs };
             return Some((FREE, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
@@ -129,12 +160,28 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
     Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
 }
 
-/// What a message of the control subject asks for. What cannot be read is a bad job: it must not stop the shard.
-pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Payload {
-    let command = headers.and_then(|headers| headers.get(COMMAND_HEADER));
-    command
-        .and_then(|command| decode_command(command.as_str(), bytes))
-        .unwrap_or_else(|| bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's")))
+/// What a message of the control subject asks for.
+pub enum Control {
+    /// What cannot be read is a bad job: it must not stop the shard.
+    Known(Payload),
+    /// A command of a later ranktree, with its name: other nodes may have done what it says, so that this one must not go on
+    /// without it.
+    Unknown(String),
+}
+
+/// What a message of the control subject asks for.
+pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
+    let command = headers.and_then(|headers| headers.get(COMMAND_HEADER)).map(HeaderValue::as_str);
+    match command {
+        Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
+        Some(command) => Control::Known(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes))),
+        None => Control::Known(no_command(bytes)),
+    }
+}
+
+/// A message that stands where commands do, and is none.
+pub fn no_command(bytes: &[u8]) -> Payload {
+    bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's"))
 }
 
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
@@ -142,6 +189,9 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
         let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
         // What is freed by one message is applied under one hold of the lock.
         return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
+    }
+    if command == TRIM {
+        return decode_trim(serde_json::from_slice(bytes).ok()?);
     }
     let json: CommandJson = serde_json::from_slice(bytes).ok()?;
     let board = BoardName::new(&json.board).ok()?;
@@ -154,6 +204,27 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
         (DROP, None) => Some(Payload::Drop { board, incarnation, number }),
         _ => None,
     }
+}
+
+/// `None` if it names nobody, or more than what one hold of the lock may remove.
+fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
+    let TrimJson { board, incarnation, words, member, members } = json;
+    let are_few = (1..=MAX_JOBS_PER_MESSAGE).contains(&members.len());
+    if !are_few || !(1..=MAX_WORDS).contains(&words.len()) {
+        return None;
+    }
+    let words = Words::from_slice(&words);
+    let member = match member {
+        Some(member) => Some(MemberId::new(&*member).ok()?.as_bytes().into()),
+        None => None,
+    };
+    let members = members.iter().map(|member| MemberId::new(&**member));
+    Some(Payload::Trim {
+        board: BoardName::new(&board).ok()?,
+        incarnation: Incarnation(incarnation),
+        behind: Cut { words, member },
+        members: members.collect::<Result<_, _>>().ok()?,
+    })
 }
 
 /// What a message of the jobs subject asks for. What cannot be read is a bad job: it must not stop the shard.
@@ -254,14 +325,68 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
-            let Payload::Jobs(jobs) = decode_control(Some(&headers), poison) else { panic!("{poison:?}") };
+            let Control::Known(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
+                panic!("{poison:?}")
+            };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
         // A command without its header, and a command among the jobs, are commands no more.
-        for payload in [decode_control(None, &bytes), decode_jobs(&mut BoardNames::default(), &bytes)] {
+        let Control::Known(without_header) = decode_control(None, &bytes) else { panic!("no header") };
+        for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
             let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
             let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
             assert_eq!(bad.reject.code, RejectCode::Malformed);
+        }
+    }
+
+    #[test]
+    fn a_trim_reads_back_as_it_was() {
+        let members: Vec<MemberId> =
+            ["p42", "a\"b\\c", "日本"].map(|id| MemberId::new(id).expect("an id")).into();
+        for member in [None, Some("日本".as_bytes().into())] {
+            let behind = Cut { words: Words::from_slice(&[0, u64::MAX, 7]), member };
+            let board = BoardName::new("a.b").expect("a good name");
+            let trim = Payload::Trim {
+                board: board.clone(),
+                incarnation: Incarnation(7),
+                behind: behind.clone(),
+                members: members.clone(),
+            };
+            let (command, bytes) = encode(&trim).expect("a command");
+            let Some(Payload::Trim { board: b, incarnation: i, behind: c, members: m }) =
+                decode_command(command, &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            assert_eq!((b, i, c, &m), (board, Incarnation(7), behind, &members));
+        }
+        let many = vec!["m"; MAX_JOBS_PER_MESSAGE + 1];
+        for (words, members) in [
+            (vec![1], vec![]),
+            (vec![1], many),
+            (vec![1], vec![""]),
+            (vec![], vec!["m"]),
+            (vec![1; MAX_WORDS + 1], vec!["m"]),
+        ] {
+            let json = serde_json::json!({
+                "board": "a", "incarnation": 1, "words": words, "members": members
+            });
+            assert!(decode_command(TRIM, json.to_string().as_bytes()).is_none(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_a_later_version_is_told_from_what_is_none() {
+        let mut headers = HeaderMap::new();
+        headers.insert(COMMAND_HEADER, "explode");
+        let Control::Unknown(name) = decode_control(Some(&headers), b"{}") else { panic!("it is known") };
+        assert_eq!(name, "explode");
+        for command in COMMANDS {
+            headers.insert(COMMAND_HEADER, command);
+            let Control::Known(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
+                panic!("{command}")
+            };
+            assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");
         }
     }
 

@@ -98,13 +98,13 @@ pub fn tell_stored(requests: &mut [Request], sequence: Sequence) {
 /// Says what came of a message's jobs, to each of those who wait for that what came of his.
 pub fn tell_applied(requests: Vec<Request>, outcome: Result<MessageOutcome, NotPublished>) {
     let (sequence, mut jobs) = match outcome {
-        Ok(MessageOutcome { sequence, jobs }) => (sequence, jobs.into_iter()),
+        Ok(MessageOutcome { sequence, jobs, .. }) => (sequence, jobs.into_iter()),
         Err(why) => return refuse(requests, &why),
     };
     for request in requests {
         let jobs = jobs.by_ref().take(request.count).collect();
         if let Some(Answer::Applied(to)) = request.answer {
-            let _ = to.send(Ok(MessageOutcome { sequence, jobs }));
+            let _ = to.send(Ok(MessageOutcome::of_jobs(sequence, jobs)));
         }
     }
 }
@@ -448,11 +448,10 @@ mod tests {
             RejectCode::TooLarge,
             RejectCode::UnknownBoard,
         ];
-        let outcome = MessageOutcome { sequence: Sequence(7), jobs: codes.map(reject).into() };
+        let outcome = MessageOutcome::of_jobs(Sequence(7), codes.map(reject).into());
         tell_applied(group, Ok(outcome));
-        let own = |range: std::ops::Range<usize>| MessageOutcome {
-            sequence: Sequence(7),
-            jobs: codes[range].iter().copied().map(reject).collect(),
+        let own = |range: std::ops::Range<usize>| {
+            MessageOutcome::of_jobs(Sequence(7), codes[range].iter().copied().map(reject).collect())
         };
         assert_eq!(two_is.try_recv(), Ok(Ok(own(2..3))));
         assert_eq!(three_is.try_recv(), Ok(Ok(own(3..5))));

@@ -152,18 +152,24 @@ impl StreamPublisher {
         self.send_command(payload).await?.stored().await
     }
 
+    /// Publishes a command, and waits until this node has applied it.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::publish_jobs`].
+    pub async fn publish_command(&self, payload: &Payload) -> Result<MessageOutcome, NotPublished> {
+        let (waiting, applied) = Waiting::new(&self.ends.waiters);
+        let message = command_message(&self.ends.stream, payload)?.message_id(waiting.id());
+        let sent = self.send(&self.ends.control_subject, message).await?;
+        sequence(sent.await, &self.ends.health)?;
+        applied.await.map_err(|_| lost())?.map_err(will_be_applied)
+    }
+
     /// Sends a board's definition or drop, without waiting until it is stored.
     ///
     /// # Errors
     /// As [`StreamPublisher::store_jobs`].
     pub async fn send_command(&self, payload: &Payload) -> Result<SentCommand, NotPublished> {
-        let Some((name, body)) = command::encode(payload) else {
-            return Err(NotPublished::Unavailable("jobs are no command".to_owned()));
-        };
-        let message = PublishMessage::build()
-            .header(command::COMMAND_HEADER, name)
-            .expected_stream(&self.ends.stream)
-            .payload(body.into());
+        let message = command_message(&self.ends.stream, payload)?;
         let sent = self.send(&self.ends.control_subject, message).await?;
         Ok(SentCommand { sent, health: Arc::clone(&self.ends.health) })
     }
@@ -197,6 +203,14 @@ impl StreamPublisher {
             Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()))
         }
     }
+}
+
+fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, NotPublished> {
+    let Some((name, body)) = command::encode(payload) else {
+        return Err(NotPublished::Unavailable("jobs are no command".to_owned()));
+    };
+    let message = PublishMessage::build().header(command::COMMAND_HEADER, name);
+    Ok(message.expected_stream(stream).payload(body.into()))
 }
 
 /// A command on its way.

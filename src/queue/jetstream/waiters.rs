@@ -66,7 +66,7 @@ mod tests {
     use crate::writer::MessageOutcome;
 
     fn outcome(sequence: u64) -> MessageOutcome {
-        MessageOutcome { sequence: Sequence(sequence), jobs: Vec::new() }
+        MessageOutcome::of_jobs(Sequence(sequence), Vec::new())
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn job(id: &str) -> Job {
 }
 
 fn outcome(message: &Message) -> MessageOutcome {
-    MessageOutcome { sequence: message.sequence, jobs: Vec::new() }
+    MessageOutcome::of_jobs(message.sequence, Vec::new())
 }
 
 /// Lets a publisher come as far as it can without an answer.
@@ -46,7 +46,9 @@ fn batch(source: &mut LocalSource) -> Vec<Message> {
 fn members(messages: &[Message]) -> Vec<String> {
     let member = |message: &Message| match &message.payload {
         Payload::Jobs(jobs) => jobs[0].as_ref().expect("a job").member.to_string(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Free { .. } => panic!("only jobs were sent"),
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => {
+            panic!("only jobs were sent")
+        }
     };
     messages.iter().map(member).collect()
 }
@@ -183,7 +185,7 @@ fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
         Some((members(&messages).remove(0), messages.remove(0).answer.expect("somebody waits")))
     };
     let (first, answer) = fetch().expect("there are five");
-    let told = MessageOutcome { sequence: Sequence(1), jobs: Vec::new() };
+    let told = MessageOutcome::of_jobs(Sequence(1), Vec::new());
     answer.send(Ok(told.clone())).expect("they wait still");
     let (second, answer) = fetch().expect("there are four");
     let failed = CommitFailed { reason: "the disk is full".to_owned() };

@@ -8,6 +8,7 @@ use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, Shard, TreeId
 use crate::tree::Handle;
 use crate::types::BoardName;
 use crate::writer::plan::Batch;
+use crate::writer::registry::Known;
 
 /// A board as the batch sees it.
 #[derive(Clone, Copy)]
@@ -51,6 +52,17 @@ impl Batch<'_> {
         board_in(&self.boards, &self.shard, name)
     }
 
+    /// The life that a board has begun elsewhere on this node, while the shard is still to hear of it. A client that has seen the
+    /// board empty must not write into the old life, with which the write would go. Where the queue says what boards are, it
+    /// says so in its turn.
+    pub(super) fn begun_anew(&self, name: &BoardName) -> Option<Known> {
+        let registry = self.planner.registry;
+        if self.parking.is_some() || !registry.has_begun_anew() {
+            return None;
+        }
+        registry.begun_anew(name.as_str(), self.board(name)?.incarnation)
+    }
+
     /// The boards that know a member, by name: of those that did before the batch and those where the batch changed something
     /// of it, the ones that do now. Takes no longer for boards that never heard of the member.
     pub(super) fn boards_of(&mut self, handle: Handle) -> Vec<BoardName> {
@@ -87,7 +99,7 @@ impl Batch<'_> {
         let tree = match known {
             Some((known, tree)) if known == incarnation => tree,
             other => {
-                // Another life of the board, whose drop never came this far.
+                // Another life of the board: it was cleared, or its drop never came this far.
                 match other {
                     Some((_, tree)) => self.forget_tree(tree),
                     None => self.board_count += 1,
@@ -154,8 +166,9 @@ impl Batch<'_> {
         self.metadata.retain(|(other, _), _| *other != tree);
     }
 
-    /// Events come before changes, in a step and in the delta. A definition may: nothing refers to a board before it. A
-    /// drop may, because it is a message of its own and ends the step before it.
+    /// Events come before changes, in a step and in the delta. The definition of a new board may: nothing refers to a board before
+    /// it. What ends a life may: it is mostly a message of its own, and ends the step before it; and what else the step says of
+    /// that life is gone with it.
     fn put_event(&mut self, event: BoardEvent) {
         self.events.push(event.clone());
         self.step.events.push(event);

@@ -1,6 +1,6 @@
 //! Members and entries as the batch sees them: the shard's, with its own changes over them.
 
-use crate::job::Job;
+use crate::job::Metadata;
 use crate::state::{Change, Entry, TreeId};
 use crate::storage::codec::MetadataRecord;
 use crate::tree::Handle;
@@ -53,7 +53,7 @@ impl Batch<'_> {
 
     pub(super) fn plan_metadata(
         &mut self,
-        job: &Job,
+        (member, given): (&MemberId, Option<&Metadata>),
         tree: TreeId,
         handle: Handle,
         before: Option<&Entry>,
@@ -62,14 +62,14 @@ impl Batch<'_> {
     ) {
         let had = before.is_some_and(|entry| entry.has_metadata);
         let has = decision.after.as_ref().is_some_and(|entry| entry.has_metadata);
-        let record = match (&job.meta, decision.takes_metadata && has) {
+        let record = match (given, decision.takes_metadata && has) {
             (Some(metadata), true) => {
                 Some(MetadataRecord { sequence: sequence.0, json: metadata.0.to_string() })
             }
             _ if had && !has => None,
             _ => return,
         };
-        self.metadata.insert((tree, handle), (job.member.as_bytes().to_vec(), record));
+        self.metadata.insert((tree, handle), (member.as_bytes().to_vec(), record));
     }
 
     pub(super) fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {

@@ -177,14 +177,16 @@ impl Batch<'_> {
         handle: Option<Handle>,
         now: Timestamp,
     ) -> Result<Decided<'job>, Reject> {
-        let here = self.board(board);
-        let known = match here {
-            Some(known) => Board::Here(known.tree),
-            None if self.parking.is_some() => {
+        let begun = self.begun_anew(board);
+        let here = self.board(board).filter(|_| begun.is_none());
+        let known = match (here, begun) {
+            (Some(known), _) => Board::Here(known.tree),
+            (None, Some(Known { definition, incarnation })) => Board::Elsewhere { definition, incarnation },
+            (None, None) if self.parking.is_some() => {
                 let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
                 return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
             }
-            None => match self.planner.registry.named(board.as_str()) {
+            (None, None) => match self.planner.registry.named(board.as_str()) {
                 Named::Known(Known { definition, incarnation }) => {
                     Board::Elsewhere { definition, incarnation }
                 }
@@ -242,7 +244,14 @@ impl Batch<'_> {
         };
         if let Some(handle) = handle.filter(|_| changes) {
             self.change(tree, handle, before, decision.after);
-            self.plan_metadata(job, tree, handle, before.as_ref(), &decision, applied.sequence);
+            self.plan_metadata(
+                (&job.member, job.meta.as_ref()),
+                tree,
+                handle,
+                before.as_ref(),
+                &decision,
+                applied.sequence,
+            );
         }
         if let Some(mut told) = self.told.take() {
             if let Some(board) = self.board(name) {

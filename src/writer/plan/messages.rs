@@ -25,7 +25,7 @@ impl Batch<'_> {
                 });
                 let mut freed = self.free(jobs.len(), jobs.len(), applied).told;
                 self.set_aside(applied, &mut freed);
-                self.steps.push(PlannedStep::Answered { jobs: planned, freed, applied, answer });
+                self.steps.push(PlannedStep::Answered { jobs: planned, freed, removed: 0, applied, answer });
             }
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
@@ -38,29 +38,39 @@ impl Batch<'_> {
             (Payload::Define { board, incarnation, number, definition }, answer) => {
                 // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
                 if !self.is_over(&board, incarnation) && !self.may_be_over(&board, number) {
+                    if self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
+                        // It ends a life of the board, as a drop does.
+                        self.close_step();
+                    }
                     self.define(&board, incarnation, number, definition);
                 }
                 let freed = self.free(FREED_BY_DEFINITION, 0, applied);
-                self.end_command(freed, applied, answer);
+                self.end_command(freed, 0, applied, answer);
             }
             (Payload::Free { jobs }, answer) => {
                 let freed = self.free(jobs, 0, applied);
-                self.end_command(freed, applied, answer);
+                self.end_command(freed, 0, applied, answer);
             }
             (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
                 self.drop_board(board, incarnation, number);
-                self.end_command(FreedJobs::default(), applied, answer);
+                self.end_command(FreedJobs::default(), 0, applied, answer);
+            }
+            (Payload::Trim { board, incarnation, behind, members }, answer) => {
+                // A step of its own: it is as much as one hold of the lock may do.
+                self.close_step();
+                let removed = self.trim(&board, incarnation, &behind, &members, timed);
+                self.end_command(FreedJobs::default(), removed, applied, answer);
             }
         }
     }
 
-    fn end_command(&mut self, freed: FreedJobs, applied: Applied, answer: Option<AnswerTo>) {
+    fn end_command(&mut self, freed: FreedJobs, removed: u64, applied: Applied, answer: Option<AnswerTo>) {
         self.end_message(1, freed, applied);
         self.close_step();
         if let Some(answer) = answer {
             let (jobs, freed) = (Vec::new(), Vec::new());
-            self.steps.push(PlannedStep::Answered { jobs, freed, applied, answer });
+            self.steps.push(PlannedStep::Answered { jobs, freed, removed, applied, answer });
         }
     }
 

@@ -21,6 +21,7 @@
 //! - [`planned`]: what a plan consists of
 //! - [`messages`], [`look_ahead`]: the batch's way through its messages
 //! - [`jobs`], [`waiting`]: what comes of a job, now or once its board is defined
+//! - [`trim`]: what comes of a trim
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 
 mod planned;
@@ -29,6 +30,7 @@ mod look_ahead;
 mod messages;
 
 mod jobs;
+mod trim;
 mod waiting;
 
 mod boards;

@@ -48,6 +48,8 @@ pub enum PlannedStep {
         jobs: Vec<PlannedJob>,
         /// What the message freed, after its own jobs.
         freed: Vec<PlannedFreed>,
+        /// Entries that the message removed as a trim.
+        removed: u64,
         applied: Applied,
         answer: AnswerTo,
     },

@@ -74,7 +74,7 @@ impl Fed {
         let store = open(folder.path()).expect("a new directory opens");
         let mut model = Model::default();
         for name in boards {
-            model.create(&board(name), &definition(name));
+            model.create(&board(name), &definition(name), 0);
         }
         let shard = Arc::new(StateLock::new(Shard::new(ShardId(0))));
         let mut fed = Self {

@@ -8,18 +8,18 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Entry, Shard, Standing, TreeId, WindowTree};
+use crate::state::{Cut, Entry, Shard, Standing, TreeId, WindowTree};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
     TreesFrom, mark_rebuilt, recover, verify,
 };
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp};
 use crate::writer::apply::{Answers, apply};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
-use crate::writer::tests::model::{Model, ModelBoard, Shown};
-use crate::writer::{BadJob, CommitFailed, JobOutcome, Message, MessageOutcome, Payload, Registry};
+use crate::writer::tests::model::{Model, ModelBoard, Place, Shown};
+use crate::writer::{BadJob, CommitFailed, JobOutcome, Known, Message, MessageOutcome, Payload, Registry};
 
 /// A message, as tests say it.
 #[derive(Clone)]
@@ -30,6 +30,9 @@ pub enum Say {
     Ask(Vec<Job>),
     Define(BoardName, Arc<Definition>),
     Drop(BoardName),
+    Clear(BoardName),
+    /// Of these members, removes those who are behind a place.
+    Trim(BoardName, Place, Vec<String>),
 }
 
 /// One line a message, so that a failing history can be read.
@@ -40,6 +43,8 @@ impl std::fmt::Debug for Say {
             Self::Ask(jobs) => ("ask", jobs),
             Self::Define(name, _) => return write!(f, "define {name}"),
             Self::Drop(name) => return write!(f, "drop {name}"),
+            Self::Clear(name) => return write!(f, "clear {name}"),
+            Self::Trim(name, place, members) => return write!(f, "trim {name} {place:?} {members:?}"),
         };
         write!(f, "{what}")?;
         for job in jobs {
@@ -63,7 +68,13 @@ impl std::fmt::Debug for Say {
 }
 
 type Places = Vec<Option<(u64, u64, u64, u64)>>;
-type Expected = Vec<Result<Places, RejectCode>>;
+type Told = Vec<Result<Places, RejectCode>>;
+/// What a message is answered with.
+#[derive(Default)]
+struct Expected {
+    jobs: Told,
+    removed: u64,
+}
 type Answered = oneshot::Receiver<Result<MessageOutcome, CommitFailed>>;
 
 pub struct Harness {
@@ -84,6 +95,8 @@ pub struct Harness {
     /// Committed, and not applied yet.
     pending: VecDeque<PlannedStep>,
     asked: Vec<(Answered, Expected)>,
+    /// Boards whose next life is on its way.
+    clearing: Vec<BoardName>,
     answers: Vec<Answers>,
     /// Drops on their way.
     dropping: Vec<BoardName>,
@@ -111,6 +124,7 @@ impl Harness {
             stream: String::new(),
             pending: VecDeque::new(),
             asked: Vec::new(),
+            clearing: Vec::new(),
             answers: Vec::new(),
             dropping: Vec::new(),
         }
@@ -172,6 +186,31 @@ impl Harness {
                     self.dropping.push(name.clone());
                     (Payload::Drop { board: name.clone(), incarnation, number: None }, None)
                 }
+                Say::Clear(name) => {
+                    let Some(known) = self.registry.begin_anew(name) else { continue };
+                    *self.model.lives.entry(name.clone()).or_default() += 1;
+                    self.clearing.push(name.clone());
+                    self.model.defined.insert(name.clone(), Arc::clone(&known.definition));
+                    let (incarnation, definition) = (known.incarnation, known.definition);
+                    (Payload::Define { board: name.clone(), incarnation, number: None, definition }, None)
+                }
+                Say::Trim(name, place, members) => {
+                    let Some(Known { incarnation, definition }) = self.registry.get(name.as_str()) else {
+                        continue;
+                    };
+                    let behind = cut(&definition, place);
+                    let members =
+                        members.iter().map(|id| MemberId::new(id.as_str()).expect("an id")).collect();
+                    let board = name.clone();
+                    (Payload::Trim { board, incarnation, behind, members }, Some(oneshot::channel()))
+                }
+            };
+            let life = match say {
+                Say::Define(name, _) | Say::Drop(name) | Say::Clear(name) | Say::Trim(name, ..) => {
+                    let definition = self.model.defined.get(name).cloned().unwrap_or_default();
+                    (self.model.life(name), definition)
+                }
+                Say::Jobs(_) | Say::Ask(_) => (0, Arc::default()),
             };
             self.last += 1;
             let (answer, answered) = answer.unzip();
@@ -183,10 +222,10 @@ impl Harness {
                 bytes: 0,
                 answer: answer.map(Into::into),
             });
-            says_made.push((say, self.last, answered));
+            says_made.push((say, life, self.last, answered));
         }
-        for (say, sequence, answered) in says_made {
-            let expected = self.tell_model(say, sequence);
+        for (say, life, sequence, answered) in says_made {
+            let expected = self.tell_model(say, &life, sequence);
             if let Some(answered) = answered {
                 self.asked.push((answered, expected));
             }
@@ -206,12 +245,13 @@ impl Harness {
         Some(planner.plan(messages, None))
     }
 
-    fn tell_model(&mut self, say: &Say, sequence: u64) -> Expected {
+    /// # Arguments
+    /// `life`: of which the node knew the board when the message was made, and with what definition.
+    fn tell_model(&mut self, say: &Say, life: &(u32, Arc<Definition>), sequence: u64) -> Expected {
         let now = time(sequence).as_micros();
         match say {
-            Say::Jobs(jobs) | Say::Ask(jobs) => jobs
-                .iter()
-                .map(|job| {
+            Say::Jobs(jobs) | Say::Ask(jobs) => {
+                let outcomes = jobs.iter().map(|job| {
                     let on: Vec<BoardName> = match &job.targets {
                         crate::job::Targets::Boards(boards) => {
                             boards.iter().map(|(name, _)| name.clone()).collect()
@@ -227,17 +267,19 @@ impl Harness {
                     self.rejected += u64::from(outcome.is_err());
                     outcome
                         .map(|()| on.iter().map(|name| self.model.place(name, job.member.as_str())).collect())
-                })
-                .collect(),
-            Say::Define(name, definition) => {
-                self.model.create(name, definition);
-                Vec::new()
+                });
+                return Expected { jobs: outcomes.collect(), removed: 0 };
             }
-            Say::Drop(name) => {
-                self.model.boards.remove(name);
-                Vec::new()
+            Say::Define(name, definition) => self.model.create(name, definition, life.0),
+            Say::Clear(name) => self.model.create(name, &life.1, life.0),
+            Say::Drop(name) => drop(self.model.boards.remove(name)),
+            Say::Trim(name, place, members) => {
+                let board = self.model.boards.get_mut(name).filter(|board| board.life == life.0);
+                let removed = board.map_or(0, |board| board.trim(place, members, now));
+                return Expected { jobs: Vec::new(), removed };
             }
         }
+        Expected::default()
     }
 
     /// Applies the next step of the committed batch; `false` if there is none.
@@ -260,12 +302,18 @@ impl Harness {
         self.answers.drain(..).for_each(Answers::send);
         for (mut answered, expected) in self.asked.drain(..) {
             let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
-            let told: Expected = outcome.jobs.into_iter().map(told).collect();
-            assert_eq!(told, expected);
+            assert_eq!(outcome.removed, expected.removed);
+            let told: Told = outcome.jobs.into_iter().map(told).collect();
+            assert_eq!(told, expected.jobs);
         }
     }
 
     fn finish_drops(&mut self) {
+        for name in self.clearing.drain(..) {
+            if let Some(known) = self.registry.get(name.as_str()) {
+                self.registry.finish_anew(&name, known.incarnation);
+            }
+        }
         for name in self.dropping.drain(..) {
             self.model.being_dropped.remove(&name);
             if let Some(incarnation) = self.registry.begin_drop(name.as_str()) {
@@ -351,6 +399,19 @@ impl Harness {
 pub fn time(sequence: u64) -> Timestamp {
     // Several messages share an instant, so that ties of time occur too.
     Timestamp::from_micros(1_000 + i64::try_from(sequence / 3).expect("small")).expect("in range")
+}
+
+/// As a node makes it of what a client asks for.
+fn cut(definition: &Definition, place: &Place) -> Cut {
+    let score = Score::new(&place.score).expect("some keys");
+    match &place.member {
+        Some((reached, id)) => {
+            let reached = Timestamp::from_micros(*reached).expect("in range");
+            let words = definition.entry_words(&score, reached, id.as_bytes());
+            Cut { words, member: Some(id.as_bytes().into()) }
+        }
+        None => Cut { words: definition.score_words(&score), member: None },
+    }
 }
 
 fn jobs_payload(jobs: &[Job]) -> Payload {

@@ -30,6 +30,15 @@ pub struct ModelEntry {
 pub struct ModelBoard {
     pub definition: Arc<Definition>,
     pub entries: BTreeMap<String, ModelEntry>,
+    /// How often the board was cleared, as the shard knows it.
+    pub life: u32,
+}
+
+/// A place that entries are trimmed behind: a score or its first key, and for one of a member also when that one reached it.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub score: Vec<i64>,
+    pub member: Option<(i64, String)>,
 }
 
 impl ModelBoard {
@@ -70,6 +79,38 @@ impl ModelBoard {
             count(listed.iter().filter(|(_, entry)| self.by_score(&entry.score, own) == wanted).count())
         };
         Some((like(Ordering::Less), like(Ordering::Equal), count(ahead), count(listed.len())))
+    }
+
+    /// Removes those of the members who come after a place, as a removal without a version does. How many there were.
+    pub fn trim(&mut self, place: &Place, members: &[String], now: i64) -> u64 {
+        let mut removed = 0;
+        for id in members {
+            let Some(entry) = self.entries.get(id).filter(|entry| entry.shown != Shown::Removed) else {
+                continue;
+            };
+            let keys = place.score.len();
+            let by_score = self.by_score(&entry.score[..keys], &place.score);
+            let is_behind = match (&place.member, by_score) {
+                (Some((reached, own)), Ordering::Equal) => {
+                    let held = ModelEntry { reached: *reached, score: place.score.clone(), ..entry.clone() };
+                    self.order((id, entry), (own, &held)) == Ordering::Greater
+                }
+                (_, by_score) => by_score == Ordering::Greater,
+            };
+            if !is_behind {
+                continue;
+            }
+            removed += 1;
+            let version = entry.version;
+            if version.is_some() {
+                let (score, reached, meta) = (Vec::new(), 0, None);
+                let gone = ModelEntry { shown: Shown::Removed, score, reached, updated: now, version, meta };
+                self.entries.insert(id.clone(), gone);
+            } else {
+                self.entries.remove(id);
+            }
+        }
+        removed
     }
 
     fn change(&mut self, job: &Job, given: Option<&[i64]>, now: i64) -> Result<(), RejectCode> {
@@ -163,13 +204,24 @@ pub struct Model {
     pub defined: BTreeMap<BoardName, Arc<Definition>>,
     /// Unknown to the node, and not gone from the shard yet.
     pub being_dropped: BTreeSet<BoardName>,
+    /// How often each board was cleared, as the node knows it.
+    pub lives: BTreeMap<BoardName, u32>,
 }
 
 impl Model {
-    /// Creates a board, or changes what may change of it.
-    pub fn create(&mut self, name: &BoardName, definition: &Arc<Definition>) {
-        let created = || ModelBoard { definition: Arc::clone(definition), entries: BTreeMap::new() };
-        self.boards.entry(name.clone()).or_insert_with(created).definition = Arc::clone(definition);
+    /// Creates a board, changes what may change of it, or begins a later life of it. An earlier life's definition comes too late.
+    pub fn create(&mut self, name: &BoardName, definition: &Arc<Definition>, life: u32) {
+        let created = ModelBoard { definition: Arc::clone(definition), entries: BTreeMap::new(), life };
+        match self.boards.get_mut(name) {
+            Some(board) if board.life > life => {}
+            Some(board) if board.life == life => board.definition = Arc::clone(definition),
+            _ => drop(self.boards.insert(name.clone(), created)),
+        }
+    }
+
+    /// Of what life the node knows a board.
+    pub fn life(&self, name: &BoardName) -> u32 {
+        self.lives.get(name).copied().unwrap_or_default()
     }
 
     /// Applies a job, or says why not; then nothing has changed.
@@ -184,12 +236,15 @@ impl Model {
             }
         };
         for (name, given) in targets {
-            if !next.contains_key(&name) {
-                if self.being_dropped.contains(&name) {
+            let life = self.life(&name);
+            let is_being_dropped = self.being_dropped.contains(&name);
+            // A job comes to the life that the node knows, also where its definition is still on its way.
+            if next.get(&name).is_none_or(|board| board.life < life && !is_being_dropped) {
+                if is_being_dropped {
                     return Err(RejectCode::UnknownBoard);
                 }
                 let definition = self.defined.get(&name).cloned().unwrap_or_default();
-                next.insert(name.clone(), ModelBoard { definition, entries: BTreeMap::new() });
+                next.insert(name.clone(), ModelBoard { definition, entries: BTreeMap::new(), life });
             }
             let board = next.get_mut(&name).expect("it was just seen to");
             board.change(job, given.as_ref().map(crate::types::Score::keys), now)?;

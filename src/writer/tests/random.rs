@@ -12,6 +12,7 @@ use crate::storage::{Moment, STAGED_FILE_BYTES, StorageError};
 use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
 use crate::writer::tests::harness::{Harness, Say};
+use crate::writer::tests::model::Place;
 
 pub const BOARDS: [&str; 4] = ["auto", "more", "race", "strokes"];
 
@@ -90,6 +91,25 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
     )
 }
 
+/// A trim names members as somebody found them a while ago: some of them, and some who are not behind the place.
+fn trims(members: u32) -> impl Strategy<Value = Say> {
+    let name = prop::sample::select(BOARDS.to_vec());
+    let value = prop_oneof![8 => -3_i64..=3, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 4])];
+    let place = prop_oneof![3 => Just(None), 2 => (900_i64..1_100, 0..members).prop_map(Some)];
+    let named = prop::collection::vec(0..members, 1..12);
+    (name, value, any::<bool>(), place, named).prop_map(|(name, value, first, place, named)| {
+        let is_race = name == "race";
+        let score = if is_race && (!first || place.is_some()) {
+            vec![value, value.wrapping_neg()]
+        } else {
+            vec![value]
+        };
+        let member = place.map(|(reached, number)| (reached, format!("m{number}")));
+        let named = named.into_iter().map(|number| format!("m{number}"));
+        Say::Trim(board(name), Place { score, member }, named.collect())
+    })
+}
+
 fn says(members: u32, most: usize) -> impl Strategy<Value = Vec<Say>> {
     let name = prop::sample::select(BOARDS.to_vec());
     let say = prop_oneof![
@@ -105,7 +125,9 @@ fn says(members: u32, most: usize) -> impl Strategy<Value = Vec<Say>> {
             let definition = Definition { keep, ..Definition::clone(&definition) };
             Say::Define(board(name), definition.into())
         }),
-        1 => name.prop_map(|name| Say::Drop(board(name))),
+        1 => name.clone().prop_map(|name| Say::Drop(board(name))),
+        1 => name.clone().prop_map(|name| Say::Clear(board(name))),
+        2 => trims(members),
     ];
     prop::collection::vec(say, 1..most)
 }

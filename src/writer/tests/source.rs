@@ -131,6 +131,12 @@ pub fn copy_of(payload: &Payload) -> Payload {
         Payload::Drop { board, incarnation, number } => {
             Payload::Drop { board: board.clone(), incarnation: *incarnation, number: *number }
         }
+        Payload::Trim { board, incarnation, behind, members } => Payload::Trim {
+            board: board.clone(),
+            incarnation: *incarnation,
+            behind: behind.clone(),
+            members: members.clone(),
+        },
         Payload::Free { jobs } => Payload::Free { jobs: *jobs },
     }
 }

@@ -59,3 +59,34 @@ pub fn delete_board() -> Doc {
         .problem(409, "being_dropped")
         .problem(504, "not_yet_applied")
 }
+
+pub fn clear_board() -> Doc {
+    write(TAG, Scope::Admin, "Clear a board")
+        .describe(
+            "Removes every entry of the board, hidden ones and what is remembered of removals included; its definition stays. The \
+             board begins anew: versions of its entries count no more, so that a late retry of an older write is taken as a new one. \
+             In a shard's queue, jobs before it go with the board and jobs after it stay. Takes the same time however many entries \
+             there are. Should it fail halfway, readers find the board empty, and sending it again goes on.",
+        )
+        .answer(200, "RemovedEntries", "The board is empty.")
+        .problem(404, "unknown_board")
+        .problem(504, "not_yet_applied")
+}
+
+pub fn trim_board() -> Doc {
+    write(TAG, Scope::Admin, "Trim a board")
+        .describe(
+            "Removes the entries beyond a position, or those with a worse score; exactly one of the two is given. The place is \
+             found once, over all shards. Whoever is behind it then and still is when the removal reaches the shard's queue goes; \
+             who has improved meanwhile stays. Hidden entries with a score behind the place go too. Each removal is one without a \
+             version: where the entry had one, that is remembered.\n\n\
+             A large trim is many messages, and takes some seconds per million entries. It ends when its client leaves: what was \
+             removed stays so, and the same request removes the rest.",
+        )
+        .body("TrimInput", true, "Which entries go.")
+        .answer(200, "RemovedEntries", "They are gone.")
+        .problem(404, "unknown_board")
+        .problem(422, "bad_score")
+        .problem(422, "too_large")
+        .problem(504, "not_yet_applied")
+}

@@ -6,7 +6,7 @@ use crate::http::lists::BATCH_MAX;
 use crate::http::members::NEIGHBOURS_MAX;
 use crate::http::openapi::doc::{Doc, component};
 use crate::http::openapi::operations::{read, read_board};
-use crate::http::openapi::parameters::{limit, list, neighbours, query};
+use crate::http::openapi::parameters::{limit, list, neighbours, query, signed};
 
 const ENTRIES: &str = "Entries";
 const LISTS: &str = "Lists";
@@ -104,4 +104,23 @@ pub fn positions() -> Doc {
         )
         .query(limit())
         .answer(200, "Page", "A page.")
+}
+
+pub fn range() -> Doc {
+    read_board(LISTS, "The entries between two scores")
+        .describe(
+            "Entries whose first key lies between the two, bounds included as in `count`, best first, a page at a time. A bound that is \
+             absent or empty is none. Nothing before the page is read. The cursor is as that of `top`.",
+        )
+        .query(query("min", &signed(), "The least value."))
+        .query(query("max", &signed(), "The greatest value; not below `min`."))
+        .query(limit())
+        .query(query(
+            "cursor",
+            &json!({"type": "string", "pattern": "^([0-9a-f]{2})*$"}),
+            "The `next_cursor` of the page before; empty is none.",
+        ))
+        .answer(200, "Page", "A page.")
+        .problem(422, "bad_score")
+        .problem(422, "bad_cursor")
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::http::lists::BATCH_MAX;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::read_board;
-use crate::http::openapi::parameters::{buckets, list, query, require};
+use crate::http::openapi::parameters::{buckets, list, query, require, signed};
 use crate::types::MAX_KEYS;
 
 const TAG: &str = "Ranks and counts";
@@ -74,8 +74,4 @@ pub fn percentiles() -> Doc {
         .describe("Exact, for up to 1,000 percentiles, all at one moment.")
         .query(require(list("p", &percentile, BATCH_MAX, "Percentiles, for example `10,50,90,99`.")))
         .answer(200, "Percentiles", "The scores.")
-}
-
-fn signed() -> serde_json::Value {
-    json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX})
 }

@@ -106,6 +106,39 @@ pub fn schemas() -> Value {
     })
 }
 
+/// What removals of many entries bring and answer.
+pub fn removals() -> Value {
+    json!({
+        "TrimInput": {
+            "type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
+            "description": "Which entries go: exactly one of the two is given.",
+            "properties": {
+                "positions_beyond": {
+                    "description": "The last position that stays, from 1.",
+                    "anyOf": [
+                        {"type": "integer", "minimum": 1, "maximum": u64::MAX},
+                        {"type": "string", "pattern": "^0*[1-9][0-9]*$", "maxLength": 19}
+                    ]
+                },
+                "worse_than": {
+                    "description": "The worst score that stays. On boards with several keys it may be their first ones only, which \
+                                    are compared then.",
+                    "allOf": [component("ScoreInput")]
+                }
+            }
+        },
+        "RemovedEntries": object(
+            "What a removal of many entries came to.",
+            json!({
+                "board": {"type": "string"},
+                "removed": count("Entries that went, hidden ones included. Of a cleared board, those that it held when it began."),
+                "token": {"type": "string", "pattern": AS_OF_PATTERN,
+                          "description": "Names every shard, with a sequence as of which the entries are gone there."}
+            })
+        )
+    })
+}
+
 fn bound_input(description: &str) -> Value {
     json!({"description": description, "anyOf": [component("IntegerInput"), {"type": "null"}]})
 }

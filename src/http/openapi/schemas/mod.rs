@@ -28,6 +28,7 @@ pub fn components() -> Value {
     for group in [
         values(),
         boards::schemas(),
+        boards::removals(),
         jobs::inputs(),
         jobs::answers(),
         entries::schemas(),

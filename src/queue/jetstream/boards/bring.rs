@@ -87,9 +87,9 @@ impl Boards {
         self.shards.iter().any(lacks).then(|| on_its_way.recorded.clone())
     }
 
-    /// Drops that this node knows of and shards have yet to apply, of boards of these names. A job in front of its board's drop
-    /// would be answered, and gone with the board; and this node says already that there is no such board. So
-    /// [`Boards::let_drops_arrive`] comes before the jobs.
+    /// Drops that this node knows of and shards have yet to apply, of boards of these names, and beginnings of lives that end
+    /// another one there. A job in front of its board's drop would be answered, and gone with the board; and this node says
+    /// already that there is no such board, or that it is empty. So [`Boards::let_drops_arrive`] comes before the jobs.
     pub fn drops_before<'a>(&self, named: impl IntoIterator<Item = (ShardId, &'a BoardName)>) -> DropsDue {
         let mut due = DropsDue::new();
         let pending = self.pending.lock();
@@ -97,9 +97,9 @@ impl Boards {
             return due;
         }
         for (id, name) in named {
-            let on_its_way = pending.get(name).filter(|known| !known.recorded.is_alive());
             let shard = self.shards.iter().find(|shard| shard.id == id);
-            if let Some((on_its_way, shard)) = on_its_way.zip(shard)
+            if let Some((on_its_way, shard)) = pending.get(name).zip(shard)
+                && ends_a_life_on(name, on_its_way, shard)
                 && !has_arrived(name, on_its_way, shard)
             {
                 let is_on_its_way = pending.was_brought_lately(name, id);
@@ -266,6 +266,16 @@ async fn arrival_at(
             Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
         }
     }
+}
+
+/// Whether a decision drops the board, or ends the life of it that a shard holds.
+fn ends_a_life_on(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {
+    let OnItsWay { recorded, .. } = on_its_way;
+    let holds_another = || {
+        let state = shard.state.read(Purpose::Boards);
+        state.board(name.as_str()).is_some_and(|board| board.incarnation < recorded.decision.incarnation)
+    };
+    !recorded.is_alive() || holds_another()
 }
 
 fn has_arrived(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {

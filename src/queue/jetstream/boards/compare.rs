@@ -14,7 +14,7 @@ use crate::queue::jetstream::boards::decide::Stored;
 use crate::queue::jetstream::boards::follow::Heard;
 use crate::queue::jetstream::boards::record::{Decision, Record};
 use crate::queue::jetstream::boards::{Boards, BoardsOfShard};
-use crate::queue::jetstream::command;
+use crate::queue::jetstream::command::{self, Control};
 use crate::state::{Incarnation, RecordNumber};
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence};
@@ -85,11 +85,12 @@ impl Boards {
             }
         };
         let said = match command::decode_control(Some(&last.headers), &last.payload) {
-            Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. } => {
-                is_said(&board, incarnation)
-            }
+            Control::Known(
+                Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
+            ) => is_said(&board, incarnation),
             // Of the boards that there are it says nothing.
-            Payload::Jobs(_) | Payload::Free { .. } => false,
+            Control::Known(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Free { .. })
+            | Control::Unknown(_) => false,
         };
         let mut applied = shard.applied.clone();
         let is_applied = |applied: Sequence| {

@@ -82,6 +82,31 @@ impl Boards {
         self.arrival(name, &recorded, &brought).await
     }
 
+    /// Begins another life of a board, with the definition that it has, and waits until all of this node's shards have it. For
+    /// every shard a sequence as of which the entries of the life before are gone.
+    ///
+    /// # Errors
+    /// When there is none, or the decision could not be made or has not arrived.
+    pub async fn clear_board(&self, name: &BoardName) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        self.wait_until_compared().await?;
+        let mut last = self.last(name).await?;
+        let recorded = loop {
+            let after = last.as_ref().map_or(0, |last| last.sequence);
+            let known = Decision::later(last.map(|last| last.decision), self.held(name));
+            let Some(Decision { definition: Some(definition), .. }) = known else {
+                return Err(BoardRefused::Unknown);
+            };
+            let record = Record::first(self.next_number(), &definition);
+            if let Some(recorded) = self.store(Stored { name: name.clone(), record, after }).await? {
+                break recorded;
+            }
+            last = self.last_behind(name, after).await?;
+        };
+        self.note(name, &recorded, true);
+        let brought = self.bring_at_once(name, &recorded).await?;
+        self.arrival(name, &recorded, &brought).await
+    }
+
     /// Nothing may be decided before what the shards hold is known to the stream.
     pub(super) async fn wait_until_compared(&self) -> Result<(), BoardRefused> {
         let mut compared = self.compared.subscribe();

@@ -3,16 +3,18 @@
 //! Knows: what may be the fault of a consumer's server, what of a leader that has just started, and what only an operator can
 //! accept. Must not know: what is done about either; see `doubts`.
 
+use std::sync::atomic::Ordering;
+
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::{self, stream};
 
-use crate::queue::jetstream::command;
+use crate::queue::jetstream::command::{self, Control};
 use crate::queue::jetstream::fetcher::doubts::micros_of;
 use crate::queue::jetstream::fetcher::{End, Fetcher};
 use crate::queue::jetstream::origin::identity;
 use crate::state::Applied;
 use crate::types::Sequence;
-use crate::writer::Message;
+use crate::writer::{Message, Payload};
 
 impl Fetcher {
     /// Whether what was applied came from no stream at all.
@@ -116,24 +118,42 @@ impl Fetcher {
                 tip.sequence
             )));
         }
+        let headers = message.headers.as_ref();
+        let payload = if message.subject.as_str() == self.control_subject {
+            match command::decode_control(headers, &message.payload) {
+                Control::Known(payload) => payload,
+                Control::Unknown(name) => self.pass_over(&name, sequence, &message.payload)?,
+            }
+        } else {
+            command::decode_jobs(&mut self.names, &message.payload)
+        };
         *overlaps = false;
         self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
         self.shared.health.set_last_sequence(sequence + info.pending);
-        let headers = message.headers.as_ref();
         let id = headers.and_then(|headers| headers.get(async_nats::header::NATS_MESSAGE_ID));
         let answer = id.and_then(|id| self.shared.waiters.find(id.as_str()));
         Ok(Some(Message {
             sequence: self.tip.sequence,
             timestamp,
             hash,
-            payload: if message.subject.as_str() == self.control_subject {
-                command::decode_control(headers, &message.payload)
-            } else {
-                command::decode_jobs(&mut self.names, &message.payload)
-            },
+            payload,
             bytes: message.length,
             answer,
         }))
+    }
+
+    /// A command that this version does not know is rejected if the operator accepts that, once, and else it ends here.
+    fn pass_over(&self, command: &str, sequence: u64, bytes: &[u8]) -> Result<Payload, End> {
+        let shard = self.shared.shard;
+        if self.shared.accept_gap.swap(false, Ordering::SeqCst) {
+            tracing::warn!(%shard, sequence, command, "a command that this version does not know is rejected, as --accept-gap says");
+            return Ok(command::no_command(bytes));
+        }
+        Err(End::Refuse(format!(
+            "the message {sequence} of the shard's stream is a command that this ranktree does not know, {command:?}: nodes of a \
+             later version may have done what it says; start that version here, or start with --accept-gap {shard} to have \
+             it rejected, if no node of yours has written it"
+        )))
     }
 }

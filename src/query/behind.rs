@@ -1,0 +1,118 @@
+//! What lies behind a place of a board: whom a trim names.
+//!
+//! Knows: where the place is, over all shards, and how to walk a shard's entries from the worst up to it, a slice under each hold
+//! of the lock. Must not know: what becomes of them. Between two slices scores move: an entry that stays as it is is met
+//! once, whatever others do.
+
+use std::cmp::Ordering;
+
+use crate::query::board_view::BoardView;
+use crate::query::merge::forward;
+use crate::query::split::split;
+use crate::state::{Cut, Incarnation, Shard, WindowTree};
+use crate::tree::{Handle, Words};
+use crate::types::{BoardName, MemberId, Score};
+
+/// Entries that are looked at under one hold of a lock.
+const LISTED_AT_ONCE: usize = if cfg!(test) { 3 } else { 256 };
+/// Handles or hidden entries that are.
+const HANDLES_AT_ONCE: u32 = if cfg!(test) { 4 } else { 4_096 };
+
+/// The place of the entry at a position (1-based); `None` if the board has fewer.
+#[must_use]
+pub fn cut_behind_position(board: &BoardView<'_>, position: u64) -> Option<Cut> {
+    let before = position.checked_sub(1).filter(|before| *before < board.total())?;
+    let found = forward(board, &split(board, before)).next()?;
+    Some(Cut { words: found.key.words, member: Some(found.key.member.into()) })
+}
+
+/// The place of a score, or of the first keys of one: those who hold it are not behind it.
+#[must_use]
+pub fn cut_behind_score(board: &BoardView<'_>, score: &Score) -> Cut {
+    Cut { words: board.definition.score_words(score), member: None }
+}
+
+/// A walk over a shard's entries behind a place: first the listed ones, worst first, and then the hidden ones.
+pub struct Behind {
+    board: BoardName,
+    incarnation: Incarnation,
+    cut: Cut,
+    at: At,
+}
+
+enum At {
+    /// Before the entry of these words and this id, or at the end.
+    Listed(Option<(Words, Box<[u8]>)>),
+    /// At this handle.
+    Hidden(u32),
+    End,
+}
+
+impl Behind {
+    #[must_use]
+    pub fn new(board: BoardName, incarnation: Incarnation, cut: Cut) -> Self {
+        Self { board, incarnation, cut, at: At::Listed(None) }
+    }
+
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.at, At::End)
+    }
+
+    /// Whose entries come next; nobody's too, where the next hidden ones are not behind the place. At its end nobody's any more.
+    pub fn look(&mut self, shard: &Shard) -> Vec<MemberId> {
+        let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
+        let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
+            self.at = At::End;
+            return Vec::new();
+        };
+        let (next, handles) = match &self.at {
+            At::Listed(last) => self.listed(shard, window, last.as_ref()),
+            At::Hidden(from) => self.hidden(shard, window, *from),
+            At::End => return Vec::new(),
+        };
+        self.at = next;
+        let id = |handle| std::str::from_utf8(shard.members.id(handle)).ok();
+        handles.into_iter().filter_map(|handle| MemberId::new(id(handle)?).ok()).collect()
+    }
+
+    fn listed(
+        &self,
+        shard: &Shard,
+        window: &WindowTree,
+        last: Option<&(Words, Box<[u8]>)>,
+    ) -> (At, Vec<Handle>) {
+        let members = &shard.members;
+        let before = match last {
+            None => window.total(),
+            Some((words, id)) => {
+                let mut compare = |handle: Handle| -> Ordering { members.id(handle).cmp(id) };
+                window.tree.count_before(words.as_slice(), &mut compare)
+            }
+        };
+        let mut cursor = window.tree.cursor_at(before);
+        let is_behind = |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, members.id(*handle));
+        let (mut handles, mut last) = (Vec::with_capacity(LISTED_AT_ONCE), None);
+        while handles.len() < LISTED_AT_ONCE {
+            let Some((handle, words)) = cursor.prev().filter(is_behind) else {
+                return (At::Hidden(0), handles);
+            };
+            handles.push(handle);
+            last = Some((words, handle));
+        }
+        let last = last.map(|(words, handle)| (words, members.id(handle).into()));
+        (At::Listed(last), handles)
+    }
+
+    fn hidden(&self, shard: &Shard, window: &WindowTree, from: u32) -> (At, Vec<Handle>) {
+        let space = shard.members.handle_space();
+        let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
+        // Who is hidden stays at the same handle as long as that is so, and at no other place that holds while others come and go.
+        let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
+        let is_behind =
+            |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, shard.members.id(*handle));
+        let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_behind);
+        let next = if end >= space { At::End } else { At::Hidden(end) };
+        (next, found.map(|(handle, _)| handle).collect())
+    }
+}

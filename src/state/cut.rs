@@ -1,0 +1,60 @@
+//! A place in a board's order, behind which a trim takes entries away.
+//!
+//! Knows: how an entry compares with it. Must not know: who chose it, or what is done with the entries.
+
+use std::cmp::Ordering;
+
+use crate::tree::Words;
+
+/// A place in a board's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// What an entry's words begin with that lies at the place: a score, its first keys, or all words of an entry.
+    pub words: Words,
+    /// Whose entry lies there, where the words are all of an entry's. Others with the same words are told by their ids.
+    pub member: Option<Box<[u8]>>,
+}
+
+impl Cut {
+    /// Whether an entry comes after the place. None that lies there does.
+    #[must_use]
+    pub fn is_ahead_of(&self, words: &Words, member: &[u8]) -> bool {
+        let cut = self.words.as_slice();
+        let words = words.as_slice();
+        match words.get(..cut.len()).unwrap_or(words).cmp(cut) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => self.member.as_deref().is_some_and(|own| own < member),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_a_place_is_told_by_words_and_then_by_ids() {
+        let place = |words: &[u64], member: Option<&[u8]>| Cut {
+            words: Words::from_slice(words),
+            member: member.map(Into::into),
+        };
+        let entry = Words::from_slice(&[5, 7, 9]);
+        for (cut, expect) in [
+            (place(&[4], None), true),
+            (place(&[5], None), false),
+            (place(&[6], None), false),
+            (place(&[5, 6], None), true),
+            (place(&[5, 7], None), false),
+            (place(&[0], None), true),
+            (place(&[u64::MAX], None), false),
+            (place(&[5, 7, 8], Some(b"z")), true),
+            (place(&[5, 7, 9], Some(b"a")), true),
+            (place(&[5, 7, 9], Some(b"m")), false),
+            (place(&[5, 7, 9], Some(b"z")), false),
+            (place(&[5, 7, 10], Some(b"a")), false),
+        ] {
+            assert_eq!(cut.is_ahead_of(&entry, b"m"), expect, "{cut:?}");
+        }
+    }
+}
