@@ -29,7 +29,7 @@ pub struct Args {
     /// Of this shard only
     #[arg(long, value_name = "N")]
     shard: Option<u16>,
-    /// For this reason only: unknown_board, bad_score, wrong_shard, malformed, ...
+    /// For this reason only: `unknown_board`, `bad_score`, `wrong_shard`, `malformed` and others
     #[arg(long, value_name = "REASON", value_parser = reason)]
     reason: Option<RejectCode>,
     /// Rejects to list at most
@@ -68,13 +68,9 @@ struct Page<'a> {
 
 fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failure> {
     let service = Service::new(url, &args.client, "ranktree-rejects")?;
-    let mut filters = String::new();
-    if let Some(shard) = args.shard {
-        filters += &format!("&shard={shard}");
-    }
-    if let Some(reason) = args.reason {
-        filters += &format!("&reason={reason}");
-    }
+    let shard = args.shard.map(|shard| format!("&shard={shard}")).unwrap_or_default();
+    let reason = args.reason.map(|reason| format!("&reason={reason}")).unwrap_or_default();
+    let filters = shard + &reason;
     let (mut left, mut cursor) = (args.limit, String::new());
     while left > 0 {
         let url = format!("{}/v1/rejects?limit={}&cursor={cursor}{filters}", service.base(), left.min(PAGE));

@@ -35,19 +35,15 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
 
 /// What a node that is ready says: whether all is well with it, on the first line.
 fn readiness(api: &Api) -> String {
-    let mut text = String::new();
-    for (shard, room) in crowded(api) {
-        let level = room.level.name().replace('_', " ");
-        text += &format!("shard {shard}: its stream is {level}");
-        // As above: reasons are for those who have a token.
-        text += &if api.access.is_some() {
-            "; GET /v1/status says why".to_owned()
-        } else {
-            format!(": {}", room.reason)
-        };
-        text.push('\n');
-    }
-    if text.is_empty() { "ready\n".to_owned() } else { format!("ready, degraded\n{text}") }
+    let told: Vec<String> = crowded(api)
+        .map(|(shard, room)| {
+            let level = room.level.name().replace('_', " ");
+            // As above: reasons are for those who have a token.
+            let why = if api.access.is_some() { "GET /v1/status says why" } else { &room.reason };
+            format!("shard {shard}: its stream is {level}: {why}\n")
+        })
+        .collect();
+    if told.is_empty() { "ready\n".to_owned() } else { "ready, degraded\n".to_owned() + &told.concat() }
 }
 
 pub async fn metrics(State(api): State<Arc<Api>>) -> Response {

@@ -17,7 +17,7 @@ use crate::queue::loose::Loose;
 pub fn names_only(job: &[u8], is_allowed: impl Fn(&str) -> bool) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(job);
     let visitor = Names { is_allowed: &is_allowed };
-    let named = (&mut reader).deserialize_map(visitor).and_then(|named| reader.end().map(|()| named));
+    let named = reader.deserialize_map(visitor).and_then(|named| reader.end().map(|()| named));
     named.is_ok_and(|named| named == Named::Allowed)
 }
 
@@ -118,8 +118,8 @@ mod tests {
         }
         assert!(!names_only(b"\xff", is_mine));
         let many = |last: &str| {
-            let mine: String = (0..64).map(|number| format!("\"mine.{number}\":1,")).collect();
-            format!("{{\"scores\":{{{mine}\"mine.x\":1,\"{last}\":1}}}}")
+            let mine = (0..65).map(|number| format!("\"mine.{number}\":1")).collect::<Vec<_>>().join(",");
+            format!("{{\"scores\":{{{mine},\"{last}\":1}}}}")
         };
         assert!(!names_only(many("theirs").as_bytes(), is_mine), "more than a job may name are not all read");
     }

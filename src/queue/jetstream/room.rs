@@ -3,6 +3,8 @@
 //! Knows: a message stays because it is not applied, or no checkpoint holds it, or it is younger than the stream's duplicate
 //! window, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`keeper`), or what of it goes (`retention`).
 
+use std::fmt::Write as _;
+
 use crate::queue::jetstream::retention::Look;
 use crate::writer::{Held, HeldBy, QueueLevel, QueueRoom};
 
@@ -102,7 +104,8 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
             HeldBy::Keep if keeping.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
             HeldBy::Keep => "kept by --nats-keep",
         };
-        text += &format!("; {} in {} messages: {why}", mib(part.bytes), part.messages);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "; {} in {} messages: {why}", mib(part.bytes), part.messages);
     }
     let most = |part: &&Held| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
