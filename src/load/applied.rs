@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::load::http::Connection;
-use crate::load::summary::Applied;
+use crate::load::summary::WorkedOff;
 use crate::metrics::{JOBS_APPLIED_TOTAL, JOBS_REJECTED_TOTAL};
 use crate::types::decimal;
 
@@ -78,14 +78,14 @@ impl Watched {
     ///
     /// # Arguments
     /// `stored`: jobs that were sent and may be counted by now.
-    pub async fn end(mut self, stored: u64) -> Applied {
+    pub async fn end(mut self, stored: u64) -> WorkedOff {
         match self.follow(stored).await {
             Ok(applied) => applied,
-            Err(trouble) => Applied::unknown(stored, trouble),
+            Err(trouble) => WorkedOff::unknown(stored, trouble),
         }
     }
 
-    async fn follow(&mut self, stored: u64) -> Result<Applied, String> {
+    async fn follow(&mut self, stored: u64) -> Result<WorkedOff, String> {
         let before = self.before.clone()?;
         let started = Instant::now();
         let (mut at_end, mut progress) = (None, (0, started));
@@ -99,7 +99,7 @@ impl Watched {
             }
             let is_done = done >= stored;
             if is_done || progress.1.elapsed() >= PATIENCE {
-                return Ok(Applied {
+                return Ok(WorkedOff {
                     jobs_stored: stored,
                     jobs_applied: Some(counted.applied),
                     jobs_applied_at_end: Some(at_end),

@@ -15,7 +15,7 @@ use crate::load::nats::{self, Outlets};
 use crate::load::schedule::Schedule;
 use crate::load::service::Service;
 use crate::load::summary::{
-    Applied, ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
+    WorkedOff, ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
 };
 use crate::load::tally::{Counts, Interval, Tally};
 use crate::load::workload::{Distribution, Spec, Workload};
@@ -236,7 +236,7 @@ fn summarize(
     (ended, ended_at): (Ended, Instant),
     feed: &Feed,
     measured_from: Instant,
-    applied: Option<Applied>,
+    applied: Option<WorkedOff>,
 ) -> Summary {
     // Looking for what is visible may take longer, and is no part of the rate.
     let last_answer = counts.ended.unwrap_or(ended_at);

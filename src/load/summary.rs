@@ -28,7 +28,7 @@ pub struct Summary {
     pub reads: Option<Reads>,
     /// What the service made of what was stored, by its own counts, which are of the warm-up and of others' jobs too; `null` over
     /// NATS without a service that is asked.
-    pub applied: Option<Applied>,
+    pub applied: Option<WorkedOff>,
     /// From publishing to readers seeing it; `null` unless it was asked for.
     pub visible: Option<Latency>,
     /// `null` without a rate.
@@ -72,7 +72,7 @@ pub struct Writes {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Applied {
+pub struct WorkedOff {
     /// Jobs that were stored, or applied at once, or rejected one by one; of the warm-up too.
     pub jobs_stored: u64,
     /// Jobs that the service applied since the run began, once it got on with nothing any more; `null` if it could not be
@@ -88,7 +88,7 @@ pub struct Applied {
     pub trouble: Option<String>,
 }
 
-impl Applied {
+impl WorkedOff {
     #[must_use]
     pub fn unknown(jobs_stored: u64, trouble: String) -> Self {
         Self {
@@ -266,7 +266,7 @@ impl Summary {
 
 /// # Arguments
 /// `with_rejects`: whether those that the service counted are told: not where answers have told them.
-fn write_applied(out: &mut String, applied: Option<&Applied>, with_rejects: bool) -> std::fmt::Result {
+fn write_applied(out: &mut String, applied: Option<&WorkedOff>, with_rejects: bool) -> std::fmt::Result {
     let Some(applied) = applied else {
         return writeln!(out, "  applied  not known: --read-url names a service that says so");
     };
@@ -397,7 +397,7 @@ mod tests {
         let text = summary.text();
         assert!(text.contains("SCHEDULE NOT KEPT"), "{text}");
         assert!(text.contains("applied  not known: --read-url"), "{text}");
-        let mut applied = Applied {
+        let mut applied = WorkedOff {
             jobs_stored: 1_005,
             jobs_applied: Some(1_002),
             jobs_applied_at_end: Some(900),
@@ -412,7 +412,7 @@ mod tests {
         applied.caught_up_seconds = None;
         summary.applied = Some(applied);
         assert!(summary.text().contains("THE REST WAS NOT APPLIED"), "{}", summary.text());
-        summary.applied = Some(Applied::unknown(5, "no permission".to_owned()));
+        summary.applied = Some(WorkedOff::unknown(5, "no permission".to_owned()));
         assert!(summary.text().contains("not known of 5 jobs stored: no permission"), "{}", summary.text());
         assert!(text.contains("3 x stream_full: full"), "{text}");
     }
