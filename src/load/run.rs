@@ -15,7 +15,7 @@ use crate::load::nats::{self, Outlets};
 use crate::load::schedule::Schedule;
 use crate::load::service::Service;
 use crate::load::summary::{
-    WorkedOff, ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
+    ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkedOff, WorkloadSummary, Writes,
 };
 use crate::load::tally::{Counts, Interval, Tally};
 use crate::load::workload::{Distribution, Spec, Workload};
