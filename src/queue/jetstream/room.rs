@@ -52,10 +52,14 @@ pub fn room_of(
     let mut bytes_left = look.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
         part.messages = up_to - after;
-        // Estimates do not come to more than there is, and the oldest part is what is left.
-        part.bytes =
-            if part.by == HeldBy::Keep { bytes_left } else { bytes_between(after, up_to).min(bytes_left) };
+        // Estimates do not come to more than there is.
+        let estimate = if part.messages > 0 { bytes_between(after, up_to) } else { 0 };
+        part.bytes = estimate.min(bytes_left);
         bytes_left -= part.bytes;
+    }
+    // Nor to less: what is left belongs to the oldest.
+    if let Some(oldest) = held.iter_mut().rfind(|part| part.messages > 0) {
+        oldest.bytes += bytes_left;
     }
     let limit = |most: u64| (most > 0).then_some(most);
     let fills = |(part, of): (u64, u64)| {
