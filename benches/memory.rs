@@ -19,7 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ranktree::board::{Definition, Ties};
-use ranktree::state::{BoardEvent, Change, Entry, Incarnation, Members, Shard, Standing, Step, TreeId};
+use ranktree::state::{
+    BoardEvent, Change, Entry, Incarnation, Members, Shard, Standing, Step, TreeId, WindowTree,
+};
 use ranktree::tree::Handle;
 use ranktree::types::{BoardName, Score, ShardId, Timestamp};
 
@@ -73,7 +75,7 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
             let id = id(number);
             let started = Instant::now();
             let handle = all.add(id.as_bytes());
-            all.refer(handle);
+            all.refer(handle, TreeId(0));
             longest = longest.max(started.elapsed());
         }
     });
@@ -154,8 +156,7 @@ fn one_board(kind: &str, ties: Ties, versions: bool, members: u32) {
         }
     });
     let holds_bytes = holds.capacity() * size_of::<Duration>();
-    let tree = shard.tree_mut(TreeId(0)).expect("it was defined");
-    let ((), freed) = allocated::count(|| drop(tree.begin_checkpoint()));
+    let ((), freed) = allocated::count(|| drop(shard.with_tree(TreeId(0), WindowTree::begin_checkpoint)));
     let held = cost.held + freed.held - holds_bytes as i64;
     println!(
         "board_{kind} {members} {:.1} B an entry, {:.1} as it says",
@@ -182,9 +183,8 @@ fn boards(per_board: u32, boards: u32) {
         }
     });
     let ((), freed) = allocated::count(|| {
-        for (_, tree) in shard.trees_mut() {
-            drop(tree.begin_checkpoint());
-        }
+        shard.begin_joining();
+        while shard.join_some(1_000).1 {}
     });
     let bytes = (cost.held + freed.held) as f64 / f64::from(boards);
     print!("boards_of_{per_board} {boards} {bytes:.0} B a board");

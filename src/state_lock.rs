@@ -34,10 +34,11 @@ pub enum Purpose {
     Apply,
     /// Letting go of what dropped boards and members that left held.
     Release,
+    /// Beginning a checkpoint, and having some boards join it.
     CheckpointBegin,
     /// Copying a slice of what a checkpoint writes.
     CheckpointCopy,
-    /// A checkpoint is complete, or failed.
+    /// A checkpoint is complete, or failed and gives back a slice of what it owed.
     CheckpointEnd,
     /// Figures for metrics and the status.
     Gauges,

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
-use ranktree::query;
+use ranktree::query::{self, Which};
 use ranktree::types::{BoardName, MemberId, Score};
 
 use crate::shard::{Running, wanted};
@@ -19,6 +19,8 @@ const NAMES: &str = "names";
 const JOBS_PER_MESSAGE: usize = 100;
 /// What a message may hold.
 const JOBS_MAX: usize = 1_000;
+/// Boards on a page of a member's.
+const BOARDS_MAX: usize = 1_000;
 /// What the service makes of requests over HTTP.
 const JOBS_PER_ASKING: usize = 64;
 const MEMBERS_PER_BOARD: u64 = 10;
@@ -281,10 +283,11 @@ fn gauges(_: &mut Running, _: &Sizes) -> Option<String> {
 fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     let mut longest = Duration::ZERO;
     let mut found = 0;
+    let all = Which::All { after: None, limit: BOARDS_MAX };
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
         let asked = Instant::now();
-        let answer = query::on_boards(&running.node, &running.registry, &id, None, &|_| true, JOBS_MAX);
+        let answer = query::on_boards(&running.node, &running.registry, &id, all, &|_| true);
         longest = longest.max(asked.elapsed());
         found += answer.entries.len();
     }

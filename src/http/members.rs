@@ -15,9 +15,10 @@ use crate::http::results::{JobResult, write_result};
 use crate::http::views;
 use crate::http::writes::{Asking, Wait, write};
 use crate::job::{Job, Op, Targets};
-use crate::query::{self, Around};
+use crate::query::{self, Around, Which};
 use crate::queue::loose::text_of;
 use crate::queue::wire;
+use crate::state::TreeId;
 use crate::types::{BoardName, Malformed, MemberId};
 
 /// The most neighbours on a side.
@@ -134,11 +135,18 @@ async fn one(call: &Call, job: Job, asking: Asking) -> Result<Reply, Problem> {
 
 /// The member on several boards.
 pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
-    let params = call.read_params(&["boards"]).await?;
+    let params = call.read_params(&["boards", "cursor"]).await?;
     let member = call.member()?;
     let boards =
         params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
     let mut boards = boards.transpose()?;
+    let after = params.get("cursor").filter(|text| !text.is_empty()).map(|text| {
+        let place = number(text).map(TreeId).filter(|_| boards.is_none());
+        place.ok_or_else(|| {
+            Problem::bad_parameter("cursor is the next_cursor of the page before, and goes without boards")
+        })
+    });
+    let after = after.transpose()?;
     if let Some(boards) = &mut boards {
         if boards.len() > BATCH_MAX {
             return Err(Problem::over_limit(format!(
@@ -162,8 +170,11 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
     let is_allowed =
         move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
     let ask = move || {
-        let boards = boards.as_deref();
-        query::on_boards(&api.node, &api.registry, &id, boards, &is_allowed, BATCH_MAX)
+        let which = match &boards {
+            Some(boards) => Which::Named(boards),
+            None => Which::All { after, limit: BATCH_MAX },
+        };
+        query::on_boards(&api.node, &api.registry, &id, which, &is_allowed)
     };
     let mut answer = ask();
     let as_of = answer.as_of.clone();
@@ -183,6 +194,10 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
+        match answer.next {
+            Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
+            None => object.null("next_cursor"),
+        }
         views::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }

@@ -46,7 +46,7 @@ pub use lookup::{Lookup, lookup};
 pub use member::member;
 pub use metadata::{HoldsEntries, fill_metadata, missing_metadata, recall_metadata};
 pub use node::{Node, ShardHandle, View};
-pub use on_boards::{OnBoards, on_boards};
+pub use on_boards::{OnBoards, Which, on_boards};
 pub use outcome::{EntryChange, Previous, complete};
 pub use position::from_position;
 pub use range::range;

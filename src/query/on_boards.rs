@@ -5,6 +5,7 @@ use crate::query::board_view::BoardView;
 use crate::query::member::member;
 use crate::query::metadata::HoldsEntries;
 use crate::query::node::Node;
+use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId};
 use crate::writer::Registry;
 
@@ -15,7 +16,21 @@ pub struct OnBoards {
     pub entries: Vec<(BoardName, Entry)>,
     /// Boards that were asked for and do not exist, or do not list the member.
     pub not_found: Vec<BoardName>,
+    /// Where the other boards of the member begin, if all were asked for and these are not all.
+    pub next: Option<TreeId>,
 }
+
+/// Which boards of a member are asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// These, in this order.
+    Named(&'a [BoardName]),
+    /// Those that list it, from behind a place on: `limit` of them, for which no more than [`LOOKED_AT_MAX`] are looked at.
+    All { after: Option<TreeId>, limit: usize },
+}
+
+/// Boards of a member that are looked at for one page. A token may be confined to few of many.
+const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 
 impl HoldsEntries for OnBoards {
     fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
@@ -25,40 +40,53 @@ impl HoldsEntries for OnBoards {
     }
 }
 
-/// The member's entries on the boards asked for, in that order; on the first `limit` boards by name that list it and
-/// that `is_wanted` says yes to, if none are.
+/// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page has them in the
+/// order in which boards came, and by name within the page. Only boards that know the member are looked at.
 #[must_use]
 pub fn on_boards(
     node: &Node,
     registry: &Registry,
     id: &MemberId,
-    boards: Option<&[BoardName]>,
+    which: Which<'_>,
     is_wanted: &dyn Fn(&BoardName) -> bool,
-    limit: usize,
 ) -> OnBoards {
     let view = node.view();
     let entry = |name: &BoardName| {
         let known = registry.get(name.as_str())?;
         member(&BoardView::new(&view, name.as_str(), &known), id)
     };
-    let mut entries = Vec::new();
-    let mut not_found = Vec::new();
-    if let Some(boards) = boards {
-        for name in boards {
-            match entry(name) {
-                Some(entry) => entries.push((name.clone(), entry)),
-                None => not_found.push(name.clone()),
+    let (mut entries, mut not_found, mut next) = (Vec::new(), Vec::new(), None);
+    match which {
+        Which::Named(boards) => {
+            for name in boards {
+                match entry(name) {
+                    Some(entry) => entries.push((name.clone(), entry)),
+                    None => not_found.push(name.clone()),
+                }
             }
         }
-    } else if let Some(home) = view.shards.get(node.home_of(id).index())
-        && let Some(handle) = home.members.get(id.as_bytes())
-    {
-        let listing = home
-            .boards()
-            .filter(|(name, _)| is_wanted(name))
-            .filter(|(_, board)| home.tree(board.all).is_some_and(|window| window.tree.contains(handle)));
-        entries = listing.filter_map(|(name, _)| Some((name.clone(), entry(name)?))).take(limit).collect();
+        Which::All { after, limit } => {
+            let home = view.shards.get(node.home_of(id).index());
+            let handle = home.and_then(|home| home.members.get(id.as_bytes()));
+            if let Some((home, handle)) = home.zip(handle) {
+                let mut last = after;
+                for (looked_at, (tree, window)) in home.boards_of(handle, after).enumerate() {
+                    if entries.len() == limit || looked_at == LOOKED_AT_MAX {
+                        next = last;
+                        break;
+                    }
+                    last = Some(tree);
+                    if is_wanted(&window.board)
+                        && window.tree.contains(handle)
+                        && let Some(entry) = entry(&window.board)
+                    {
+                        entries.push((window.board.clone(), entry));
+                    }
+                }
+                entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            }
+        }
     }
     let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());
-    OnBoards { as_of, entries, not_found }
+    OnBoards { as_of, entries, not_found, next }
 }

@@ -17,6 +17,8 @@ const EMPTY: u32 = u32::MAX;
 pub(super) struct HandleMap<V> {
     segments: Vec<Segment<V>>,
     len: usize,
+    /// Of all segments, filled or not.
+    slots: usize,
 }
 
 /// A place in a map, which stands for nothing once the map changes.
@@ -24,6 +26,25 @@ pub(super) struct HandleMap<V> {
 pub(super) struct MapPlace {
     segment: usize,
     slot: usize,
+}
+
+/// What is left of a map that nobody looks into any more: its handles, by segment.
+pub(super) struct Segments<V>(std::vec::IntoIter<Segment<V>>);
+
+impl<V: Copy + Default> Iterator for Segments<V> {
+    type Item = Vec<Handle>;
+
+    fn next(&mut self) -> Option<Vec<Handle>> {
+        let segment = self.0.next()?;
+        Some(segment.entries().map(|(handle, _)| Handle(handle)).collect())
+    }
+}
+
+impl<V: Copy + Default> Segments<V> {
+    /// Those that were not handed out.
+    pub(super) fn handles(&self) -> impl Iterator<Item = Handle> {
+        self.0.as_slice().iter().flat_map(Segment::entries).map(|(handle, _)| Handle(handle))
+    }
 }
 
 /// A set of handles.
@@ -39,7 +60,7 @@ struct Segment<V> {
 
 impl<V> Default for HandleMap<V> {
     fn default() -> Self {
-        Self { segments: Vec::new(), len: 0 }
+        Self { segments: Vec::new(), len: 0, slots: 0 }
     }
 }
 
@@ -72,7 +93,10 @@ impl<V: Copy + Default> HandleMap<V> {
         }
         let hash = hash_of(handle.0);
         let segment = self.segment_of(hash);
-        let before = self.segments.get_mut(segment)?.insert(hash, handle.0, value);
+        let segment = self.segments.get_mut(segment)?;
+        self.slots -= segment.handles.len();
+        let before = segment.insert(hash, handle.0, value);
+        self.slots += segment.handles.len();
         self.len += usize::from(before.is_none());
         before
     }
@@ -80,7 +104,10 @@ impl<V: Copy + Default> HandleMap<V> {
     pub(super) fn remove(&mut self, handle: Handle) -> Option<V> {
         let hash = hash_of(handle.0);
         let segment = self.segment_of(hash);
-        let before = self.segments.get_mut(segment)?.remove(hash, handle.0)?;
+        let segment = self.segments.get_mut(segment)?;
+        let slots = segment.handles.len();
+        let before = segment.remove(hash, handle.0)?;
+        self.slots = self.slots + segment.handles.len() - slots;
         self.len -= 1;
         // Far below where a segment is added, so that a map at the boundary does not split and join again and again.
         if self.len < self.segments.len() * (SEGMENT_ENTRIES / 3) {
@@ -114,6 +141,11 @@ impl<V: Copy + Default> HandleMap<V> {
         }
     }
 
+    /// All handles, a segment at a time, each of which is freed when it was handed out.
+    pub(super) fn into_segments(self) -> Segments<V> {
+        Segments(self.segments.into_iter())
+    }
+
     /// Asks the processor to fetch what a look-up begins with.
     pub(super) fn prefetch(&self, handle: Handle) {
         let hash = hash_of(handle.0);
@@ -128,8 +160,7 @@ impl<V: Copy + Default> HandleMap<V> {
     /// Memory held beside the map itself.
     #[must_use]
     pub(super) fn bytes(&self) -> usize {
-        let slots: usize = self.segments.iter().map(|segment| segment.handles.len()).sum();
-        slots * (size_of::<u32>() + size_of::<V>()) + self.segments.capacity() * size_of::<Segment<V>>()
+        self.slots * (size_of::<u32>() + size_of::<V>()) + self.segments.capacity() * size_of::<Segment<V>>()
     }
 
     /// The segment of a hash: as many of its bits as number the segments, or one less for one that is not split yet.
@@ -154,7 +185,9 @@ impl<V: Copy + Default> HandleMap<V> {
             entries.into_iter().partition(|(hash, ..)| self.segment_of(*hash) == added);
         for (number, entries) in [(parent_of(added), stays), (added, goes)] {
             if let Some(segment) = self.segments.get_mut(number) {
+                self.slots -= segment.handles.len();
                 *segment = Segment::of(&entries);
+                self.slots += segment.handles.len();
             }
         }
     }
@@ -170,10 +203,13 @@ impl<V: Copy + Default> HandleMap<V> {
         }
         let Some(last) = self.segments.pop() else { return };
         let joined = parent_of(self.segments.len());
+        self.slots -= last.handles.len();
         if let Some(segment) = self.segments.get_mut(joined) {
+            self.slots -= segment.handles.len();
             for (handle, value) in last.entries() {
                 segment.insert(hash_of(handle), handle, value);
             }
+            self.slots += segment.handles.len();
         }
     }
 }
@@ -335,7 +371,16 @@ mod tests {
                     map.handles_from(&mut place, most, &mut found);
                 }
                 prop_assert_eq!(found, map.handles().collect::<Vec<_>>());
+                let slots: usize = map.segments.iter().map(|segment| segment.handles.len()).sum();
+                prop_assert_eq!(map.slots, slots);
             }
+            let all: Vec<Handle> = map.handles().collect();
+            let mut segments = map.into_segments();
+            prop_assert!(segments.handles().eq(all.iter().copied()));
+            let mut handed_out = segments.next().unwrap_or_default();
+            prop_assert!(handed_out.iter().copied().chain(segments.handles()).eq(all.iter().copied()));
+            handed_out.extend(segments.flatten());
+            prop_assert_eq!(handed_out, all);
         }
     }
 

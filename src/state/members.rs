@@ -1,4 +1,4 @@
-//! The members of a shard: id ↔ handle, and how many trees refer to each.
+//! The members of a shard: id ↔ handle, and which trees know each.
 //!
 //! Knows: when a handle may be given to someone else. Must not know: scores.
 //!
@@ -13,11 +13,13 @@ mod check;
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
 
-use crate::state::handle_map::HandleSet;
+use crate::state::entry::TreeId;
+use crate::state::handle_map::{HandleSet, Segments};
+use crate::state::handle_stack::HandleStack;
 use crate::state::ids::Ids;
 use crate::state::index::Index;
+use crate::state::memberships::Memberships;
 use crate::state::page_set::PageSet;
-use crate::state::references::References;
 use crate::tree::{Handle, MemberOrder};
 
 /// Handles per dictionary page on disk.
@@ -38,19 +40,21 @@ pub struct Members {
     ids: Ids,
     index: Index,
     hasher: foldhash::fast::RandomState,
-    /// By handle: the trees that know the member. 0: the handle is free or quarantined.
-    references: References,
-    free: Vec<Handle>,
-    /// Free when the checkpoint under way began, and kept from use until it ends.
-    held_back: Vec<Handle>,
+    /// By handle: the trees that know the member. None: the handle is free or quarantined.
+    memberships: Memberships,
+    free: HandleStack,
+    /// Free when the checkpoint under way began, and kept from use until it ends. Nothing is free meanwhile.
+    held_back: HandleStack,
     /// Handles from here on are newer than the checkpoint under way.
     checkpointed: u32,
     /// Given up since the last checkpoint began.
     quarantined: HandleSet,
-    /// Given up before the checkpoint under way began; free once it completes.
-    leaving: Vec<Handle>,
+    /// Given up before the checkpoint under way began; free once it completes. A set more for each that failed.
+    leaving: Vec<HandleSet>,
     /// No checkpoint names these any more: they become free a slice at a time.
-    freeing: Vec<Handle>,
+    freeing: Vec<Segments<()>>,
+    /// The slice that is being freed.
+    freeing_now: Vec<Handle>,
     /// Dictionary pages to write at the next checkpoint.
     dirty_pages: PageSet,
     /// The most handles to give out: [`HANDLES_MAX`], or what a test can reach.
@@ -74,13 +78,14 @@ impl Members {
             ids,
             index,
             hasher: foldhash::fast::RandomState::default(),
-            references: References::new(handles),
-            free: Vec::new(),
-            held_back: Vec::new(),
+            memberships: Memberships::new(handles),
+            free: HandleStack::default(),
+            held_back: HandleStack::default(),
             checkpointed: u32::MAX,
             quarantined: HandleSet::default(),
             leaving: Vec::new(),
             freeing: Vec::new(),
+            freeing_now: Vec::new(),
             dirty_pages: PageSet::default(),
             handles_max: HANDLES_MAX,
         }
@@ -113,7 +118,7 @@ impl Members {
     /// One past the highest handle ever given out.
     #[must_use]
     pub fn handle_space(&self) -> u32 {
-        self.references.len()
+        self.memberships.len()
     }
 
     #[must_use]
@@ -159,8 +164,8 @@ impl Members {
     /// below [`Members::room`].
     #[must_use]
     pub fn upcoming(&self, nth: usize) -> Handle {
-        match self.free.len().checked_sub(nth + 1).and_then(|index| self.free.get(index)) {
-            Some(handle) => *handle,
+        match self.free.upcoming(nth) {
+            Some(handle) => handle,
             None => Handle(
                 self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide"),
             ),
@@ -170,34 +175,36 @@ impl Members {
     /// Adds a member that is not there yet, and gives it a handle; the caller has seen that there is
     /// [room](Members::room).
     pub fn add(&mut self, id: &[u8]) -> Handle {
-        let handle = self.free.pop().unwrap_or_else(|| self.references.push());
+        let handle = self.free.pop().unwrap_or_else(|| self.memberships.push());
         self.ids.set(handle, id);
         self.enter(handle);
         self.dirty_pages.insert(handle.0 / MEMBERS_PER_PAGE);
         handle
     }
 
-    /// One more tree knows the member. Within a batch, a member may have left every tree and come back.
-    pub fn refer(&mut self, handle: Handle) {
-        let Some(count) = self.references.get_mut(handle) else { return };
-        *count += 1;
-        if *count == 1 && self.quarantined.remove(handle).is_some() {
+    /// Another tree knows the member. Within a batch, a member may have left every tree and come back.
+    pub fn refer(&mut self, handle: Handle, tree: TreeId) {
+        if self.memberships.add(handle, tree) && self.quarantined.remove(handle).is_some() {
             self.enter(handle);
         }
     }
 
-    /// One tree less knows the member; without any, it is forgotten.
-    pub fn release(&mut self, handle: Handle) {
-        let Some(count) = self.references.get_mut(handle) else { return };
-        *count = count.saturating_sub(1);
-        if *count == 0 {
+    /// A tree knows the member no longer; without any, it is forgotten.
+    pub fn release(&mut self, handle: Handle, tree: TreeId) {
+        if self.memberships.remove(handle, tree) {
             self.forget(handle);
         }
     }
 
+    /// The trees that know a member, ascending, from behind one of them on. Takes no longer for trees that do not, nor for
+    /// those before. Trees of dropped boards are among them until they have let go of the member.
+    pub fn trees_behind(&self, handle: Handle, after: Option<TreeId>) -> impl Iterator<Item = TreeId> {
+        self.memberships.trees_behind(handle, after)
+    }
+
     /// Forgets a member that no tree came to know: what remains of a start-up or of a change that netted to nothing.
     pub fn forget_unless_referred(&mut self, handle: Handle) {
-        if self.references.get(handle) == Some(0) && self.get(self.id(handle)) == Some(handle) {
+        if !self.memberships.is_known(handle) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
         }
     }
@@ -216,47 +223,59 @@ impl Members {
         self.index.insert(hash, handle, |other| hasher.hash_one(ids.get(other)));
     }
 
-    /// Begins a checkpoint: the pages to write, in order.
-    pub fn begin_checkpoint(&mut self) -> Vec<u32> {
-        self.leaving.extend(std::mem::take(&mut self.quarantined).handles());
-        self.held_back.append(&mut self.free);
+    /// Begins a checkpoint: the pages to write. Takes no longer for more members.
+    pub fn begin_checkpoint(&mut self) -> PageSet {
+        let quarantined = std::mem::take(&mut self.quarantined);
+        if !quarantined.is_empty() {
+            self.leaving.push(quarantined);
+        }
+        move_all(&mut self.free, &mut self.held_back);
         self.checkpointed = self.handle_space();
-        self.dirty_pages.take()
+        std::mem::take(&mut self.dirty_pages)
     }
 
+    /// Takes no longer for more members, either.
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
-        self.freeing.append(&mut self.leaving);
+        self.freeing.extend(self.leaving.drain(..).map(HandleSet::into_segments));
         self.free_some();
     }
 
     /// Whether there are handles for [`Members::free_some`].
     #[must_use]
     pub fn has_freeing(&self) -> bool {
-        !self.freeing.is_empty()
+        !(self.freeing.is_empty() && self.freeing_now.is_empty())
     }
 
     /// Frees some of the handles that completed checkpoints have left behind; says whether there are more. A dropped
     /// board of millions leaves as many.
     pub fn free_some(&mut self) -> bool {
-        let kept = self.freeing.len().saturating_sub(FREED_AT_ONCE);
         // While a checkpoint is under way, only handles never used before are given out.
         let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
-        for handle in self.freeing.drain(kept..) {
+        for _ in 0..FREED_AT_ONCE {
+            while self.freeing_now.is_empty()
+                && let Some(segments) = self.freeing.last_mut()
+            {
+                match segments.next() {
+                    Some(slice) => self.freeing_now = slice,
+                    None => drop(self.freeing.pop()),
+                }
+            }
+            let Some(handle) = self.freeing_now.pop() else { break };
             self.ids.set(handle, b"");
             to.push(handle);
         }
-        !self.freeing.is_empty()
+        self.has_freeing()
     }
 
     /// The checkpoint failed: its pages are due again.
-    pub fn abandon_checkpoint(&mut self, pages: &[u32]) {
+    pub fn abandon_checkpoint(&mut self, pages: PageSet) {
         self.end_checkpoint();
-        self.dirty_pages.extend(pages.iter().copied());
+        self.dirty_pages.merge(pages);
     }
 
     fn end_checkpoint(&mut self) {
-        self.free.append(&mut self.held_back);
+        move_all(&mut self.held_back, &mut self.free);
         self.checkpointed = u32::MAX;
     }
 
@@ -275,15 +294,31 @@ impl Members {
     pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
         let first = page * MEMBERS_PER_PAGE;
         let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);
-        (first..past).map(Handle).filter_map(|handle| {
-            let referred = self.references.get(handle).is_some_and(|count| count > 0);
-            (referred || self.quarantined.contains(handle)).then(|| (handle, self.ids.get(handle)))
-        })
+        let existed =
+            |handle: &Handle| self.memberships.is_known(*handle) || self.quarantined.contains(*handle);
+        (first..past).map(Handle).filter(existed).map(|handle| (handle, self.ids.get(handle)))
     }
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.ids.bytes() + self.index.bytes() + self.references.bytes()
+        self.ids.bytes()
+            + self.index.bytes()
+            + self.memberships.bytes()
+            + self.free.bytes()
+            + self.held_back.bytes()
+            + self.quarantined.bytes()
+            + self.leaving.iter().map(HandleSet::bytes).sum::<usize>()
+            + self.dirty_pages.bytes()
+    }
+}
+
+/// At once where nothing is there yet, which is so whenever checkpoints begin and end in turn.
+fn move_all(from: &mut HandleStack, to: &mut HandleStack) {
+    if to.is_empty() {
+        std::mem::swap(from, to);
+    }
+    while let Some(handle) = from.pop() {
+        to.push(handle);
     }
 }
 
@@ -365,21 +400,27 @@ impl MemberOrder for Dictionary {
 mod tests {
     use super::*;
 
+    const TREE: TreeId = TreeId(0);
+
+    fn pages(set: &PageSet) -> Vec<u32> {
+        set.iter().collect()
+    }
+
     #[test]
     fn a_handle_is_not_reused_before_a_checkpoint_that_saw_it_go() {
         let mut members = Members::new();
         let [a, b] = ["a", "b"].map(|id| {
             let handle = members.add(id.as_bytes());
-            members.refer(handle);
+            members.refer(handle, TREE);
             handle
         });
-        assert_eq!(members.begin_checkpoint(), [0]);
-        members.release(a);
+        assert_eq!(pages(&members.begin_checkpoint()), [0]);
+        members.release(a, TREE);
         assert_eq!(members.get(b"a"), None);
         assert_eq!(members.page(0).count(), 2, "the checkpoint under way began before it went");
         members.complete_checkpoint();
         assert_ne!(members.upcoming(0), a);
-        assert_eq!(members.begin_checkpoint(), [0]);
+        assert_eq!(pages(&members.begin_checkpoint()), [0]);
         assert_eq!(members.page(0).map(|(handle, _)| handle).collect::<Vec<_>>(), [b]);
         members.complete_checkpoint();
         assert_eq!(members.upcoming(0), a);
@@ -394,8 +435,8 @@ mod tests {
         let mut members = Members::new();
         let gone: Vec<Handle> = (0..10_u8).map(|id| members.add(&[b'a' + id])).collect();
         for handle in &gone {
-            members.refer(*handle);
-            members.release(*handle);
+            members.refer(*handle, TREE);
+            members.release(*handle, TREE);
         }
         members.begin_checkpoint();
         members.complete_checkpoint();
@@ -414,12 +455,12 @@ mod tests {
     fn a_member_that_leaves_and_returns_keeps_its_handle() {
         let mut members = Members::new();
         let a = members.add(b"a");
-        members.refer(a);
-        members.release(a);
+        members.refer(a, TREE);
+        members.release(a, TREE);
         assert_eq!(members.get(b"a"), None);
-        members.refer(a);
+        members.refer(a, TREE);
         assert_eq!(members.get(b"a"), Some(a));
-        assert!(members.begin_checkpoint().contains(&0));
+        assert!(pages(&members.begin_checkpoint()).contains(&0));
         members.complete_checkpoint();
         assert_eq!(members.upcoming(0), Handle(1), "the handle is in use and not free");
     }

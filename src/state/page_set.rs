@@ -1,8 +1,8 @@
 //! Which pages changed: a list while they are few, a bit each once they are many.
 
-/// Up to so many pages are a list. A bitmap reaches up to the highest page, 5 KB at ten million members, whatever a board
-/// holds of them: 100,000 boards of ten members each would have bitmaps of half a gigabyte.
-const LISTED_MAX: usize = 256;
+/// Up to so many pages are a list, 4 KB. A bitmap reaches up to the highest page, 5 KB at ten million members, whatever a
+/// board holds of them: 100,000 boards of ten members each would have bitmaps of half a gigabyte.
+const LISTED_MAX: usize = 1_024;
 
 /// A set of page numbers, which are dense and small.
 #[derive(Debug, Clone, Default)]
@@ -46,20 +46,42 @@ impl PageSet {
         }
     }
 
-    /// Empties the set; its pages, ascending.
-    #[must_use]
-    pub fn take(&mut self) -> Vec<u32> {
-        match std::mem::take(&mut self.form) {
-            Form::Listed(pages) => pages,
-            Form::Bits(words) => {
-                let numbered = (0_u32..).step_by(64).zip(words);
-                numbered
-                    .flat_map(|(first, word)| {
-                        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
-                    })
-                    .collect()
+    /// Adds all pages of another set. Takes as long as there are words of bitmaps, and not pages: a checkpoint that failed
+    /// gives back what it owed while everybody waits.
+    pub fn merge(&mut self, other: Self) {
+        match (&mut self.form, other.form) {
+            (_, Form::Listed(pages)) => self.extend(pages),
+            (Form::Listed(pages), Form::Bits(mut words)) => {
+                for page in &*pages {
+                    set_bit(&mut words, *page);
+                }
+                self.form = Form::Bits(words);
+            }
+            (Form::Bits(mine), Form::Bits(others)) => {
+                if mine.len() < others.len() {
+                    mine.resize(others.len(), 0);
+                }
+                mine.iter_mut().zip(others).for_each(|(mine, other)| *mine |= other);
             }
         }
+    }
+
+    /// Its pages, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        let (listed, words): (&[u32], &[u64]) = match &self.form {
+            Form::Listed(pages) => (pages, &[]),
+            Form::Bits(words) => (&[], words),
+        };
+        let numbered = (0_u32..).step_by(64).zip(words);
+        listed.iter().copied().chain(numbered.flat_map(|(first, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
+        }))
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        // A bitmap is made for more pages than a list holds, and none is ever taken out.
+        matches!(&self.form, Form::Listed(pages) if pages.is_empty())
     }
 
     /// Memory held beside the set itself.
@@ -87,23 +109,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_back_each_page_once_in_order() {
+    fn tells_each_page_once_in_order() {
         let mut set = PageSet::default();
         set.extend([700, 3, 64, 63, 3]);
-        assert_eq!(set.take(), [3, 63, 64, 700]);
-        assert!(set.take().is_empty());
+        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 63, 64, 700]);
+        assert!(!set.is_empty() && PageSet::default().is_empty());
+    }
+
+    /// `count` different pages, in no order, the highest ones far up.
+    fn scattered(count: u32, step: u32) -> PageSet {
+        let mut set = PageSet::default();
+        let pages = || (0..count).map(|number| number * 7 % 5_003 * step);
+        set.extend(pages().chain(pages()));
+        set
     }
 
     #[test]
-    fn many_pages_are_given_back_as_few_are() {
-        let mut set = PageSet::default();
-        let pages = |count: u32| (0..count).map(|number| number * 7 % 1_009 * 3);
-        for count in [255, 256, 257, 1_009] {
-            set.extend(pages(count).chain(pages(count)));
-            let mut sorted: Vec<u32> = pages(count).collect();
+    fn many_pages_are_told_as_few_are_and_sets_are_merged_whatever_their_form() {
+        for (count, step) in
+            [1_023, 1_024, 1_025, 5_003].into_iter().flat_map(|count| [(count, 3), (count, 1)])
+        {
+            let set = scattered(count, step);
+            let mut sorted: Vec<u32> = (0..count).map(|number| number * 7 % 5_003 * step).collect();
             sorted.sort_unstable();
-            assert_eq!(set.take(), sorted);
-            assert!(set.take().is_empty());
+            assert_eq!(set.iter().collect::<Vec<_>>(), sorted);
+            for other in [PageSet::default(), scattered(5, 11), scattered(2_000, 2)] {
+                let mut merged = set.clone();
+                merged.merge(other.clone());
+                let mut both: Vec<u32> = set.iter().chain(other.iter()).collect();
+                both.sort_unstable();
+                both.dedup();
+                assert_eq!(merged.iter().collect::<Vec<_>>(), both, "{count} and {}", other.iter().count());
+            }
         }
     }
 

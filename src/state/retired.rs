@@ -2,11 +2,13 @@
 //!
 //! Knows: how far it has come. Must not know: what letting go of a member means.
 
+use crate::state::entry::TreeId;
 use crate::state::extras::{Extras, UnlistedPlace};
 use crate::tree::{Handle, Tree};
 use crate::types::count;
 
 pub struct Retired {
+    id: TreeId,
     tree: Tree,
     /// Entries of the tree that were handed out.
     listed: u64,
@@ -18,9 +20,15 @@ pub struct Retired {
 }
 
 impl Retired {
-    pub(super) fn new(tree: Tree, extras: Extras) -> Self {
+    pub(super) fn new(id: TreeId, tree: Tree, extras: Extras) -> Self {
         let entries = tree.len() + count(extras.len());
-        Self { tree, listed: 0, extras, unlisted: UnlistedPlace::default(), entries }
+        Self { id, tree, listed: 0, extras, unlisted: UnlistedPlace::default(), entries }
+    }
+
+    /// Which tree it was.
+    #[must_use]
+    pub fn id(&self) -> TreeId {
+        self.id
     }
 
     /// How much there is to free, in entries.
@@ -48,15 +56,16 @@ mod tests {
 
     use super::*;
     use crate::board::Definition;
-    use crate::state::entry::{Entry, Standing, TreeId};
+    use crate::state::entry::{Entry, Standing};
     use crate::state::members::Members;
     use crate::state::window_tree::{Change, WindowTree};
-    use crate::types::{Score, Timestamp};
+    use crate::types::{BoardName, Score, Timestamp};
 
     #[test]
     fn hands_out_each_member_once_whether_listed_or_not_and_looks_at_no_more_than_it_may() {
         let definition = Arc::new(Definition::default());
-        let (mut members, mut tree) = (Members::new(), WindowTree::new(Arc::clone(&definition)));
+        let name = BoardName::new("b").expect("a good name");
+        let (mut members, mut tree) = (Members::new(), WindowTree::new(name, Arc::clone(&definition)));
         let score = Score::new(&[1]).expect("one key");
         for number in 0..300_u32 {
             let id = number.to_string().into_bytes();
@@ -72,7 +81,7 @@ mod tests {
         }
         let known: BTreeSet<Handle> = tree.known().collect();
         assert_eq!(known.len(), 300);
-        let mut retired = tree.retire();
+        let mut retired = tree.retire(TreeId(0));
         let (mut handed_out, mut slices) = (Vec::new(), 0);
         loop {
             let (slice, more) = retired.next_slice(7);

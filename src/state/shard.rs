@@ -10,6 +10,7 @@ use crate::board::Definition;
 use crate::state::boards::{Board, Boards};
 use crate::state::dropped::{Dropped, RecordNumber};
 use crate::state::entry::{Entry, TreeId};
+use crate::state::joining::{Joined, Joining};
 use crate::state::members::Members;
 use crate::state::retired::Retired;
 use crate::state::window_tree::{Change, WindowTree};
@@ -62,8 +63,12 @@ pub struct Shard {
     /// Boxed for the sake of the map's nodes: see [`Boards`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// What is over, so that a drop that a crash cut short can be completed, and a late definition is known as such.
-    dropped: Dropped,
+    dropped: Arc<Dropped>,
     next_tree: u32,
+    /// Memory held by trees, counted along with every change of them.
+    tree_bytes: usize,
+    /// While boards have yet to join the checkpoint that has begun.
+    joining: Option<Joining>,
     /// Trees of dropped boards, whose members are still to be let go of.
     retired: VecDeque<Retired>,
     /// Those without members left, whose memory is to be freed.
@@ -83,8 +88,10 @@ impl Shard {
             members: Members::new(),
             boards: Boards::default(),
             trees: BTreeMap::new(),
-            dropped: Dropped::default(),
+            dropped: Arc::default(),
             next_tree: 0,
+            tree_bytes: 0,
+            joining: None,
             retired: VecDeque::new(),
             released: Vec::new(),
             gone: Vec::new(),
@@ -103,19 +110,23 @@ impl Shard {
         dropped: Dropped,
         next_tree: u32,
     ) -> Self {
-        Self {
+        let mut shard = Self {
             id,
             applied,
             members,
             boards: Boards::of(boards),
             trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
-            dropped,
+            dropped: Arc::new(dropped),
             next_tree,
+            tree_bytes: 0,
+            joining: None,
             retired: VecDeque::new(),
             released: Vec::new(),
             gone: Vec::new(),
             trees_on_disk: next_tree,
-        }
+        };
+        shard.count_tree_bytes();
+        shard
     }
 
     #[must_use]
@@ -142,6 +153,12 @@ impl Shard {
         &self.dropped
     }
 
+    /// What is remembered now, to be read later. A drop that comes while somebody keeps it takes a copy of it.
+    #[must_use]
+    pub fn dropped_as_of_now(&self) -> Arc<Dropped> {
+        Arc::clone(&self.dropped)
+    }
+
     /// Whether this life of a board came to its end here, or was replaced by the next one.
     #[must_use]
     pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
@@ -155,14 +172,14 @@ impl Shard {
     pub fn forget_dropped<'a>(&mut self, lives: impl IntoIterator<Item = &'a (BoardName, Incarnation)>) {
         for (name, life) in lives {
             if self.dropped.get(name.as_str()) == Some(*life) {
-                self.dropped.forget(name);
+                Arc::make_mut(&mut self.dropped).forget(name);
             }
         }
     }
 
     /// From now on a stream decides what boards there are: see [`Dropped::number_all`].
     pub fn number_dropped(&mut self) {
-        self.dropped.number_all();
+        Arc::make_mut(&mut self.dropped).number_all();
     }
 
     #[must_use]
@@ -175,16 +192,27 @@ impl Shard {
         self.trees.get(&id).map(|tree| &**tree)
     }
 
-    pub fn tree_mut(&mut self, id: TreeId) -> Option<&mut WindowTree> {
-        self.trees.get_mut(&id).map(|tree| &mut **tree)
+    /// Does something to a tree that is no change of its entries.
+    pub fn with_tree<T>(&mut self, id: TreeId, act: impl FnOnce(&mut WindowTree) -> T) -> Option<T> {
+        let tree = self.trees.get_mut(&id)?;
+        let before = tree.bytes();
+        let done = act(tree);
+        self.tree_bytes = self.tree_bytes + tree.bytes() - before;
+        Some(done)
+    }
+
+    /// The boards that know a member, from behind a tree on, in the order in which they came. Takes no longer for boards that
+    /// do not know it.
+    pub fn boards_of(
+        &self,
+        member: Handle,
+        after: Option<TreeId>,
+    ) -> impl Iterator<Item = (TreeId, &WindowTree)> {
+        self.members.trees_behind(member, after).filter_map(|id| Some((id, self.tree(id)?)))
     }
 
     pub fn trees(&self) -> impl Iterator<Item = (TreeId, &WindowTree)> {
         self.trees.iter().map(|(id, tree)| (*id, &**tree))
-    }
-
-    pub fn trees_mut(&mut self) -> impl Iterator<Item = (TreeId, &mut WindowTree)> {
-        self.trees.iter_mut().map(|(id, tree)| (*id, &mut **tree))
     }
 
     /// The tree of a board's `all` window.
@@ -237,21 +265,25 @@ impl Shard {
     }
 
     fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
+        self.join_before_change(id);
         if let Some(tree) = self.trees.get_mut(&id) {
+            let before = tree.bytes();
             tree.apply(changes, &mut self.members);
+            self.tree_bytes = self.tree_bytes + tree.bytes() - before;
         }
     }
 
     fn apply_event(&mut self, event: &BoardEvent) {
         match event {
             BoardEvent::Define { board, incarnation, number, definition } => {
-                self.dropped.note_met(*incarnation, *number);
+                Arc::make_mut(&mut self.dropped).note_met(*incarnation, *number);
                 let definition = self.boards.share(definition);
                 let incarnation = *incarnation;
                 if let Some(known) = self.boards.get(board.as_str())
                     && known.incarnation == incarnation
                 {
                     let all = known.all;
+                    self.join_before_change(all);
                     if let Some(tree) = self.trees.get_mut(&all) {
                         tree.definition = Arc::clone(&definition);
                     }
@@ -261,26 +293,31 @@ impl Shard {
                 self.drop_board(board);
                 let all = TreeId(self.next_tree);
                 self.next_tree += 1;
-                self.trees.insert(all, Box::new(WindowTree::new(Arc::clone(&definition))));
+                let tree = WindowTree::new(board.clone(), Arc::clone(&definition));
+                self.tree_bytes += size_of::<WindowTree>() + tree.bytes();
+                self.trees.insert(all, Box::new(tree));
                 self.boards.insert(board.clone(), Board { definition, incarnation, all });
             }
             BoardEvent::Drop { board, incarnation, number } => {
                 if self.boards.get(board.as_str()).is_some_and(|known| known.incarnation <= *incarnation) {
                     self.drop_board(board);
                 }
-                self.dropped.note(board.clone(), *incarnation, *number);
+                Arc::make_mut(&mut self.dropped).note(board.clone(), *incarnation, *number);
             }
         }
     }
 
     fn drop_board(&mut self, name: &BoardName) {
+        let Some(all) = self.boards.get(name.as_str()).map(|board| board.all) else { return };
+        self.join_before_change(all);
         let Some(board) = self.boards.remove(name.as_str()) else { return };
         // Boards that come and go between two checkpoints leave nothing to remove.
         if board.all.0 < self.trees_on_disk {
             self.gone.push(board.all);
         }
         if let Some(tree) = self.trees.remove(&board.all) {
-            self.retired.push_back(tree.retire());
+            self.tree_bytes -= size_of::<WindowTree>() + tree.bytes();
+            self.retired.push_back(tree.retire(board.all));
         }
     }
 
@@ -306,9 +343,9 @@ impl Shard {
     /// dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits for it.
     pub fn release_retired(&mut self, limit: usize) -> bool {
         if let Some(retired) = self.retired.front_mut() {
-            let (handles, more) = retired.next_slice(limit);
+            let (tree, (handles, more)) = (retired.id(), retired.next_slice(limit));
             for handle in handles {
-                self.members.release(handle);
+                self.members.release(handle, tree);
             }
             if !more {
                 self.released.extend(self.retired.pop_front());
@@ -322,7 +359,7 @@ impl Shard {
     /// # Errors
     /// The first thing found wrong, in words.
     pub fn check_handles(&self) -> Result<(), String> {
-        self.members.check(self.trees().flat_map(|(_, tree)| tree.known()))
+        self.members.check(self.trees().flat_map(|(id, tree)| tree.known().map(move |handle| (id, handle))))
     }
 
     /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a second for ten
@@ -332,9 +369,85 @@ impl Shard {
         std::mem::take(&mut self.released)
     }
 
-    /// Memory held by trees, in bytes.
+    /// A checkpoint begins, which all boards that are there have a part in: [`Shard::join_some`] asks them.
+    pub fn begin_joining(&mut self) {
+        self.joining = Some(Joining::new(self.next_tree()));
+    }
+
+    /// Has up to `limit` boards join the checkpoint, each as it was when that began; says whether there are more.
+    pub fn join_some(&mut self, limit: usize) -> (Vec<Joined>, bool) {
+        let Some(mut joining) = self.joining.take() else { return (Vec::new(), false) };
+        let mut joined = Vec::new();
+        if joining.all_asked() {
+            joined.extend(std::iter::from_fn(|| joining.take_early()).take(limit));
+        } else {
+            let mut asked = 0;
+            let mut last = None;
+            for (name, board) in self.boards.behind(joining.through()).take(limit) {
+                asked += 1;
+                last = Some(name);
+                if joining.awaits(name, board.all)
+                    && let Some(tree) = self.trees.get_mut(&board.all)
+                {
+                    let before = tree.bytes();
+                    joined.push(Joined::of(board, tree));
+                    self.tree_bytes = self.tree_bytes + tree.bytes() - before;
+                }
+            }
+            if let Some(name) = last {
+                joining.note_through(name);
+            }
+            if asked < limit {
+                joining.note_all_asked();
+            }
+        }
+        let more = !joining.all_asked() || joining.bytes() > 0;
+        self.joining = more.then_some(joining);
+        (joined, more)
+    }
+
+    /// The checkpoint failed: nobody joins it any more. Those who did before their turn, and nobody was told of.
+    pub fn stop_joining(&mut self) -> impl Iterator<Item = Joined> + use<> {
+        self.joining.take().into_iter().flat_map(Joining::into_early)
+    }
+
+    /// Has a board join the checkpoint that has begun, as it was then, if it is about to be another one.
+    fn join_before_change(&mut self, id: TreeId) {
+        let Some(joining) = &mut self.joining else { return };
+        let Some(tree) = self.trees.get_mut(&id) else { return };
+        if joining.awaits(&tree.board, id)
+            && let Some(board) = self.boards.get(tree.board.as_str())
+        {
+            let before = tree.bytes();
+            joining.note_early(Joined::of(board, tree));
+            self.tree_bytes = self.tree_bytes + tree.bytes() - before;
+        }
+    }
+
+    /// Makes everything due: what a rebuild writes.
+    pub fn mark_all_dirty(&mut self) {
+        let handles = self.members.handle_space();
+        self.members.mark_all_dirty();
+        self.trees.values_mut().for_each(|tree| tree.mark_all_dirty(handles));
+        self.count_tree_bytes();
+    }
+
+    /// Memory held by trees, in bytes, and by what boards told of them for a checkpoint that is about to take it.
     #[must_use]
     pub fn tree_bytes(&self) -> usize {
-        self.trees.values().map(|tree| size_of::<WindowTree>() + tree.bytes()).sum()
+        self.tree_bytes + self.joining.as_ref().map_or(0, Joining::bytes)
+    }
+
+    /// Counts all over again.
+    fn count_tree_bytes(&mut self) {
+        self.tree_bytes = self.trees.values().map(|tree| size_of::<WindowTree>() + tree.bytes()).sum();
+    }
+
+    /// Whether what was counted along is what there is.
+    #[cfg(test)]
+    pub fn tree_bytes_are_right(&mut self) -> bool {
+        let counted = self.tree_bytes;
+        self.count_tree_bytes();
+        counted == self.tree_bytes
     }
 }

@@ -13,7 +13,7 @@ use crate::state::members::Members;
 use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, Tree, Words};
-use crate::types::Timestamp;
+use crate::types::{BoardName, Timestamp};
 
 /// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
@@ -30,33 +30,39 @@ pub struct Change {
 }
 
 pub struct WindowTree {
+    /// Whose tree it is.
+    pub board: BoardName,
     pub definition: Arc<Definition>,
     pub tree: Tree,
-    /// Boxed like `dirty`: most boards are small and have neither, and every byte here is one for each of them.
-    extras: Option<Box<Extras>>,
-    /// What to write at the next checkpoint; nothing, unless something changed since the last one began.
-    dirty: Option<Box<Dirty>>,
+    /// Boxed: most boards are small and have nothing of it, and every byte here is one for each of them.
+    beside: Option<Box<Beside>>,
 }
 
+/// What most boards have nothing of, most of the time.
 #[derive(Default)]
-struct Dirty {
-    /// Member pages.
-    pages: PageSet,
-    /// Pages of extras.
-    extras: PageSet,
-    /// On disk, extras are single records, which the next checkpoint replaces by pages.
-    single_extras: bool,
+struct Beside {
+    extras: Option<Box<Extras>>,
+    /// What to write at the next checkpoint; nothing, unless something changed since the last one began.
+    dirty: Option<Box<DirtyEntries>>,
 }
 
 /// What a checkpoint owes the disk for one tree, beside the tree's own pages.
 #[derive(Debug, Default)]
 pub struct DirtyEntries {
-    /// Member pages, ascending.
-    pub pages: Vec<u32>,
-    /// Pages of extras, ascending.
-    pub extras: Vec<u32>,
-    /// Extras are on disk as single records, which go away.
+    /// Member pages.
+    pub pages: PageSet,
+    /// Pages of extras.
+    pub extras: PageSet,
+    /// On disk, extras are single records, which the next checkpoint replaces by pages.
     pub single_extras: bool,
+}
+
+impl DirtyEntries {
+    /// Memory held, itself included.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.pages.bytes() + self.extras.bytes()
+    }
 }
 
 /// Times by handle; empty where the board's words tell none.
@@ -70,15 +76,38 @@ impl ToldTimes {
 
 impl WindowTree {
     #[must_use]
-    pub fn new(definition: Arc<Definition>) -> Self {
+    pub fn new(board: BoardName, definition: Arc<Definition>) -> Self {
         let tree = Tree::new(definition.columns());
-        Self::over(definition, tree)
+        Self::over(board, definition, tree)
     }
 
     /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
     #[must_use]
-    pub fn over(definition: Arc<Definition>, tree: Tree) -> Self {
-        Self { definition, tree, extras: None, dirty: None }
+    pub fn over(board: BoardName, definition: Arc<Definition>, tree: Tree) -> Self {
+        Self { board, definition, tree, beside: None }
+    }
+
+    fn extras(&self) -> Option<&Extras> {
+        self.beside.as_ref()?.extras.as_deref()
+    }
+
+    fn extras_mut(&mut self) -> &mut Extras {
+        self.beside.get_or_insert_default().extras.get_or_insert_default()
+    }
+
+    fn dirty_mut(&mut self) -> &mut DirtyEntries {
+        self.beside.get_or_insert_default().dirty.get_or_insert_default()
+    }
+
+    /// Gives back the memory of what is empty.
+    fn fit(&mut self) {
+        let Some(beside) = &mut self.beside else { return };
+        if beside.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
+            beside.extras = None;
+        }
+        if beside.extras.is_none() && beside.dirty.is_none() {
+            self.beside = None;
+        }
     }
 
     /// Takes over what a checkpoint kept of an entry, after the tree's own pages.
@@ -100,7 +129,7 @@ impl WindowTree {
     /// The record of an extra of which nothing is kept would not be rewritten by whatever happens to its entry, and outlive its
     /// member: its page is due.
     fn note_loaded(&mut self, handle: Handle) {
-        if self.extras.as_ref().is_none_or(|extras| !extras.knows(handle)) {
+        if self.extras().is_none_or(|extras| !extras.knows(handle)) {
             self.note_orphan(handle);
         }
     }
@@ -116,27 +145,25 @@ impl WindowTree {
             }
             match told {
                 Some(told) if self.tree.contains(*handle) => {
-                    let extras = self.extras.get_or_insert_default();
+                    let extras = self.extras_mut();
                     extras.load_listed(*handle, extra, told.of(*handle));
                     self.note_loaded(*handle);
                 }
                 _ => self.load_extra(*handle, extra),
             }
         }
-        if self.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
-            self.extras = None;
-        }
+        self.fit();
     }
 
     /// A record of an extra that is nobody's any more. Earlier versions could leave one behind when its member went: the next
     /// checkpoint removes it.
     pub fn note_orphan(&mut self, handle: Handle) {
-        self.dirty.get_or_insert_default().extras.insert(handle.0 / ENTRIES_PER_PAGE);
+        self.dirty_mut().extras.insert(handle.0 / ENTRIES_PER_PAGE);
     }
 
     /// As [`WindowTree::note_orphan`], of one that is a record by itself.
     pub fn note_single_orphan(&mut self, handle: Handle) {
-        self.dirty.get_or_insert_default().single_extras = true;
+        self.dirty_mut().single_extras = true;
         self.note_orphan(handle);
     }
 
@@ -163,7 +190,7 @@ impl WindowTree {
 
     /// As [`WindowTree::load_extra`], of one that is a record by itself: its page is due.
     pub fn load_single_extra(&mut self, handle: Handle, extra: &Extra) {
-        let due = self.dirty.get_or_insert_default();
+        let due = self.dirty_mut();
         due.single_extras = true;
         due.extras.insert(handle.0 / ENTRIES_PER_PAGE);
         self.load_extra(handle, extra);
@@ -172,36 +199,36 @@ impl WindowTree {
     /// What a checkpoint keeps of an entry that the tree does not hold. Most entries have none.
     #[must_use]
     pub fn extra(&self, handle: Handle) -> Option<Extra> {
-        let extras = self.extras.as_ref()?;
+        let extras = self.extras()?;
         let told = self.tree.get(handle).and_then(|words| self.definition.reached_at(words.as_slice()));
         extras.extra(handle, told)
     }
 
     /// Entries, listed or not, whose metadata is on disk.
     pub fn with_metadata(&self) -> impl Iterator<Item = Handle> {
-        self.extras.iter().flat_map(|extras| extras.with_metadata())
+        self.extras().into_iter().flat_map(Extras::with_metadata)
     }
 
     /// Entries that are not listed.
     pub fn unlisted(&self) -> impl Iterator<Item = Handle> {
-        self.extras.iter().flat_map(|extras| extras.unlisted_handles())
+        self.extras().into_iter().flat_map(Extras::unlisted_handles)
     }
 
     #[must_use]
     pub fn hidden_count(&self) -> usize {
-        self.extras.as_ref().map_or(0, |extras| extras.hidden_count())
+        self.extras().map_or(0, Extras::hidden_count)
     }
 
     /// Hidden entries whose handles lie in a range, with their words: at the cost of the range, or of all hidden entries if they
     /// are fewer.
     #[must_use]
     pub fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
-        self.extras.as_ref().map_or_else(Vec::new, |extras| extras.hidden_in(handles))
+        self.extras().map_or_else(Vec::new, |extras| extras.hidden_in(handles))
     }
 
     #[must_use]
     pub fn knows(&self, handle: Handle) -> bool {
-        self.tree.contains(handle) || self.extras.as_ref().is_some_and(|extras| extras.is_unlisted(handle))
+        self.tree.contains(handle) || self.extras().is_some_and(|extras| extras.is_unlisted(handle))
     }
 
     /// Every member known here, the listed ones first.
@@ -212,15 +239,16 @@ impl WindowTree {
 
     /// The board was dropped: what is left of it are members to let go of.
     #[must_use]
-    pub fn retire(self) -> Retired {
-        Retired::new(self.tree, self.extras.map(|extras| *extras).unwrap_or_default())
+    pub fn retire(self, id: TreeId) -> Retired {
+        let extras = self.beside.and_then(|beside| beside.extras);
+        Retired::new(id, self.tree, extras.map(|extras| *extras).unwrap_or_default())
     }
 
     /// Everything known of a member here.
     #[must_use]
     pub fn entry(&self, handle: Handle) -> Option<Entry> {
-        match (self.tree.get(handle), &self.extras) {
-            (Some(words), extras) => Some(self.listed(handle, words, extras.as_deref())),
+        match (self.tree.get(handle), self.extras()) {
+            (Some(words), extras) => Some(self.listed(handle, words, extras)),
             (None, Some(extras)) => extras.unlisted(handle),
             (None, None) => None,
         }
@@ -241,7 +269,7 @@ impl WindowTree {
 
     /// Asks for what planning a change of this handle's entry reads beside the tree.
     pub fn prefetch_extra(&self, handle: Handle) {
-        if let Some(extras) = &self.extras {
+        if let Some(extras) = self.extras() {
             extras.prefetch(handle);
         }
     }
@@ -271,12 +299,12 @@ impl WindowTree {
             let known = self.knows(handle);
             let listed = change.after.as_ref().and_then(Entry::listed);
             match (known, change.after.is_some()) {
-                (false, true) => members.refer(handle),
-                (true, false) => leaving.push(handle),
+                (false, true) => members.refer(handle, change.tree),
+                (true, false) => leaving.push((handle, change.tree)),
                 (false, false) | (true, true) => {}
             }
             let changed = self.set_extra(handle, change.after.as_ref());
-            let dirty = self.dirty.get_or_insert_default();
+            let dirty = self.dirty_mut();
             dirty.pages.insert(handle.0 / ENTRIES_PER_PAGE);
             if changed {
                 dirty.extras.insert(handle.0 / ENTRIES_PER_PAGE);
@@ -285,8 +313,8 @@ impl WindowTree {
         }
         self.tree.apply(&edits, &*members);
         // Only now: editing the tree compares ids, also those of the members that leave it.
-        for handle in leaving {
-            members.release(handle);
+        for (handle, tree) in leaving {
+            members.release(handle, tree);
         }
     }
 
@@ -297,49 +325,45 @@ impl WindowTree {
         let told = listed.and_then(|words| self.definition.reached_at(words.as_slice()));
         let all_told =
             |entry: &Entry| told == Some(entry.updated_at) && entry.version.is_none() && !entry.has_metadata;
-        if self.extras.is_none() && entry.is_none_or(all_told) {
+        if self.extras().is_none() && entry.is_none_or(all_told) {
             return false;
         }
-        let extras = self.extras.get_or_insert_default();
-        let changed = extras.set(handle, entry, told);
-        if extras.is_empty() {
-            self.extras = None;
+        let changed = self.extras_mut().set(handle, entry, told);
+        if self.extras().is_some_and(Extras::is_empty) {
+            self.fit();
         }
         changed
     }
 
     /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures from now.
-    /// `None`: nothing at all.
-    pub fn begin_checkpoint(&mut self) -> Option<DirtyEntries> {
+    /// `None`: nothing at all. Takes no longer for more entries, changed or not.
+    pub fn begin_checkpoint(&mut self) -> Option<Box<DirtyEntries>> {
         self.tree.begin_capture();
-        let mut dirty = self.dirty.take().unwrap_or_default();
-        let dirty = DirtyEntries {
-            pages: dirty.pages.take(),
-            extras: dirty.extras.take(),
-            single_extras: dirty.single_extras,
-        };
-        let nothing = dirty.pages.is_empty() && dirty.extras.is_empty() && self.tree.pending_pages() == 0;
-        (!nothing).then_some(dirty)
+        let dirty = self.beside.as_mut().and_then(|beside| beside.dirty.take());
+        self.fit();
+        if dirty.is_none() && self.tree.pending_pages() > 0 { Some(Box::default()) } else { dirty }
     }
 
-    /// The checkpoint failed: all of it is due again.
-    pub fn abandon_checkpoint(&mut self, dirty: &DirtyEntries) {
-        self.tree.abandon_capture();
-        if dirty.pages.is_empty() && dirty.extras.is_empty() {
-            return;
+    /// The checkpoint failed: what it owed beside the tree's pages is due again.
+    pub fn put_back(&mut self, dirty: Box<DirtyEntries>) {
+        let place = &mut self.beside.get_or_insert_default().dirty;
+        match place {
+            None => *place = Some(dirty),
+            Some(due) => {
+                due.pages.merge(dirty.pages);
+                due.extras.merge(dirty.extras);
+                due.single_extras |= dirty.single_extras;
+            }
         }
-        let due = self.dirty.get_or_insert_default();
-        due.pages.extend(dirty.pages.iter().copied());
-        due.extras.extend(dirty.extras.iter().copied());
-        due.single_extras |= dirty.single_extras;
     }
 
     /// Makes everything due: what a rebuild writes.
     pub fn mark_all_dirty(&mut self, handle_space: u32) {
         self.tree.mark_all_dirty();
-        let due = self.dirty.get_or_insert_default();
+        let has_extras = self.extras().is_some();
+        let due = self.dirty_mut();
         due.pages.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
-        if self.extras.is_some() {
+        if has_extras {
             due.extras.extend(0..handle_space.div_ceil(ENTRIES_PER_PAGE));
         }
     }
@@ -350,11 +374,14 @@ impl WindowTree {
         self.tree.len()
     }
 
+    /// Memory held beside itself. Takes no longer for more of it.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let extras = self.extras.as_ref();
-        let dirty = |dirty: &Dirty| size_of::<Dirty>() + dirty.pages.bytes() + dirty.extras.bytes();
-        self.tree.bytes() + extras.map_or(0, |extras| extras.bytes()) + self.dirty.as_deref().map_or(0, dirty)
+        let beside = self.beside.as_deref().map_or(0, |beside| {
+            let extras = beside.extras.as_deref().map_or(0, Extras::bytes);
+            size_of::<Beside>() + extras + beside.dirty.as_deref().map_or(0, DirtyEntries::bytes)
+        });
+        self.tree.bytes() + beside
     }
 }
 
@@ -367,6 +394,7 @@ mod tests {
     #[test]
     fn a_loaded_entry_is_listed_or_not_and_never_both() {
         let definition = Arc::new(Definition::default());
+        let board = BoardName::new("b").expect("a good name");
         let score = Score::new(&[1]).expect("one key");
         let words = definition.entry_words(&score, Timestamp::default(), b"m");
         let not_listed = [Some(Unlisted::Removed), Some(Unlisted::Hidden(Box::new(words))), None];
@@ -378,7 +406,7 @@ mod tests {
                 unlisted: unlisted.clone(),
             };
             let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
-            let mut window = WindowTree::over(Arc::clone(&definition), tree);
+            let mut window = WindowTree::over(board.clone(), Arc::clone(&definition), tree);
             if all_at_once {
                 let told = window.told_times(4).expect("a quarter of the members is listed");
                 let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];

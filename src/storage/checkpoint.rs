@@ -14,18 +14,24 @@
 //!   of definitions; but it lists the board without entries, and all of the tree's records are deleted. The replay meets the
 //!   drop before anybody reads the board: a log that does not go as far is refused.
 //!
-//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies).
+//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies). Beginning takes no longer for more
+//! boards: they join one after the other, each as it was at S (`state::Joined`).
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rocksdb::WriteBatch;
 
-use crate::state::{Applied, DirtyEntries, Shard, TreeId};
-use crate::state_lock::StateLock;
+use crate::state::{
+    Applied, DirtyEntries, Dropped, DroppedName, Joined, PageSet, RecordNumber, Shard, TreeId,
+};
+use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
 use crate::storage::copies::AllCopied;
 use crate::storage::error::StorageError;
@@ -37,24 +43,55 @@ use crate::types::Sequence;
 
 /// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little memory.
 const COPIES_AHEAD: usize = 8;
+/// Boards asked to join per hold of the lock: some 50 µs.
+const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
+/// Boards and leaves that are given back per hold of the lock once a checkpoint has failed.
+const ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
 /// Where one staged file ends and the next begins.
 pub const STAGED_FILE_BYTES: u64 = 128 << 20;
 
 /// A checkpoint begun: what it owes the disk.
 pub struct Checkpoint {
-    manifest: Manifest,
-    pub(super) dictionary_pages: Vec<u32>,
-    /// Trees with something to write.
-    pub(super) trees: Vec<(TreeId, DirtyEntries)>,
+    applied: Applied,
+    next_tree: u32,
+    pub(super) dictionary_pages: PageSet,
     /// Trees whose records go away.
     gone: Vec<TreeId>,
     /// One past the highest handle that existed at the beginning.
     pub(super) handles: u32,
+    /// Held by whoever writes it or, after that, gives it up.
+    told: Mutex<Told>,
+    /// Memory that `told` holds.
+    told_bytes: AtomicUsize,
+}
+
+/// What the shard has told, as of the beginning.
+#[derive(Default)]
+struct Told {
+    /// Until it is copied: a drop that comes meanwhile takes a copy of its own.
+    dropped: Option<Arc<Dropped>>,
+    drops: Vec<DroppedName>,
+    forgotten: RecordNumber,
+    latest: RecordNumber,
+    /// Every board, by name except for those that were about to change.
+    boards: Vec<Joined>,
+}
+
+impl Told {
+    /// Trees with something to write, in the order of their records.
+    fn due(&self) -> Vec<(TreeId, &DirtyEntries)> {
+        let mut due: Vec<_> =
+            self.boards.iter().filter_map(|board| Some((board.tree, board.due.as_deref()?))).collect();
+        due.sort_unstable_by_key(|(tree, _)| *tree);
+        due
+    }
 }
 
 /// Where the writing of a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
+    /// Some boards have yet to join.
+    Joining,
     /// Before the first slice, or between two.
     Slice,
     /// All of it is in staged files, which have no effect yet.
@@ -72,44 +109,34 @@ pub struct CheckpointFigures {
 }
 
 impl Checkpoint {
-    /// Begins a checkpoint of the shard as it is now. Takes time proportional to the number of boards, not of members.
+    /// Begins a checkpoint of the shard as it is now. Takes no longer for more boards or members.
     #[must_use]
     pub fn begin(shard: &mut Shard) -> Self {
-        let boards = shard.boards().map(|(name, board)| ManifestBoard {
-            name: name.clone(),
-            incarnation: board.incarnation,
-            definition: std::sync::Arc::clone(&board.definition),
-            all: board.all,
-            entries: shard.tree(board.all).map_or(0, crate::state::WindowTree::total),
-        });
-        let manifest = Manifest {
-            applied: shard.applied,
-            seen: shard.applied.sequence,
-            next_tree: shard.next_tree().0,
-            boards: boards.collect(),
-            dropped: shard.dropped().names().collect(),
-            forgotten: shard.dropped().forgotten(),
-            latest: shard.dropped().latest(),
-        };
+        shard.begin_joining();
         let dictionary_pages = shard.members.begin_checkpoint();
-        let trees = shard.trees_mut().filter_map(|(id, tree)| Some((id, tree.begin_checkpoint()?))).collect();
-        let (gone, handles) = (shard.take_gone(), shard.members.checkpointed());
-        Self { manifest, dictionary_pages, trees, gone, handles }
+        let told = Told { dropped: Some(shard.dropped_as_of_now()), ..Told::default() };
+        Self {
+            applied: shard.applied,
+            next_tree: shard.next_tree().0,
+            dictionary_pages,
+            gone: shard.take_gone(),
+            handles: shard.members.checkpointed(),
+            told: Mutex::new(told),
+            told_bytes: AtomicUsize::new(0),
+        }
     }
 
     #[must_use]
     pub fn applied(&self) -> Applied {
-        self.manifest.applied
+        self.applied
     }
 
-    /// Memory held, in bytes, beside what trees set aside: which pages are to be written.
+    /// Memory held, in bytes, beside what trees set aside: which boards there are, and which pages are to be written.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let pages = |dirty: &DirtyEntries| dirty.pages.capacity() + dirty.extras.capacity();
-        let pages = self.dictionary_pages.capacity()
-            + self.trees.iter().map(|(_, dirty)| pages(dirty)).sum::<usize>();
-        let (trees, boards) = (size_of::<(TreeId, DirtyEntries)>(), size_of::<ManifestBoard>());
-        pages * size_of::<u32>() + self.trees.capacity() * trees + self.manifest.boards.capacity() * boards
+        self.dictionary_pages.bytes()
+            + self.gone.capacity() * size_of::<TreeId>()
+            + self.told_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes the checkpoint. Runs beside the writer, on another thread, which copies, and on one of its own, which writes files
@@ -120,6 +147,8 @@ impl Checkpoint {
     /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
     pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
+        let mut told = self.told.lock();
+        self.let_join(&mut told, state, &mut |_| Ok(()))?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options, STAGED_FILE_BYTES)?;
         let (staged, copied) = thread::scope(|scope| {
@@ -133,13 +162,14 @@ impl Checkpoint {
             let files = Builder::new().name(name).spawn_scoped(scope, files);
             let files = files.map_err(|error| StorageError::Io { path: store.staging(), error })?;
             // Without anybody who takes the copies, the files' error is why.
-            let copied =
-                self.copy(state, &mut |copied| sender.send(copied).map_err(|_| StorageError::Closed));
+            let copied = self.copy(&told.due(), state, &mut |copied| {
+                sender.send(copied).map_err(|_| StorageError::Closed)
+            });
             drop(sender);
             let staged = files.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             Ok::<_, StorageError>((staged, copied?))
         })?;
-        self.finish(store, staged, copied, started, &mut |_| Ok(()))
+        self.finish(store, staged, &mut told, copied, started, &mut |_| Ok(()))
     }
 
     /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no lock being held.
@@ -158,14 +188,16 @@ impl Checkpoint {
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
+        let mut told = self.told.lock();
+        self.let_join(&mut told, state, between)?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options, file_bytes)?;
         between(Moment::Slice)?;
-        let copied = self.copy(state, &mut |copied| {
+        let copied = self.copy(&told.due(), state, &mut |copied| {
             staged.take(copied)?;
             between(Moment::Slice)
         })?;
-        self.finish(store, staged, copied, started, between)
+        self.finish(store, staged, &mut told, copied, started, between)
     }
 
     /// Everything is copied and staged: puts it in effect.
@@ -173,13 +205,14 @@ impl Checkpoint {
         &self,
         store: &Store,
         mut staged: Staged<'_>,
+        told: &mut Told,
         copied: AllCopied,
         started: Instant,
         between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let AllCopied { vanished, seen } = copied;
-        self.delete_trees(&mut staged, &vanished)?;
-        let manifest = self.manifest_without(&vanished, seen);
+        self.delete_trees(&mut staged, told, &vanished)?;
+        let manifest = self.manifest(told, &vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
         // rejects up to here are in the log, which is synced before the files take effect.
@@ -187,8 +220,11 @@ impl Checkpoint {
         between(Moment::Staged)?;
         let figures = staged.ingest()?;
         between(Moment::Ingested)?;
-        drop_deltas(store, self.manifest.applied.sequence)?;
+        drop_deltas(store, self.applied.sequence)?;
         store.sync_marker();
+        // There is nothing left to give back: freed here, and not on the writer's thread.
+        *told = Told::default();
+        self.told_bytes.store(0, Ordering::Relaxed);
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
 
@@ -197,19 +233,79 @@ impl Checkpoint {
         shard.members.complete_checkpoint();
     }
 
-    /// The checkpoint failed: all that it owed the disk is due again.
-    pub fn abandon(&self, shard: &mut Shard) {
-        shard.members.abandon_checkpoint(&self.dictionary_pages);
+    /// The checkpoint failed: all that it owed the disk is due again. The lock is held for a slice at a time; nobody
+    /// else may begin a checkpoint meanwhile.
+    pub fn abandon(&self, state: &StateLock) {
+        let pages = self.dictionary_pages.clone();
+        let mut shard = state.write(Purpose::CheckpointEnd);
+        shard.members.abandon_checkpoint(pages);
         shard.put_back_gone(self.gone.iter().copied());
-        for (id, dirty) in &self.trees {
-            if let Some(tree) = shard.tree_mut(*id) {
-                tree.abandon_checkpoint(dirty);
+        let early = shard.stop_joining();
+        shard.let_go_fairly();
+        let told = std::mem::take(&mut *self.told.lock());
+        self.told_bytes.store(0, Ordering::Relaxed);
+        let mut boards =
+            told.boards.into_iter().chain(early).filter_map(|board| Some((board.tree, board.due?)));
+        let mut next = boards.next();
+        while next.is_some() {
+            let mut shard = state.write(Purpose::CheckpointEnd);
+            for _ in 0..ABANDONED_PER_SLICE {
+                let Some((id, due)) = next.take() else { break };
+                let more = shard.with_tree(id, |tree| {
+                    let more = tree.tree.abandon_capture(ABANDONED_PER_SLICE);
+                    if more {
+                        Some(due)
+                    } else {
+                        tree.put_back(due);
+                        None
+                    }
+                });
+                next = match more.flatten() {
+                    // A large board has a slice of its own.
+                    Some(due) => {
+                        next = Some((id, due));
+                        break;
+                    }
+                    None => boards.next(),
+                };
+            }
+            // To readers who wait, and not to the next slice.
+            shard.let_go_fairly();
+        }
+    }
+
+    /// Has every board join.
+    fn let_join(
+        &self,
+        told: &mut Told,
+        state: &StateLock,
+        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        if let Some(dropped) = told.dropped.take() {
+            told.drops = dropped.names().collect();
+            (told.forgotten, told.latest) = (dropped.forgotten(), dropped.latest());
+        }
+        loop {
+            between(Moment::Joining)?;
+            let mut shard = state.write(Purpose::CheckpointBegin);
+            let (joined, more) = shard.join_some(BOARDS_PER_SLICE);
+            shard.let_go_fairly();
+            let bytes: usize = joined.iter().map(Joined::bytes).sum();
+            self.told_bytes.fetch_add(bytes, Ordering::Relaxed);
+            told.boards.extend(joined);
+            if !more {
+                return Ok(());
             }
         }
     }
 
     /// Stages the deletion of what dropped boards have on disk, and of what was staged of those that vanished meanwhile.
-    fn delete_trees(&self, staged: &mut Staged<'_>, vanished: &BTreeSet<TreeId>) -> Result<(), StorageError> {
+    fn delete_trees(
+        &self,
+        staged: &mut Staged<'_>,
+        told: &Told,
+        vanished: &BTreeSet<TreeId>,
+    ) -> Result<(), StorageError> {
         if !vanished.is_empty() {
             // Records that are in the same file as a deletion outlive it.
             staged.finish_file()?;
@@ -219,18 +315,31 @@ impl Checkpoint {
                 staged.delete_tree(kind, *tree)?;
             }
         }
-        for (tree, _) in self.trees.iter().filter(|(_, dirty)| dirty.single_extras) {
-            staged.delete_tree(keys::EXTRA, *tree)?;
+        for (tree, _) in told.due().into_iter().filter(|(_, dirty)| dirty.single_extras) {
+            staged.delete_tree(keys::EXTRA, tree)?;
         }
         Ok(())
     }
 
-    fn manifest_without(&self, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
-        let mut manifest = Manifest { seen, ..self.manifest.clone() };
-        for board in manifest.boards.iter_mut().filter(|board| vanished.contains(&board.all)) {
-            board.entries = 0;
+    fn manifest(&self, told: &Told, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
+        let board = |board: &Joined| ManifestBoard {
+            name: board.name.clone(),
+            incarnation: board.incarnation,
+            definition: Arc::clone(&board.definition),
+            all: board.tree,
+            entries: if vanished.contains(&board.tree) { 0 } else { board.entries },
+        };
+        let mut boards: Vec<ManifestBoard> = told.boards.iter().map(board).collect();
+        boards.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Manifest {
+            applied: self.applied,
+            seen,
+            next_tree: self.next_tree,
+            boards,
+            dropped: told.drops.clone(),
+            forgotten: told.forgotten,
+            latest: told.latest,
         }
-        manifest
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::state::{ENTRIES_PER_PAGE, Extra, TreeId};
+use crate::state::{DirtyEntries, ENTRIES_PER_PAGE, Extra, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::checkpoint::Checkpoint;
 use crate::storage::error::StorageError;
@@ -42,38 +42,46 @@ pub(super) type Sink<'a> = &'a mut dyn FnMut(Copied) -> Result<(), StorageError>
 impl Checkpoint {
     /// Copies all of it, calling `sink` when no lock is held.
     ///
+    /// # Arguments
+    /// `trees`: those with something to write, in the order of their records. Every board has joined.
+    ///
     /// # Errors
     /// Those of `sink`.
-    pub(super) fn copy(&self, state: &StateLock, sink: Sink<'_>) -> Result<AllCopied, StorageError> {
-        for page in &self.dictionary_pages {
+    pub(super) fn copy(
+        &self,
+        trees: &[(TreeId, &DirtyEntries)],
+        state: &StateLock,
+        sink: Sink<'_>,
+    ) -> Result<AllCopied, StorageError> {
+        for page in self.dictionary_pages.iter() {
             let value = {
                 let shard = state.read(Purpose::CheckpointCopy);
-                codec::encode_dictionary(shard.members.page(*page))
+                codec::encode_dictionary(shard.members.page(page))
             };
-            sink(Copied::Record(keys::dictionary_page(*page).to_vec(), Some(value)))?;
+            sink(Copied::Record(keys::dictionary_page(page).to_vec(), Some(value)))?;
         }
         let mut vanished = BTreeSet::new();
-        for (tree, dirty) in &self.trees {
-            for page in &dirty.pages {
-                let Some(entries) = self.copy_members(state, *tree, *page) else {
+        for (tree, dirty) in trees {
+            for page in dirty.pages.iter() {
+                let Some(entries) = self.copy_members(state, *tree, page) else {
                     vanished.insert(*tree);
                     break;
                 };
-                sink(Copied::Members(*tree, *page, entries))?;
+                sink(Copied::Members(*tree, page, entries))?;
             }
         }
-        for (tree, _) in &self.trees {
+        for (tree, _) in trees {
             if !copy_leaves(state, *tree, sink)? {
                 vanished.insert(*tree);
             }
         }
-        for (tree, dirty) in &self.trees {
-            for page in &dirty.extras {
-                let Some(value) = self.copy_extras(state, *tree, *page) else {
+        for (tree, dirty) in trees {
+            for page in dirty.extras.iter() {
+                let Some(value) = self.copy_extras(state, *tree, page) else {
                     vanished.insert(*tree);
                     break;
                 };
-                sink(Copied::Record(keys::extras_page(*tree, *page).to_vec(), value))?;
+                sink(Copied::Record(keys::extras_page(*tree, page).to_vec(), value))?;
             }
         }
         // A tree that vanishes from here on is whole, as it was at S.
@@ -126,28 +134,26 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
     let order = state.read(Purpose::CheckpointCopy).tree(id).map(|tree| tree.tree.pending_order());
     let Some(mut order) = order else { return Ok(false) };
     order.sort_unstable();
-    match state.write(Purpose::CheckpointCopy).tree_mut(id) {
-        Some(tree) => tree.tree.set_pending_order(order),
-        None => return Ok(false),
+    let set = state.write(Purpose::CheckpointCopy).with_tree(id, |tree| tree.tree.set_pending_order(order));
+    if set.is_none() {
+        return Ok(false);
     }
     loop {
         let mut copied = Vec::with_capacity(PAGES_PER_SLICE);
-        let more = {
-            let mut shard = state.write(Purpose::CheckpointCopy);
-            let Some(tree) = shard.tree_mut(id) else { return Ok(false) };
-            let tree = &mut tree.tree;
-            let width = tree.columns();
-            let more = tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
+        let mut shard = state.write(Purpose::CheckpointCopy);
+        let more = shard.with_tree(id, |tree| {
+            let width = tree.tree.columns();
+            tree.tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
                 let entries = captured.entries.map_or_else(Default::default, |entries| {
                     let columns = (0..width).map(|column| entries.column(column).to_vec()).collect();
                     (entries.handles().to_vec(), columns)
                 });
                 copied.push((captured.page, entries));
-            });
-            // To readers who wait, and not to the next slice.
-            shard.let_go_fairly();
-            more
-        };
+            })
+        });
+        // To readers who wait, and not to the next slice.
+        shard.let_go_fairly();
+        let Some(more) = more else { return Ok(false) };
         sink(Copied::Leaves(id, copied))?;
         if !more {
             return Ok(true);

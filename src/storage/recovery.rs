@@ -117,7 +117,7 @@ fn load_checkpoint(
             return Err(store.damaged(format!("two boards of its manifest share tree {}", board.all.0)));
         };
         rebuilt.extend(reason.map(|reason| (board.name.clone(), reason)));
-        refer_to_known(&tree, &mut members);
+        refer_to_known(board.all, &tree, &mut members);
         let definition = Arc::clone(&board.definition);
         boards
             .insert(board.name.clone(), Board { definition, incarnation: board.incarnation, all: board.all });
@@ -159,7 +159,7 @@ fn load_trees(
             Ok(tree) => (tree, None),
             Err(reason) => (rebuild_tree(store, board, dictionary, progress)?, Some(reason)),
         };
-        let mut tree = WindowTree::over(Arc::clone(&board.definition), tree);
+        let mut tree = WindowTree::over(board.name.clone(), Arc::clone(&board.definition), tree);
         load_extras(&mut extras_walk, board.all, &mut tree, dictionary)?;
         load_single_extras(&mut single_extras_walk, board.all, &mut tree, dictionary)?;
         trees.insert(board.all, LoadedTree { tree, reason });
@@ -167,9 +167,9 @@ fn load_trees(
     Ok(trees)
 }
 
-fn refer_to_known(tree: &WindowTree, members: &mut Members) {
-    for_each_listed(&tree.tree, members.handle_space(), |handle| members.refer(handle));
-    tree.unlisted().for_each(|handle| members.refer(handle));
+fn refer_to_known(id: TreeId, tree: &WindowTree, members: &mut Members) {
+    for_each_listed(&tree.tree, members.handle_space(), |handle| members.refer(handle, id));
+    tree.unlisted().for_each(|handle| members.refer(handle, id));
 }
 
 fn restore(
@@ -403,9 +403,7 @@ pub fn mark_rebuilt(store: &Store, shard: &mut Shard, rebuilt: &[BoardName]) -> 
     for name in rebuilt {
         let Some(id) = shard.board(name.as_str()).map(|board| board.all) else { continue };
         crate::storage::checkpoint::forget_tree_pages(store, id)?;
-        if let Some(tree) = shard.tree_mut(id) {
-            tree.tree.mark_all_dirty();
-        }
+        shard.with_tree(id, |tree| tree.tree.mark_all_dirty());
     }
     Ok(())
 }

@@ -185,11 +185,7 @@ pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures
     let boards: Vec<BoardName> = shard.boards().map(|(name, _)| name.clone()).collect();
     store.adopt_format()?;
     mark_rebuilt(&store, &mut shard, &boards)?;
-    let handles = shard.members.handle_space();
-    shard.members.mark_all_dirty();
-    for (_, tree) in shard.trees_mut() {
-        tree.mark_all_dirty(handles);
-    }
+    shard.mark_all_dirty();
     progress("writing the checkpoint", 0, 0);
     let checkpoint = Checkpoint::begin(&mut shard);
     let shard = StateLock::new(shard);

@@ -12,6 +12,8 @@ const CHUNK_BLOCKS: usize = 1 << CHUNK_SHIFT;
 pub struct Blocks<T> {
     chunks: Vec<Vec<T>>,
     stride: usize,
+    /// `T`s that there is memory for.
+    held: usize,
 }
 
 #[inline]
@@ -27,7 +29,7 @@ fn slot_of(id: u32) -> usize {
 impl<T: Copy + Default> Blocks<T> {
     /// `stride` is the number of `T` in a block.
     pub fn new(stride: usize) -> Self {
-        Self { chunks: Vec::new(), stride }
+        Self { chunks: Vec::new(), stride, held: 0 }
     }
 
     #[inline]
@@ -74,6 +76,7 @@ impl<T: Copy + Default> Blocks<T> {
         // Most trees are small, and a service has many of them: their only chunk grows by doubling.
         let blocks = if chunk == 0 { (slot + 1).next_power_of_two().max(2) } else { CHUNK_BLOCKS };
         let len = blocks * self.stride;
+        self.held += len - held.len();
         if held.is_empty() {
             // Zeroed memory comes from the system untouched, so a large chunk costs nothing until it is used.
             *held = vec![T::default(); len];
@@ -83,9 +86,9 @@ impl<T: Copy + Default> Blocks<T> {
         }
     }
 
+    /// Memory held, in bytes. Takes no longer for more of it, as all that is counted on the way of a change.
     pub fn bytes(&self) -> usize {
-        let held: usize = self.chunks.iter().map(Vec::capacity).sum();
-        held * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
+        self.held * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
     }
 }
 

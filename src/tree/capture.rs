@@ -8,9 +8,7 @@
 
 use std::mem;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-
+use super::aside::Aside;
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::small::Captured;
@@ -60,25 +58,16 @@ pub(super) struct Capture {
     pending: Vec<u32>,
     /// How many of `pending` have been handed out.
     handed_out: usize,
-    aside: HashMap<u32, PreImage, FixedState>,
+    aside: Aside,
 }
 
 impl Capture {
     pub(super) fn new() -> Self {
-        Self {
-            dirty_mark: 1,
-            dirty: Vec::new(),
-            pending: Vec::new(),
-            handed_out: 0,
-            aside: HashMap::default(),
-        }
+        Self { dirty_mark: 1, dirty: Vec::new(), pending: Vec::new(), handed_out: 0, aside: Aside::default() }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let aside: usize = self.aside.values().map(PreImage::bytes).sum();
-        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>()
-            + self.aside.allocation_size()
-            + aside
+        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>() + self.aside.bytes()
     }
 
     fn pending_mark(&self) -> u8 {
@@ -100,7 +89,9 @@ impl Capture {
             self.pending.push(page);
         }
         self.handed_out = usize::from(captured == Captured::HandedOut);
-        self.aside.extend(aside.map(|kept| (page, *kept)));
+        if let Some(kept) = aside {
+            self.aside.insert(page, kept);
+        }
         let pending = if captured == Captured::Pending { self.pending_mark() } else { 0 };
         if dirty { self.dirty_mark } else { pending }
     }
@@ -122,7 +113,7 @@ impl Capture {
             (false, false, true) => Captured::Pending,
             (false, false, false) => Captured::Aside,
         };
-        let aside = self.aside.remove(&page).map(Box::new);
+        let aside = self.aside.remove(page);
         Some((!self.dirty.is_empty(), captured, aside))
     }
 }
@@ -142,7 +133,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let marks = self.leaves.meta(leaf).marks;
         if marks & self.capture.pending_mark() != 0 {
             let kept = self.page_entries(leaf).map(|entries| PreImage::of(&entries));
-            self.capture.aside.insert(leaf, kept.unwrap_or_default());
+            self.capture.aside.insert(leaf, Box::new(kept.unwrap_or_default()));
         }
         if marks & self.capture.dirty_mark == 0 {
             self.capture.dirty.push(leaf);
@@ -152,7 +143,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     pub(super) fn begin_capture(&mut self) {
         if self.capture.handed_out < self.capture.pending.len() {
-            self.abandon_capture();
+            self.abandon_capture(usize::MAX);
         }
         self.capture.pending.clear();
         self.capture.handed_out = 0;
@@ -185,22 +176,23 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.leaves.meta_mut(page).marks &= !pending_mark;
             sink(CapturedPage { page, entries: self.page_entries(page) });
         } else {
-            let kept = self.capture.aside.remove(&page).expect("touch sets a pending leaf aside");
+            let kept = self.capture.aside.remove(page).expect("touch sets a pending leaf aside");
             let entries = kept.entries();
             sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
         }
     }
 
-    pub(super) fn abandon_capture(&mut self) {
-        let pending = mem::take(&mut self.capture.pending);
-        for &leaf in &pending {
+    pub(super) fn abandon_capture(&mut self, max_pages: usize) -> bool {
+        for _ in 0..max_pages {
+            let Some(leaf) = self.capture.pending.pop() else { break };
             if self.leaves.meta(leaf).marks & self.capture.dirty_mark == 0 {
                 self.capture.dirty.push(leaf);
             }
             self.leaves.meta_mut(leaf).marks = self.capture.dirty_mark;
+            self.capture.aside.remove(leaf);
         }
-        self.capture.aside = HashMap::default();
-        self.capture.handed_out = 0;
+        self.capture.handed_out = self.capture.handed_out.min(self.capture.pending.len());
+        !self.capture.pending.is_empty()
     }
 
     pub(super) fn mark_all_dirty(&mut self) {
@@ -232,7 +224,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let dirty_marked =
             capture.dirty.iter().all(|&leaf| self.leaves.meta(leaf).marks & capture.dirty_mark != 0);
         let kept = awaited.iter().all(|leaf| {
-            (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0) != capture.aside.contains_key(leaf)
+            (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0) != capture.aside.contains(*leaf)
         });
         dirty_marked
             && kept

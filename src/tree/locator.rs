@@ -26,9 +26,21 @@ enum Range {
     Dense { slots: Box<[u32; RANGE]>, used: u32 },
 }
 
+impl Range {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Sparse(map) => size_of::<HashMap<u16, u32, FixedState>>() + map.allocation_size(),
+            Self::Dense { .. } => size_of::<[u32; RANGE]>(),
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Locator {
     ranges: Vec<Range>,
+    /// What the ranges hold beside themselves.
+    held: usize,
 }
 
 #[inline]
@@ -58,7 +70,8 @@ impl Locator {
             }
             _ => Range::Dense { slots: dense(), used: 0 },
         };
-        Self { ranges: counts.iter().map(form).collect() }
+        let ranges: Vec<Range> = counts.iter().map(form).collect();
+        Self { held: ranges.iter().map(Range::bytes).sum(), ranges }
     }
 
     /// The handle's leaf, or [`NONE`].
@@ -89,6 +102,7 @@ impl Locator {
             self.ranges.resize_with(range + 1, || Range::Empty);
         }
         let held = &mut self.ranges[range];
+        self.held -= held.bytes();
         if let Range::Empty = held {
             *held = Range::Sparse(Box::default());
         }
@@ -101,6 +115,7 @@ impl Locator {
             }
             *held = Range::Dense { used: map.len() as u32, slots };
         }
+        self.held += held.bytes();
         before
     }
 
@@ -114,6 +129,7 @@ impl Locator {
             Range::Sparse(map) => {
                 let before = map.remove(&at).unwrap_or(NONE);
                 if map.is_empty() {
+                    self.held -= held.bytes();
                     *held = Range::Empty;
                 }
                 before
@@ -124,7 +140,9 @@ impl Locator {
                 if *used < SPARSE_AT {
                     let present = slots.iter().enumerate().filter(|&(_, &leaf)| leaf != NONE);
                     let map: HashMap<_, _, _> = present.map(|(at, &leaf)| (at as u16, leaf)).collect();
+                    self.held -= held.bytes();
                     *held = Range::Sparse(Box::new(map));
+                    self.held += held.bytes();
                 }
                 before
             }
@@ -150,12 +168,7 @@ impl Locator {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let bytes = |range: &Range| match range {
-            Range::Empty => 0,
-            Range::Sparse(map) => size_of::<HashMap<u16, u32, FixedState>>() + map.allocation_size(),
-            Range::Dense { .. } => size_of::<[u32; RANGE]>(),
-        };
-        self.ranges.iter().map(bytes).sum::<usize>() + self.ranges.capacity() * size_of::<Range>()
+        self.held + self.ranges.capacity() * size_of::<Range>()
     }
 }
 
@@ -172,6 +185,7 @@ mod tests {
             assert_eq!(locator.set(handle(n), n), NONE);
         }
         assert!(locator.bytes() < 4 * RANGE + 1_000, "an array by now");
+        assert_eq!(locator.held, locator.ranges.iter().map(Range::bytes).sum::<usize>());
         assert_eq!((locator.len(), locator.get(Handle(3 * 65_536 + 1))), (u64::from(count), NONE));
         for n in 0..count {
             assert_eq!(locator.get(handle(n)), n);
@@ -186,6 +200,7 @@ mod tests {
             assert_eq!(locator.get(handle(n)), n + 1);
         }
         assert_eq!(locator.len(), 5);
+        assert_eq!(locator.held, locator.ranges.iter().map(Range::bytes).sum::<usize>());
         assert_eq!(locator.get(Handle(u32::MAX - 1)), NONE);
     }
 }

@@ -29,6 +29,7 @@ mod large;
 mod small;
 
 mod apply;
+mod aside;
 mod capture;
 mod check;
 mod cursor;

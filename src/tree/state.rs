@@ -375,11 +375,15 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is dirty
-    /// again. Also after the last page was handed out, until the next capture begins.
-    pub fn abandon_capture(&mut self) {
+    /// again, up to `max_pages` of it at each call. Says whether there are more. Also after the last page was handed
+    /// out, until the next capture begins. Between two calls the tree may change.
+    pub fn abandon_capture(&mut self, max_pages: usize) -> bool {
         match &mut self.form {
-            Form::Small(small) => small.abandon_capture(),
-            Form::Large(large) => large.abandon_capture(),
+            Form::Small(small) => {
+                small.abandon_capture();
+                false
+            }
+            Form::Large(large) => large.abandon_capture(max_pages),
         }
     }
 

@@ -127,7 +127,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
             }
             Op::CaptureNext(pages, fails) => self.capture_next(*pages, *fails),
             Op::AbandonCapture => {
-                self.tree.abandon_capture();
+                while self.tree.abandon_capture(2) {}
                 self.capture = None;
             }
             Op::MarkAllDirty => self.tree.mark_all_dirty(),
@@ -155,7 +155,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         if more {
             self.capture = Some((pages_now, expected));
         } else if fails {
-            self.tree.abandon_capture();
+            while self.tree.abandon_capture(1) {}
         } else {
             // Ids may have been given away since the capture began; the order of then is the model's of then.
             let mut ids = Ids(self.ids.0.clone());

@@ -52,7 +52,6 @@ struct Running {
     thread: JoinHandle<()>,
     /// Shared with the thread: should it end without a word, what the checkpoint owes the disk is not forgotten.
     checkpoint: Arc<Checkpoint>,
-    bytes: usize,
     written: Receiver<Result<CheckpointFigures, StorageError>>,
 }
 
@@ -131,7 +130,7 @@ impl Checkpointer {
     /// Memory that the checkpoint under way holds beside the shard's, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.running.as_ref().map_or(0, |running| running.bytes)
+        self.running.as_ref().map_or(0, |running| running.checkpoint.bytes())
     }
 
     /// Whether anything was committed since the last checkpoint began.
@@ -162,7 +161,6 @@ impl Checkpointer {
         let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write(Purpose::CheckpointBegin)));
         self.changes = 0;
         self.last = Instant::now();
-        let bytes = checkpoint.bytes();
         let (sender, written) = channel();
         let (its_checkpoint, its_shard) = (Arc::clone(&checkpoint), Arc::clone(shard));
         let name = format!("checkpoint-{}", store.shard());
@@ -175,7 +173,7 @@ impl Checkpointer {
             let _ = sender.send(written);
         };
         match std::thread::Builder::new().name(name).spawn(write) {
-            Ok(thread) => self.running = Some(Running { thread, checkpoint, bytes, written }),
+            Ok(thread) => self.running = Some(Running { thread, checkpoint, written }),
             Err(error) => {
                 tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
                 self.give_up(&checkpoint, shard);
@@ -224,7 +222,7 @@ impl Checkpointer {
     }
 
     fn give_up(&mut self, checkpoint: &Checkpoint, shard: &StateLock) {
-        checkpoint.abandon(&mut shard.write(Purpose::CheckpointEnd));
+        checkpoint.abandon(shard);
         self.failures += 1;
         self.failed = Some(Instant::now());
         // Due again at the next interval, not at once: the disk may be full.

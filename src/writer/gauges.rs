@@ -196,7 +196,7 @@ impl Gauges {
         let (applied, members, boards, bytes) = {
             let shard = shard.read(Purpose::Gauges);
             let bytes = shard.tree_bytes() + shard.members.bytes() + checkpointer.bytes();
-            (shard.applied.sequence.0, shard.members.len(), shard.boards().count(), bytes)
+            (shard.applied.sequence.0, shard.members.len(), shard.board_count(), bytes)
         };
         self.applied_sequence.set(figure(applied));
         self.lag.set(figure(health.last_sequence().saturating_sub(applied)));

@@ -5,8 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What looks like a path and is none.
-const NO_PATHS: &[(&str, &str)] =
-    &[("db/version_edit.h", "RocksDB's"), ("bin/ranktree", "made by `make build`"), ("staging/", "a folder of a shard")];
+const NO_PATHS: &[(&str, &str)] = &[
+    ("db/version_edit.h", "RocksDB's"),
+    ("bin/ranktree", "made by `make build`"),
+    ("staging/", "a folder of a shard"),
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

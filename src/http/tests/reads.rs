@@ -183,6 +183,44 @@ async fn lists_ranks_and_counts_have_their_shapes() {
     }
 }
 
+/// More boards than one page looks at, five here: the answer says that there are more, and where they begin.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_of_many_boards_is_told_of_all_of_them_page_by_page() {
+    let service = start(2);
+    // Created in another order than that of their names.
+    let names: Vec<String> = (0..12).map(|number| format!("b{:02}", number * 5 % 12)).collect();
+    for name in &names {
+        service.put(&format!("/v1/boards/{name}/members/m"), r#"{"score":1}"#).await;
+        service.put(&format!("/v1/boards/{name}/members/other"), r#"{"score":2}"#).await;
+        service.put(&format!("/v1/boards/elsewhere-{name}/members/other"), r#"{"score":2}"#).await;
+    }
+    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = service.get(&format!("/v1/members/m?cursor={cursor}")).await;
+        let entries = page["entries"].as_array().expect("a list");
+        let boards: Vec<String> =
+            entries.iter().filter_map(|entry| entry["board"].as_str().map(str::to_owned)).collect();
+        assert!(entries.iter().all(|entry| entry["rank"] == json!(2)), "{page}");
+        assert!(boards.is_sorted(), "{boards:?}");
+        pages.push(boards);
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [5, 5, 2]);
+    let mut created = names.clone();
+    created.chunks_mut(5).for_each(<[String]>::sort);
+    assert_eq!(pages.concat(), created);
+    assert_eq!(service.get("/v1/members/m?boards=b01").await["next_cursor"], json!(null));
+    for (refused, why) in
+        [("cursor=x", "no number"), ("cursor=-1", "no number"), ("boards=b01&cursor=1", "both")]
+    {
+        let (status, problem) = service.send("GET", &format!("/v1/members/m?{refused}"), "").await;
+        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("bad_parameter")), "{why}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn member_ids_go_through_paths_whole() {
     let service = start(3);

@@ -1,5 +1,7 @@
 //! Whether every handle is accounted for: what `verify` and the tests of the writer hold [`Members`] to.
 
+use crate::state::entry::TreeId;
+use crate::state::handle_map::{HandleSet, Segments};
 use crate::state::members::Members;
 use crate::tree::Handle;
 
@@ -8,30 +10,43 @@ const PLACES: [&str; 5] = ["free", "held back", "quarantined", "leaving", "being
 
 impl Members {
     /// Checks that each handle ever given out is in one place: a member's, or one of those above; that as many trees know a
-    /// member as are counted; and that each member has one handle, which is found by its id.
+    /// member as it says, and the same ones; and that each member has one handle, which is found by its id.
     ///
     /// # Arguments
-    /// `known`: the members that trees know, each as often as there are trees that know it.
+    /// `known`: the members that trees know, with each of these trees.
     ///
     /// # Errors
     /// The first thing found wrong, in words.
-    pub fn check(&self, known: impl IntoIterator<Item = Handle>) -> Result<(), String> {
+    pub fn check(&self, known: impl IntoIterator<Item = (TreeId, Handle)>) -> Result<(), String> {
         let space = usize::try_from(self.handle_space()).map_err(|error| error.to_string())?;
         let never =
             |handle: Handle, what: &str| format!("handle {} was never given out, and {what}", handle.0);
         let mut trees = vec![0_u32; space];
-        for handle in known {
+        let name =
+            |handle: Handle| format!("{} (handle {})", String::from_utf8_lossy(self.id(handle)), handle.0);
+        for (tree, handle) in known {
             let count = trees.get_mut(handle.index());
             *count.ok_or_else(|| never(handle, "a tree knows it"))? += 1;
+            let before = tree.0.checked_sub(1).map(TreeId);
+            if self.memberships.trees_behind(handle, before).next() != Some(tree) {
+                return Err(format!("tree {} knows {}, which is not said of it", tree.0, name(handle)));
+            }
         }
         // By handle, one more than the index into `PLACES`; 0 for none.
         let mut places = vec![0_u8; space];
-        let quarantined: Vec<Handle> = self.quarantined.handles().collect();
-        let idle = [&self.free, &self.held_back, &quarantined, &self.leaving, &self.freeing];
+        let leaving = self.leaving.iter().flat_map(HandleSet::handles);
+        let freeing = self.freeing.iter().flat_map(Segments::handles);
+        let idle: [Box<dyn Iterator<Item = Handle> + '_>; 5] = [
+            Box::new(self.free.handles()),
+            Box::new(self.held_back.handles()),
+            Box::new(self.quarantined.handles()),
+            Box::new(leaving),
+            Box::new(freeing.chain(self.freeing_now.iter().copied())),
+        ];
         for ((number, what), handles) in (1..).zip(PLACES).zip(idle) {
             for handle in handles {
                 let place = places.get_mut(handle.index());
-                let place = place.ok_or_else(|| never(*handle, &format!("is {what}")))?;
+                let place = place.ok_or_else(|| never(handle, &format!("is {what}")))?;
                 if let Some(other) = usize::from(*place).checked_sub(1).and_then(|other| PLACES.get(other)) {
                     return Err(format!("handle {} is {other} and {what}", handle.0));
                 }
@@ -45,10 +60,10 @@ impl Members {
         let mut members = 0;
         for ((trees, place), handle) in trees.into_iter().zip(places).zip(0..) {
             let id = self.id(Handle(handle));
-            let name = || format!("{} (handle {handle})", String::from_utf8_lossy(id));
-            let counted = self.references.get(Handle(handle)).unwrap_or_default();
-            if trees != counted {
-                return Err(format!("{trees} boards know {}, and {counted} are counted", name()));
+            let name = || name(Handle(handle));
+            let said = self.memberships.trees_behind(Handle(handle), None).count();
+            if usize::try_from(trees) != Ok(said) {
+                return Err(format!("{trees} boards know {}, and of {said} it is said", name()));
             }
             let place = usize::from(place).checked_sub(1).and_then(|place| PLACES.get(place));
             match (trees > 0, place) {
@@ -83,16 +98,22 @@ mod tests {
     use super::*;
 
     /// Three members, of which `a` is known to one tree and `b` to two; `c` has left.
-    fn members() -> (Members, Vec<Handle>) {
+    fn members() -> (Members, Vec<(TreeId, Handle)>) {
         let mut members = Members::new();
         let [a, b, c] = ["a", "b", "c"].map(|id| members.add(id.as_bytes()));
-        let known = vec![a, b, b];
-        known.iter().chain([&c]).for_each(|handle| members.refer(*handle));
-        members.release(c);
+        let known = vec![(TreeId(0), a), (TreeId(0), b), (TreeId(1), b)];
+        known.iter().chain([&(TreeId(0), c)]).for_each(|(tree, handle)| members.refer(*handle, *tree));
+        members.release(c, TreeId(0));
         (members, known)
     }
 
-    fn wrong(spoil: impl FnOnce(&mut Members, &mut Vec<Handle>)) -> String {
+    fn set_of(handle: Handle) -> HandleSet {
+        let mut set = HandleSet::default();
+        set.insert(handle, ());
+        set
+    }
+
+    fn wrong(spoil: impl FnOnce(&mut Members, &mut Vec<(TreeId, Handle)>)) -> String {
         let (mut members, mut known) = members();
         assert_eq!(members.check(known.clone()), Ok(()));
         spoil(&mut members, &mut known);
@@ -105,24 +126,26 @@ mod tests {
         for _ in 0..3 {
             let pages = members.begin_checkpoint();
             assert_eq!(members.check(known.clone()), Ok(()));
-            members.abandon_checkpoint(&pages);
+            members.abandon_checkpoint(pages);
             assert_eq!(members.check(known.clone()), Ok(()));
         }
-        members.begin_checkpoint();
+        drop(members.begin_checkpoint());
         members.complete_checkpoint();
         assert_eq!(members.check(known.clone()), Ok(()));
-        assert_eq!((members.free.len(), members.begin_checkpoint()), (1, vec![]));
+        assert_eq!((members.free.len(), members.begin_checkpoint().is_empty()), (1, true));
         assert_eq!((members.free.len(), members.held_back.len(), members.check(known)), (0, 1, Ok(())));
     }
 
     #[test]
     fn each_way_to_lose_account_of_a_handle_is_found() {
-        let cases: [(&str, &str); 9] = [
-            ("1 boards know a (handle 0), and 2 are counted", "counted"),
-            ("1 boards know b (handle 1), and 2 are counted", "forgotten"),
+        let cases: [(&str, &str); 11] = [
+            ("1 boards know a (handle 0), and of 2 it is said", "said"),
+            ("1 boards know b (handle 1), and of 2 it is said", "forgotten"),
+            ("tree 2 knows b (handle 1), which is not said of it", "another"),
             ("handle 2 is quarantined and leaving", "twice"),
             ("handle 2 is nobody's, and not free", "lost"),
             ("a (handle 0) is on boards, and being freed", "in use"),
+            ("handle 2 is quarantined and being freed", "freed soon"),
             ("handle 7 was never given out, and is free", "never"),
             ("handle 9 was never given out, and a tree knows it", "stranger"),
             ("c (handle 2) is free, and has an id", "named"),
@@ -130,13 +153,15 @@ mod tests {
         ];
         for (expected, how) in cases {
             let found = wrong(|members, known| match how {
-                "counted" => members.refer(Handle(0)),
+                "said" => members.refer(Handle(0), TreeId(1)),
                 "forgotten" => drop(known.pop()),
-                "twice" => members.leaving.push(Handle(2)),
+                "another" => known[2].0 = TreeId(2),
+                "twice" => members.leaving.push(set_of(Handle(2))),
                 "lost" => drop(members.quarantined.remove(Handle(2))),
-                "in use" => members.freeing.push(Handle(0)),
+                "in use" => members.freeing.push(set_of(Handle(0)).into_segments()),
+                "freed soon" => members.freeing_now.push(Handle(2)),
                 "never" => members.free.push(Handle(7)),
-                "stranger" => known.push(Handle(9)),
+                "stranger" => known.push((TreeId(0), Handle(9))),
                 "named" | "held back" => {
                     members.quarantined.remove(Handle(2));
                     let to = if how == "named" { &mut members.free } else { &mut members.held_back };
@@ -152,8 +177,8 @@ mod tests {
     fn a_member_with_two_handles_and_one_that_is_not_found_are_found() {
         let two = wrong(|members, known| {
             let again = members.add(b"a");
-            members.refer(again);
-            known.push(again);
+            members.refer(again, TreeId(0));
+            known.push((TreeId(0), again));
         });
         assert!(two == "a (handle 0) has handle 3 too" || two == "a (handle 3) has handle 0 too", "{two}");
         let lost = wrong(|members, _| {

@@ -63,14 +63,26 @@ impl Batch<'_> {
         registry.begun_anew(name.as_str(), self.board(name)?.incarnation)
     }
 
-    /// The boards that know a member, by name.
-    pub(super) fn boards_of(&self, handle: Handle) -> Vec<BoardName> {
-        let here = self.shard.boards().map(|(name, _)| name);
-        let names = here.chain(self.boards.keys());
-        let knows = |name: &&BoardName| {
-            self.board(name).is_some_and(|board| self.entry(board.tree, handle).is_some())
+    /// The boards that know a member, by name: of those that did before the batch and those where the batch changed something
+    /// of it, the ones that do now. Takes no longer for boards that never heard of the member.
+    pub(super) fn boards_of(&mut self, handle: Handle) -> Vec<BoardName> {
+        let changed = self
+            .changed_of
+            .get_or_insert_with(|| self.by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
+        let changed = changed.range((handle, TreeId(0))..=(handle, TreeId(u32::MAX)));
+        let changed: Vec<TreeId> = changed.map(|(_, tree)| *tree).collect();
+        let shard: &Shard = &self.shard;
+        let before = shard.boards_of(handle, None).map(|(tree, window)| (tree, &window.board));
+        let changed = changed.into_iter().filter_map(|tree| {
+            let known = shard.tree(tree).map(|window| &window.board);
+            Some((tree, known.or_else(|| self.new_trees.get(&tree))?))
+        });
+        let knows = |(tree, name): &(TreeId, &BoardName)| {
+            // Another life of the name has another tree.
+            self.board(name).is_some_and(|board| board.tree == *tree) && self.entry(*tree, handle).is_some()
         };
-        let mut names: Vec<BoardName> = names.filter(knows).cloned().collect();
+        let mut names: Vec<BoardName> =
+            before.chain(changed).filter(knows).map(|(_, name)| name.clone()).collect();
         names.sort();
         names.dedup();
         names
@@ -92,8 +104,10 @@ impl Batch<'_> {
                     Some((_, tree)) => self.forget_tree(tree),
                     None => self.board_count += 1,
                 }
+                let tree = TreeId(self.next_tree);
                 self.next_tree += 1;
-                TreeId(self.next_tree - 1)
+                self.new_trees.insert(tree, name.clone());
+                tree
             }
         };
         let board = DefinedBoard { definition: Arc::clone(&definition), tree, incarnation };

@@ -31,6 +31,9 @@ impl Batch<'_> {
         let (step, at) = (self.step_number, self.step.changes.len());
         let change = Change { tree, handle, after };
         let index = *self.by_entry.entry((tree, handle)).or_insert(self.net.len());
+        if let Some(changed) = &mut self.changed_of {
+            changed.insert((handle, tree));
+        }
         match self.net.get_mut(index) {
             Some(net) => {
                 net.after = after;

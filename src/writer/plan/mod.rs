@@ -7,7 +7,7 @@
 //! something: so every few jobs the shard is let go of and taken again, and it is not held while the disk is read. That is sound
 //! because nothing that a plan rests on changes meanwhile. Members, boards and entries are changed by applying steps, and by
 //! letting go of what dropped boards left: both are done by the thread that plans. Others change only
-//! - what a checkpoint keeps of pages that it has copied, which no plan looks at; and
+//! - who has joined a checkpoint, and what it keeps of pages that it has copied, which no plan looks at; and
 //! - which drops are remembered, where there is no NATS: one is forgotten that is over on every shard and whose board nobody is
 //!   dropping. A plan asks for drops only to pass over a definition that its own drop overtook, and such a one comes from a
 //!   decision before that drop. It is the same whether a drop is forgotten between two jobs of a batch or between two batches.
@@ -36,7 +36,7 @@ mod waiting;
 mod boards;
 mod changes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
@@ -48,7 +48,7 @@ use crate::state::{Applied, BoardEvent, Dropped, Step, TreeId};
 use crate::state_lock::{LongReading, Purpose, StateLock};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{Sequence, ShardId, Timestamp};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{ParkedJob, Parking, Place};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
@@ -85,10 +85,14 @@ struct Batch<'a> {
     shard: LongReading<'a>,
     net: Vec<NetChange>,
     by_entry: HashMap<(TreeId, Handle), usize, foldhash::fast::FixedState>,
+    /// The keys of `by_entry`, by member: from the first job on that asks which boards a member is on.
+    changed_of: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
     newcomers: HashMap<Box<[u8]>, Handle, foldhash::fast::RandomState>,
     added: usize,
     boards: ChangedBoards,
+    /// Whose the trees are that come with the batch.
+    new_trees: BTreeMap<TreeId, BoardName>,
     /// How many boards there are.
     board_count: usize,
     /// What the shard will remember of drops, if the batch has any.
@@ -135,9 +139,11 @@ impl Planner<'_> {
             shard,
             net: Vec::new(),
             by_entry: HashMap::default(),
+            changed_of: None,
             newcomers: HashMap::default(),
             added: 0,
             boards: BTreeMap::new(),
+            new_trees: BTreeMap::new(),
             board_count,
             dropped: None,
             told: None,

@@ -53,7 +53,10 @@ fn a_change_that_a_batch_takes_back_is_redone_too() {
     let set = |points| Job { at: Some(time(3)), ..job("m0", &[("auto", &[points])]) };
     harness.batch(&[Say::Jobs(vec![set(5)])]);
     let mut slice = 0;
-    let written = harness.checkpoint(&mut |harness, _| {
+    let written = harness.checkpoint(&mut |harness, moment| {
+        if moment == Moment::Joining {
+            return Ok(());
+        }
         match slice {
             // Before the member page is looked at; m1 arrives and leaves, m0 goes up and comes back.
             0 => {
@@ -142,7 +145,8 @@ fn a_member_that_only_the_replay_names_keeps_its_handle() {
 
 #[test]
 fn a_checkpoint_that_failed_anywhere_is_made_up_for_by_the_next() {
-    for fails_at in 0..14 {
+    // The late batch comes while boards have yet to join, and while their pages are looked at.
+    for (fails_at, late_at) in (0..18).flat_map(|fails_at| [(fails_at, 1), (fails_at, 5)]) {
         let mut harness = with_members(6);
         harness.batch(&[
             Say::Jobs(vec![job("m0", &[("auto", &[5]), ("more", &[5])]).version(3).meta(r#"{"a":1}"#)]),
@@ -150,7 +154,7 @@ fn a_checkpoint_that_failed_anywhere_is_made_up_for_by_the_next() {
         ]);
         let mut moments = 0;
         let written = harness.checkpoint(&mut |harness, _| {
-            if moments == 1 {
+            if moments == late_at {
                 let late = vec![job("n", &[("auto", &[8])]), leave_all("m3"), job("m4", &[("auto", &[7])])];
                 harness.batch(&[Say::Jobs(late)]);
             }
@@ -165,6 +169,71 @@ fn a_checkpoint_that_failed_anywhere_is_made_up_for_by_the_next() {
         harness.restart();
         harness.check_all();
     }
+}
+
+/// Boards join a checkpoint one after the other, and each is in it as it was when it began: also one that changes, is
+/// defined anew, dropped, or dropped and created again before its turn.
+#[test]
+fn boards_that_change_before_they_join_are_in_the_checkpoint_as_they_were() {
+    let names = ["a", "b", "c", "d", "e"];
+    for turn in 0..8 {
+        let mut harness = with_members(6);
+        let all = |score: i64| {
+            let scores = [score];
+            let boards: Vec<(&str, &[i64])> = names.iter().map(|name| (*name, &scores[..])).collect();
+            Say::Jobs((0..6).map(|number| job(&format!("m{number}"), &boards)).collect())
+        };
+        harness.batch(&[all(1)]);
+        let mut moments = 0;
+        let written = harness.checkpoint(&mut |harness, moment| {
+            if moment == Moment::Joining && moments == turn {
+                let definition = Definition { keep: 40, ..Definition::default() };
+                harness.batch(&[all(2)]);
+                harness.batch(&[Say::Define(board("b"), Arc::new(definition)), Say::Drop(board("c"))]);
+                harness.batch(&[Say::Drop(board("d"))]);
+                harness.batch(&[Say::Jobs(vec![job("m1", &[("d", &[3]), ("new", &[3])])])]);
+            }
+            moments += 1;
+            // What is replayed over the checkpoint is in the log, all of it.
+            if moment == Moment::Ingested { Err(refused()) } else { Ok(()) }
+        });
+        assert!(written.is_err());
+        harness.restart();
+        harness.check_all();
+        for _ in 0..2 {
+            undisturbed(&mut harness);
+            harness.restart();
+            harness.check_all();
+        }
+    }
+}
+
+/// More boards than lists of boards are shared of: who leaves all of them is on none, whatever the batch itself did before.
+#[test]
+fn a_member_of_many_boards_leaves_all_of_them_and_those_that_the_batch_brought() {
+    let mut harness = with_members(3);
+    let names: Vec<String> = (0..20).map(|number| format!("b{number}")).collect();
+    let on = |member: &str, names: &[String]| {
+        let boards: Vec<(&str, &[i64])> = names.iter().map(|name| (name.as_str(), &[1_i64][..])).collect();
+        job(member, &boards)
+    };
+    let (old, new) = names.split_at(12);
+    harness.batch(&[Say::Jobs(vec![on("m1", old), on("m2", old)])]);
+    undisturbed(&mut harness);
+    harness.batch(&[
+        Say::Drop(board("b3")),
+        Say::Jobs(vec![on("m1", new), bare(Op::Remove, "m1", &["b5"]), leave_all("m1"), leave_all("n")]),
+        Say::Ask(vec![on("m1", &new[..2]), leave_all("m1"), on("m1", &old[..1])]),
+        Say::Ask(vec![on("n", new), leave_all("n")]),
+    ]);
+    harness.check_all();
+    harness.restart();
+    harness.check_all();
+    harness.batch(&[Say::Ask(vec![leave_all("m1"), leave_all("m2")])]);
+    harness.check_all();
+    undisturbed(&mut harness);
+    harness.restart();
+    harness.check_all();
 }
 
 /// A crash between every two verbs: the batch is there whole or not at all, whatever was applied of it.
@@ -197,7 +266,7 @@ fn a_crash_between_any_two_verbs_keeps_the_batch_or_loses_it_whole() {
 /// Staged and not in effect, in effect with the old deltas still there: either checkpoint is whole.
 #[test]
 fn a_crash_around_the_ingestion_leaves_the_old_checkpoint_or_the_new_one() {
-    for crash_at in [Moment::Slice, Moment::Staged, Moment::Ingested] {
+    for crash_at in [Moment::Joining, Moment::Slice, Moment::Staged, Moment::Ingested] {
         let mut harness = with_members(6);
         harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[5])]), leave_all("m1")])]);
         let written = harness.checkpoint(&mut |harness, moment| {
@@ -220,7 +289,7 @@ fn a_crash_around_the_ingestion_leaves_the_old_checkpoint_or_the_new_one() {
 /// goes on without it.
 #[test]
 fn a_board_dropped_and_created_again_during_a_checkpoint_starts_empty() {
-    for dropped_at in 0..8 {
+    for dropped_at in 0..14 {
         let mut harness = with_members(6);
         harness.batch(&[Say::Jobs(vec![job("m0", &[("more", &[1])]), job("m1", &[("auto", &[2])])])]);
         let mut moments = 0;
@@ -258,7 +327,7 @@ fn boards_dropped_continuously_let_every_checkpoint_complete() {
         let mut slice = 0;
         let written = harness.checkpoint(&mut |harness, moment| {
             // Another board each time, at every third slice, so that the first drop comes at another place each round.
-            if moment == Moment::Slice && (slice + round) % 3 == 0 {
+            if matches!(moment, Moment::Joining | Moment::Slice) && (slice + round) % 3 == 0 {
                 let name = dropped.next().expect("it goes round");
                 // The definition changes before the drop: the replay of that must find the board that it is of.
                 let changed =
@@ -479,7 +548,7 @@ fn an_extra_of_which_nothing_is_kept_does_not_outlive_its_member() {
             harness.commit(&[Say::Jobs(vec![leave_all("m1")])]);
             Ok(())
         }
-        Moment::Slice | Moment::Staged => Ok(()),
+        Moment::Joining | Moment::Slice | Moment::Staged => Ok(()),
         Moment::Ingested => Err(refused()),
     });
     assert!(written.is_err());

@@ -1,6 +1,6 @@
 //! One shard on a real directory, driven a verb at a time, so that a test can stop, fail and crash between any two.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -8,12 +8,13 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Cut, Entry, Shard, Standing, WindowTree};
+use crate::state::{Cut, Entry, Shard, Standing, TreeId, WindowTree};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
     TreesFrom, mark_rebuilt, recover, verify,
 };
+use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp};
 use crate::writer::apply::{Answers, apply};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
@@ -339,8 +340,8 @@ impl Harness {
         });
         self.apply_all();
         match written {
-            Ok(_) => checkpoint.complete(&mut self.shard.write(Purpose::Apply)),
-            Err(_) => checkpoint.abandon(&mut self.shard.write(Purpose::Apply)),
+            Ok(_) => checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd)),
+            Err(_) => checkpoint.abandon(&self.shard),
         }
         written.map(|_| ())
     }
@@ -468,6 +469,16 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
             check_entry(expected, tree, &found, entry, &format!("{id} on {name}"));
         }
     }
+    assert!(shard.tree_bytes_are_right(), "memory is counted along with every change");
+    let mut known_by: BTreeMap<Handle, Vec<TreeId>> = BTreeMap::new();
+    for (id, tree) in shard.trees() {
+        tree.known().for_each(|handle| known_by.entry(handle).or_default().push(id));
+    }
+    for handle in (0..shard.members.handle_space()).map(Handle) {
+        let told: Vec<TreeId> = shard.boards_of(handle, None).map(|(id, _)| id).collect();
+        assert_eq!(told, known_by.remove(&handle).unwrap_or_default(), "{handle:?} is known by other trees");
+    }
+    assert!(known_by.is_empty(), "trees know nobody's handles: {known_by:?}");
     assert_eq!(
         shard.members.len(),
         model.members().len(),

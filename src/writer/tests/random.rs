@@ -141,14 +141,14 @@ fn actions(members: u32, most: usize) -> impl Strategy<Value = Vec<Action>> {
     ];
     let end = prop_oneof![
         6 => Just(End::Complete),
-        2 => (0_usize..12).prop_map(End::FailAt),
+        2 => (0_usize..16).prop_map(End::FailAt),
         1 => Just(End::CrashAt(Moment::Staged)),
         2 => Just(End::CrashAt(Moment::Ingested)),
         1 => Just(End::FailAfterIngestion),
     ];
     let action = prop_oneof![
         6 => says(members, most).prop_map(Action::Batch),
-        4 => (prop::collection::vec(during, 0..12), end).prop_map(|(during, end)| Action::Checkpoint { during, end }),
+        4 => (prop::collection::vec(during, 0..16), end).prop_map(|(during, end)| Action::Checkpoint { during, end }),
         2 => Just(Action::Restart),
         1 => (1_usize..6).prop_map(Action::Release),
         1 => (says(members, most), 0_usize..4).prop_map(|(says, steps)| Action::CrashInBatch(says, steps)),
@@ -192,7 +192,7 @@ fn run(harness: &mut Harness, action: Action) {
                 }
                 let fails = match end {
                     End::Complete => false,
-                    End::FailAt(slice) => moment == Moment::Slice && slices > slice,
+                    End::FailAt(slice) => matches!(moment, Moment::Joining | Moment::Slice) && slices > slice,
                     End::CrashAt(at) => moment == at,
                     End::FailAfterIngestion => moment == Moment::Ingested,
                 };

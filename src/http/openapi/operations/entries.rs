@@ -50,11 +50,20 @@ pub fn lookup() -> Doc {
 
 pub fn member_boards() -> Doc {
     let boards = format!(
-        "Up to {BATCH_MAX} boards. Without it, all boards that the member is on, {BATCH_MAX} at most."
+        "Up to {BATCH_MAX} boards. Without it, all boards that the member is on, up to {BATCH_MAX} at a time."
     );
     read(ENTRIES, "A member on several boards")
-        .describe("The member's entries, by board. Boards that are not there, or that the member is not on, are in `not_found`.")
+        .describe(
+            "The member's entries, by board. Boards that are not there, or that the member is not on, are in `not_found`. Where all \
+             boards are asked for and there are more, `next_cursor` says where the next page begins: pages have the boards in the \
+             order in which they were created, and by name within the page. A page may have few entries and still not be the last.",
+        )
         .query(list("boards", &component("BoardName"), BATCH_MAX, &boards))
+        .query(query(
+            "cursor",
+            &json!({"type": "string", "pattern": "^[0-9]*$"}),
+            "The `next_cursor` of the page before, without `boards`; empty is none.",
+        ))
         .answer(200, "MemberBoards", "The entries.")
         .problem(422, "bad_member")
 }

@@ -83,9 +83,13 @@ pub fn schemas() -> Value {
             })
         ),
         "MemberBoards": told(
-            "A member's entries, by board.",
+            "A member's entries, by board. `next_cursor` asks for those on further boards; `null` at the end.",
             json!({"member": component("MemberId"), "window": {"const": "all"}}),
-            json!({"entries": array(component("Entry")), "not_found": array(component("BoardName"))})
+            json!({
+                "entries": array(component("Entry")),
+                "not_found": array(component("BoardName")),
+                "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9]+$"}
+            })
         )
     })
 }

@@ -19,6 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
 /// How long a write waits for the drop of a board that it names.
 const DROP_WITHIN: Duration = Duration::from_secs(10);
+/// Boards on their way that are looked at under one hold of the lock.
+const LOOKED_AT_ONCE: usize = 128;
 /// Boards that jobs want and that are decided and brought together.
 const WANTED_AT_ONCE: usize = 1_000;
 
@@ -170,36 +172,57 @@ impl Boards {
         }
     }
 
-    /// Brings what is still lacking, and forgets what has arrived everywhere.
-    async fn bring_pending(&self) {
+    /// Looks at some of what is on its way, by name from behind a board on; forgets what has arrived everywhere, and adds
+    /// to `found` what is due if shards can be asked for it. Up to which board it looked; `None` at the end.
+    ///
+    /// Writes ask whether a board of theirs is being dropped: they wait for a slice, and not for all that is on its way.
+    fn look_at_pending(
+        &self,
+        after: Option<&BoardName>,
+        all_live: bool,
+        found: &mut Unarrived,
+    ) -> Option<BoardName> {
         let heard = self.heard_through.load(Ordering::Relaxed);
-        // Until the stream has said it too, what it said before may still come.
-        self.pending.lock().retain(|name, on_its_way| {
-            on_its_way.recorded.sequence > heard
-                || !self.shards.iter().all(|shard| has_arrived(name, on_its_way, shard))
-        });
-        // A shard that is behind its stream may find there what it lacks.
-        if !self.shards.iter().all(|shard| shard.health.is_live()) {
-            return;
-        }
-        let (mut lacking, mut doubtful) = (Vec::new(), Vec::new());
-        {
-            let pending = self.pending.lock();
-            for (name, on_its_way) in pending.iter() {
-                let due = |shard: &&BoardsOfShard| {
-                    !has_arrived(name, on_its_way, shard) && !pending.was_brought_lately(name, shard.id)
-                };
-                let known = (name.clone(), on_its_way.recorded.clone());
-                if self.is_too_late(name, &on_its_way.recorded) {
-                    doubtful.push(known);
-                } else if self.shards.iter().filter(due).any(|shard| pending.was_brought(name, shard.id)) {
-                    // It was lost on its way, or was ignored, or is over: the stream says what is so.
-                    doubtful.push(known);
-                } else if self.shards.iter().any(|shard| due(&shard)) {
-                    lacking.push(known);
-                }
+        let mut pending = self.pending.lock();
+        let names = pending.names_behind(after, LOOKED_AT_ONCE);
+        for name in &names {
+            let Some(on_its_way) = pending.get(name) else { continue };
+            // Until the stream has said it too, what it said before may still come.
+            let is_heard = on_its_way.recorded.sequence <= heard;
+            if is_heard && self.shards.iter().all(|shard| has_arrived(name, on_its_way, shard)) {
+                pending.remove(name);
+                continue;
+            }
+            if !all_live {
+                continue;
+            }
+            let due = |shard: &&BoardsOfShard| {
+                !has_arrived(name, on_its_way, shard) && !pending.was_brought_lately(name, shard.id)
+            };
+            let known = (name.clone(), on_its_way.recorded.clone());
+            if self.is_too_late(name, &on_its_way.recorded) {
+                found.doubtful.push(known);
+            } else if self.shards.iter().filter(due).any(|shard| pending.was_brought(name, shard.id)) {
+                // It was lost on its way, or was ignored, or is over: the stream says what is so.
+                found.doubtful.push(known);
+            } else if self.shards.iter().any(|shard| due(&shard)) {
+                found.lacking.push(known);
             }
         }
+        names.last().cloned()
+    }
+
+    /// Brings what is still lacking, and forgets what has arrived everywhere.
+    async fn bring_pending(&self) {
+        // A shard that is behind its stream may find there what it lacks.
+        let all_live = self.shards.iter().all(|shard| shard.health.is_live());
+        let (mut found, mut after) = (Unarrived::default(), None);
+        while let Some(last) = self.look_at_pending(after.as_ref(), all_live, &mut found) {
+            after = Some(last);
+            // The thread is not only for this.
+            tokio::task::yield_now().await;
+        }
+        let Unarrived { mut lacking, doubtful } = found;
         lacking.extend(self.renew_all(doubtful).await);
         let due = |name: &BoardName, shard: &BoardsOfShard| {
             let pending = self.pending.lock();
@@ -211,6 +234,14 @@ impl Boards {
             tracing::warn!(%error, "boards could not be brought to their shards; trying on");
         }
     }
+}
+
+/// What is on its way and has not arrived.
+#[derive(Default)]
+struct Unarrived {
+    lacking: Vec<(BoardName, Recorded)>,
+    /// The stream is to be asked first.
+    doubtful: Vec<(BoardName, Recorded)>,
 }
 
 /// Waits until a decision is in force on a shard; a sequence as of which it is.

@@ -4,6 +4,7 @@
 //! grows with the number of boards there are, or ever were.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use crate::queue::jetstream::boards::record::Recorded;
@@ -66,12 +67,19 @@ impl Pending {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&BoardName, &OnItsWay)> {
-        self.boards.iter()
+    /// Some of the boards on their way, by name, from behind one on.
+    pub fn names_behind(&self, name: Option<&BoardName>, limit: usize) -> Vec<BoardName> {
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
+        self.boards
+            .range::<str, _>((from, Bound::Unbounded))
+            .take(limit)
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
-    pub fn retain(&mut self, keep: impl Fn(&BoardName, &OnItsWay) -> bool) {
-        self.boards.retain(|name, on_its_way| keep(name, on_its_way));
+    /// It has arrived everywhere.
+    pub fn remove(&mut self, name: &BoardName) {
+        self.boards.remove(name);
     }
 
     /// Forgets a life that the stream knows nothing of any more.
@@ -95,5 +103,35 @@ impl Pending {
     pub fn was_brought_lately(&self, name: &BoardName, shard: ShardId) -> bool {
         let brought = self.boards.get(name).and_then(|on_its_way| on_its_way.brought.get(&shard));
         brought.is_some_and(|when| when.elapsed() < BRING_AGAIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::jetstream::boards::record::Decision;
+    use crate::state::RecordNumber;
+
+    #[test]
+    fn all_that_is_on_its_way_is_looked_at_in_slices_while_some_of_it_arrives() {
+        let mut pending = Pending::default();
+        for number in 0..300_u64 {
+            let name = BoardName::new(&format!("b{number}")).expect("a good name");
+            let decision = Decision { incarnation: Incarnation(number), definition: None };
+            pending.note(&name, &Recorded { sequence: 1, number: RecordNumber(number), decision }, false);
+        }
+        let (mut seen, mut slices) = (Vec::new(), 0);
+        let mut after = None;
+        loop {
+            let names = pending.names_behind(after.as_ref(), 128);
+            assert!(names.len() <= 128);
+            let Some(last) = names.last() else { break };
+            after = Some(last.clone());
+            names.iter().step_by(2).for_each(|name| pending.remove(name));
+            seen.extend(names);
+            slices += 1;
+        }
+        assert_eq!((seen.len(), slices, pending.is_empty()), (300, 3, false));
+        assert!(seen.is_sorted_by(|a, b| a < b));
     }
 }

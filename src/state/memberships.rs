@@ -1,0 +1,350 @@
+//! Which trees know each member, by handle.
+//!
+//! Most members are on one board, and four bytes say which. Members who are on the same boards share one list of them, so
+//! that ten million on the same three cost what they cost on one. A list is replaced and never changed, which would take
+//! long for long ones: who is on many boards has a set of their own.
+//!
+//! Must not know what a tree holds; that what it says and what trees know is the same is for who changes both to see to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use crate::state::entry::TreeId;
+use crate::state::tree_sets::TreeSets;
+use crate::tree::{Blocks, Handle};
+
+/// Handles per chunk of [`Blocks`] are a multiple of this.
+const STEP: u32 = 512;
+/// The longest list that members share. Longer ones are hardly ever the same.
+const SHARED_MAX: usize = if cfg!(test) { 6 } else { 64 };
+/// From how few trees on a member shares again: far below, so that one at the boundary does not change form each time.
+const SHARED_AGAIN: usize = SHARED_MAX / 2;
+
+/// No tree.
+const NOBODY: u32 = 0;
+/// With this bit the rest is a set's number; without it, one more than the only tree's.
+const SHARED: u32 = 1 << 31;
+/// A set of its own.
+const CROWDED: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+enum KnownBy {
+    Nobody,
+    One(TreeId),
+    Shared(u32),
+    Crowd,
+}
+
+impl KnownBy {
+    fn of(slot: u32) -> Self {
+        match slot {
+            NOBODY => Self::Nobody,
+            CROWDED => Self::Crowd,
+            slot if slot & SHARED != 0 => Self::Shared(slot & !SHARED),
+            slot => Self::One(TreeId(slot - 1)),
+        }
+    }
+}
+
+pub(super) struct Memberships {
+    /// What [`KnownBy::of`] reads. In chunks that never move: a plain vector of ten million would stop the writer for
+    /// 35 ms to grow.
+    slots: Blocks<u32>,
+    len: u32,
+    sets: TreeSets,
+    crowded: BTreeMap<Handle, BTreeSet<TreeId>>,
+    /// Trees in all sets of `crowded`.
+    crowded_trees: usize,
+    /// The last step from a slot, by a tree more, to the slot of a set: a board that is loaded takes the same one again and
+    /// again.
+    last_step: Option<(u32, TreeId, u32)>,
+    /// Kept between calls, so that none of them allocates.
+    scratch: Vec<TreeId>,
+}
+
+impl Memberships {
+    /// So many handles, which no tree knows.
+    pub(super) fn new(len: u32) -> Self {
+        let mut slots = Blocks::new(1);
+        for last in (STEP - 1..len).step_by(512).chain(len.checked_sub(1)) {
+            slots.ensure(last);
+        }
+        Self {
+            slots,
+            len,
+            sets: TreeSets::default(),
+            crowded: BTreeMap::new(),
+            crowded_trees: 0,
+            last_step: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Handles ever given out.
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Another handle, which no tree knows.
+    pub(super) fn push(&mut self) -> Handle {
+        self.slots.ensure(self.len);
+        self.len += 1;
+        Handle(self.len - 1)
+    }
+
+    fn slot(&self, handle: Handle) -> Option<u32> {
+        if handle.0 >= self.len {
+            return None;
+        }
+        self.slots.get(handle.0).first().copied()
+    }
+
+    fn put(&mut self, handle: Handle, slot: u32) {
+        if let Some(place) = self.slots.get_mut(handle.0).first_mut() {
+            *place = slot;
+        }
+    }
+
+    /// Whether any tree knows the member.
+    pub(super) fn is_known(&self, handle: Handle) -> bool {
+        self.slot(handle).is_some_and(|slot| slot != NOBODY)
+    }
+
+    /// Another tree knows the member. Says whether it is the first one.
+    pub(super) fn add(&mut self, handle: Handle, tree: TreeId) -> bool {
+        let Some(slot) = self.slot(handle) else { return false };
+        let known_by = KnownBy::of(slot);
+        let mut trees = std::mem::take(&mut self.scratch);
+        trees.clear();
+        let known: &[TreeId] = match &known_by {
+            KnownBy::Nobody => &[],
+            KnownBy::One(known) => std::slice::from_ref(known),
+            KnownBy::Shared(set) => self.sets.trees(*set),
+            KnownBy::Crowd => {
+                let added = self.crowded.get_mut(&handle).is_some_and(|trees| trees.insert(tree));
+                self.crowded_trees += usize::from(added);
+                self.scratch = trees;
+                return false;
+            }
+        };
+        match (known.binary_search(&tree), self.last_step) {
+            (Ok(_), _) => {}
+            (Err(_), Some((from, by, to))) if (from, by) == (slot, tree) => {
+                self.sets.hold_again(to & !SHARED);
+                self.replace(handle, slot, to);
+            }
+            (Err(at), _) => {
+                let (before, behind) = known.split_at(at);
+                trees.extend(before);
+                trees.push(tree);
+                trees.extend(behind);
+                let to = self.slot_of(handle, &trees);
+                self.replace(handle, slot, to);
+                // After what may have freed a set.
+                if matches!(KnownBy::of(to), KnownBy::Shared(_)) && self.still_means(slot, known_by) {
+                    self.last_step = Some((slot, tree, to));
+                }
+            }
+        }
+        self.scratch = trees;
+        slot == NOBODY
+    }
+
+    /// Whether a slot that was just left stands for the same as before: a set that nobody has is none any more.
+    fn still_means(&self, slot: u32, known_by: KnownBy) -> bool {
+        match known_by {
+            KnownBy::Shared(set) => !self.sets.trees(set).is_empty(),
+            KnownBy::Nobody | KnownBy::One(_) | KnownBy::Crowd => slot != CROWDED,
+        }
+    }
+
+    /// A tree knows the member no longer. Says whether it was the last one.
+    pub(super) fn remove(&mut self, handle: Handle, tree: TreeId) -> bool {
+        let Some(slot) = self.slot(handle) else { return false };
+        let mut trees = std::mem::take(&mut self.scratch);
+        trees.clear();
+        let left = match KnownBy::of(slot) {
+            KnownBy::Nobody => false,
+            KnownBy::One(known) => known == tree,
+            KnownBy::Shared(set) => {
+                let known = self.sets.trees(set);
+                trees.extend(known.iter().filter(|known| **known != tree));
+                trees.len() < known.len()
+            }
+            KnownBy::Crowd => self.leave_crowd(handle, tree, &mut trees),
+        };
+        if left {
+            let to = self.slot_of(handle, &trees);
+            self.replace(handle, slot, to);
+        }
+        self.scratch = trees;
+        left && !self.is_known(handle)
+    }
+
+    /// Says whether so few are left that they can be shared; `trees` are those then.
+    fn leave_crowd(&mut self, handle: Handle, tree: TreeId, trees: &mut Vec<TreeId>) -> bool {
+        let Some(known) = self.crowded.get_mut(&handle) else { return false };
+        self.crowded_trees -= usize::from(known.remove(&tree));
+        if known.len() > SHARED_AGAIN {
+            return false;
+        }
+        trees.extend(known.iter());
+        self.crowded_trees -= known.len();
+        self.crowded.remove(&handle);
+        true
+    }
+
+    /// The slot of a member whom these trees know, in order.
+    fn slot_of(&mut self, handle: Handle, trees: &[TreeId]) -> u32 {
+        match trees {
+            [] => return NOBODY,
+            [only] if only.0 < SHARED - 1 => return only.0 + 1,
+            _ => {}
+        }
+        if trees.len() <= SHARED_MAX
+            && let Some(set) = self.sets.hold(trees)
+        {
+            return SHARED | set;
+        }
+        self.crowded_trees += trees.len();
+        self.crowded.insert(handle, trees.iter().copied().collect());
+        CROWDED
+    }
+
+    fn replace(&mut self, handle: Handle, from: u32, to: u32) {
+        self.put(handle, to);
+        if let KnownBy::Shared(set) = KnownBy::of(from)
+            && self.sets.let_go(set)
+        {
+            self.last_step = None;
+        }
+    }
+
+    /// The trees that know a member, ascending, from behind one of them on.
+    pub(super) fn trees_behind(
+        &self,
+        handle: Handle,
+        after: Option<TreeId>,
+    ) -> impl Iterator<Item = TreeId> + use<'_> {
+        let (mut only, mut shared, mut crowd) = (None, &[][..], None);
+        match KnownBy::of(self.slot(handle).unwrap_or(NOBODY)) {
+            KnownBy::Nobody => {}
+            KnownBy::One(tree) => only = Some(tree).filter(|tree| after.is_none_or(|after| *tree > after)),
+            KnownBy::Shared(set) => {
+                let trees = self.sets.trees(set);
+                let from = after.map_or(0, |after| trees.partition_point(|tree| *tree <= after));
+                shared = trees.get(from..).unwrap_or_default();
+            }
+            KnownBy::Crowd => {
+                let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+                crowd = self.crowded.get(&handle).map(|trees| trees.range((from, Bound::Unbounded)));
+            }
+        }
+        only.into_iter().chain(shared.iter().copied()).chain(crowd.into_iter().flatten().copied())
+    }
+
+    /// Memory held beside itself; of sets of their own some bytes a tree, as their nodes are mostly filled.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.bytes() + self.sets.bytes() + self.crowded_trees * 2 * size_of::<TreeId>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_sets_too_simple_to_be_wrong(
+            steps in prop::collection::vec((any::<bool>(), 0_u32..7, 0_u32..14), 1..400)
+        ) {
+            // Numbers beyond 31 bits do not fit beside the mark.
+            let tree = |nth: u32| TreeId(if nth < 12 { 3 * nth } else { u32::MAX - 14 + nth });
+            let mut memberships = Memberships::new(3);
+            while memberships.len() < 7 {
+                memberships.push();
+            }
+            let mut model = vec![BTreeSet::<TreeId>::new(); 7];
+            for (adds, handle, nth) in steps {
+                let (tree, handle) = (tree(nth), Handle(handle));
+                let known = &mut model[handle.index()];
+                if adds {
+                    let first = known.is_empty();
+                    known.insert(tree);
+                    prop_assert_eq!(memberships.add(handle, tree), first);
+                } else {
+                    let last = known.remove(&tree) && known.is_empty();
+                    prop_assert_eq!(memberships.remove(handle, tree), last);
+                }
+                for (handle, known) in (0..).map(Handle).zip(&model) {
+                    prop_assert_eq!(memberships.is_known(handle), !known.is_empty());
+                    let all: Vec<TreeId> = memberships.trees_behind(handle, None).collect();
+                    prop_assert_eq!(&all, &known.iter().copied().collect::<Vec<_>>());
+                    let after = known.iter().nth(known.len() / 2).copied();
+                    let behind = known.iter().copied().filter(|tree| Some(*tree) > after).collect::<Vec<_>>();
+                    prop_assert_eq!(memberships.trees_behind(handle, after).collect::<Vec<_>>(), behind);
+                }
+                let shared: BTreeSet<_> = model.iter().filter(|known| known.len() > 1).collect();
+                // Beside them at most those of a tree with a high number, and none of those with a set of their own.
+                prop_assert!(memberships.sets.len() <= shared.len() + 2);
+                let crowded: usize = memberships.crowded.values().map(BTreeSet::len).sum();
+                prop_assert_eq!(memberships.crowded_trees, crowded);
+            }
+            for (handle, known) in (0..).map(Handle).zip(model) {
+                for tree in known {
+                    memberships.remove(handle, tree);
+                }
+            }
+            prop_assert_eq!((memberships.sets.len(), memberships.crowded_trees), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_member_costs_four_bytes_on_one_board_and_as_much_on_the_same_three_as_others() {
+        let mut memberships = Memberships::new(0);
+        let members = 100_000;
+        let count = |memberships: &mut Memberships, tree: u32| {
+            let ((), allocated) = crate::allocated::count(|| {
+                for handle in (0..members).map(Handle) {
+                    if tree == 0 {
+                        memberships.push();
+                    }
+                    memberships.add(handle, TreeId(tree));
+                }
+            });
+            assert!(allocated.largest <= 64 << 10, "{}", allocated.largest);
+            allocated.held
+        };
+        let one = count(&mut memberships, 0);
+        assert!(one <= 4 * 1_024 * 101, "{one}");
+        let two_more = count(&mut memberships, 1) + count(&mut memberships, 2);
+        assert!(two_more < 64 << 10, "{two_more}");
+        assert_eq!(memberships.sets.len(), 1);
+        assert!(memberships.bytes() >= 400_000 && memberships.bytes() < 500_000, "{}", memberships.bytes());
+    }
+
+    /// Nobody's list is like another's: what it costs then.
+    #[test]
+    fn a_member_of_boards_that_nobody_else_is_on_together_costs_some_fifty_bytes_more() {
+        let mut memberships = Memberships::new(0);
+        let members = 50_000;
+        let mut largest = 0;
+        let mut held = 0;
+        for handle in (0..members).map(Handle) {
+            let ((), allocated) = crate::allocated::count(|| {
+                memberships.push();
+                for board in 0..3 {
+                    memberships.add(handle, TreeId(handle.0 * 3 + board));
+                }
+            });
+            largest = largest.max(allocated.largest);
+            held += allocated.held;
+        }
+        let each = held / i64::from(members);
+        println!("{each} bytes, {largest} at once");
+        assert!(each <= 64, "{each}");
+        assert!(largest <= 64 << 10, "{largest}");
+    }
+}

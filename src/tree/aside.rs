@@ -1,0 +1,101 @@
+//! Leaves that are set aside for a checkpoint, by page.
+//!
+//! Must not know when. A hash map of them would be moved at once whenever it grows, while everybody waits: a checkpoint of
+//! ten million entries beside a busy writer sets a hundred thousand aside. So there is a place for each page, in groups that
+//! exist while one of them is taken.
+
+use super::capture::PreImage;
+
+/// Places of a group: 128 bytes.
+const GROUP: usize = 16;
+
+type Group = [Option<Box<PreImage>>; GROUP];
+
+#[derive(Default)]
+pub(super) struct Aside {
+    groups: Vec<Option<Box<Group>>>,
+    len: usize,
+    /// What those that are set aside hold, and their groups.
+    held: usize,
+}
+
+fn place(page: u32) -> (usize, usize) {
+    (page as usize / GROUP, page as usize % GROUP)
+}
+
+fn bytes_of(kept: &PreImage) -> usize {
+    size_of::<PreImage>() + kept.bytes()
+}
+
+impl Aside {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn contains(&self, page: u32) -> bool {
+        let (group, at) = place(page);
+        matches!(self.groups.get(group), Some(Some(group)) if group[at].is_some())
+    }
+
+    pub(super) fn insert(&mut self, page: u32, kept: Box<PreImage>) {
+        let (group, at) = place(page);
+        if self.groups.len() <= group {
+            self.groups.resize_with(group + 1, || None);
+        }
+        let group = self.groups[group].get_or_insert_with(|| {
+            self.held += size_of::<Group>();
+            Box::default()
+        });
+        self.held += bytes_of(&kept);
+        match group[at].replace(kept) {
+            Some(before) => self.held -= bytes_of(&before),
+            None => self.len += 1,
+        }
+    }
+
+    pub(super) fn remove(&mut self, page: u32) -> Option<Box<PreImage>> {
+        let (number, at) = place(page);
+        let group = self.groups.get_mut(number)?;
+        let kept = group.as_mut()?[at].take()?;
+        self.held -= bytes_of(&kept);
+        self.len -= 1;
+        if group.as_ref().is_some_and(|group| group.iter().all(Option::is_none)) {
+            *group = None;
+            self.held -= size_of::<Group>();
+        }
+        if self.len == 0 {
+            self.groups = Vec::new();
+        }
+        Some(kept)
+    }
+
+    /// Memory held beside itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.held + self.groups.capacity() * size_of::<Option<Box<Group>>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growing_moves_none_of_what_is_set_aside_and_all_memory_is_given_back() {
+        let mut aside = Aside::default();
+        let pages = 200_000_u32;
+        let ((), allocated) = crate::allocated::count(|| {
+            for page in (0..pages).map(|number| number * 7 % pages) {
+                aside.insert(page, Box::default());
+                aside.insert(page, Box::default());
+            }
+        });
+        assert_eq!(aside.len(), 200_000);
+        assert_eq!(i64::try_from(aside.bytes()).expect("small"), allocated.held);
+        // A word for sixteen pages.
+        assert!(allocated.largest <= 2 * 8 * 200_000 / GROUP, "{}", allocated.largest);
+        for page in 0..pages {
+            assert!(aside.contains(page) && aside.remove(page).is_some() && !aside.contains(page));
+        }
+        assert_eq!((aside.len(), aside.bytes(), aside.remove(3).is_some()), (0, 0, false));
+    }
+}
