@@ -46,6 +46,9 @@ struct MetaWire {
     stream: String,
 }
 
+/// Added to a reject's code where its time follows: without one it is as it was before there were times.
+const TIME_FOLLOWS: u8 = 0x80;
+
 /// A job that was not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectRecord {
@@ -152,6 +155,7 @@ pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
     let code = u8::try_from(code).expect("there are few codes");
+    let code = if record.time.is_some() { code | TIME_FOLLOWS } else { code };
     let mut bytes = to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() });
     if let Some(time) = record.time {
         bytes.extend(to_vec(&time.as_micros()));
@@ -165,13 +169,14 @@ pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Rej
     let fail = |error: DecodeError| undecodable("reject", error);
     let (wire, read): (RejectWire, usize) = decode_bounded(bytes).map_err(fail)?;
     let time = match bytes.get(read..).unwrap_or_default() {
-        [] => None,
-        rest => {
+        rest if wire.code & TIME_FOLLOWS != 0 => {
             let micros: i64 = from_slice("reject", rest)?;
             Some(Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?)
         }
+        [] => None,
+        _ => return Err(undecodable("reject", "bytes follow it")),
     };
-    let code = RejectCode::ALL.get(usize::from(wire.code));
+    let code = RejectCode::ALL.get(usize::from(wire.code & !TIME_FOLLOWS));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
     Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job, time })
 }

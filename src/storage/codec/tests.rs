@@ -153,7 +153,7 @@ fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
     check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
-    check(encode_reject(&reject()), "06036f6c64027b7dfc80841e00");
+    check(encode_reject(&reject()), "86036f6c64027b7dfc80841e00");
     check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
@@ -262,6 +262,9 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
     vec![
         ("meta", encode_meta(&meta()), |bytes| decode_meta(bytes).is_ok()),
         ("reject", encode_reject(&reject()), |bytes| decode_reject(Sequence(5), 3, bytes).is_ok()),
+        ("reject of before times", encode_reject(&RejectRecord { time: None, ..reject() }), |bytes| {
+            decode_reject(Sequence(5), 3, bytes).is_ok()
+        }),
         ("parked job", encode_parked(&parked()), |bytes| decode_parked(Sequence(5), 3, bytes).is_ok()),
         ("metadata", encode_metadata(&metadata), |bytes| decode_metadata(bytes).is_ok()),
         ("dictionary", encode_dictionary([(Handle(3), &b"p42"[..])].into_iter()), |bytes| {
