@@ -184,7 +184,7 @@ fn tokens_that_others_can_get_at_are_warned_of() {
         assert_eq!(said.code, Some(0), "{} {}", said.out, said.err);
         match expect {
             Some(expect) => {
-                assert!(said.err.contains(expect) && said.err.contains("chmod 600"), "{}", said.err)
+                assert!(said.err.contains(expect) && said.err.contains("chmod 600"), "{}", said.err);
             }
             None => assert_eq!(said.err, "", "{mode:o}"),
         }
