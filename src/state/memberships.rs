@@ -343,7 +343,6 @@ mod tests {
             held += allocated.held;
         }
         let each = held / i64::from(members);
-        println!("{each} bytes, {largest} at once");
         assert!(each <= 64, "{each}");
         assert!(largest <= 64 << 10, "{largest}");
     }
