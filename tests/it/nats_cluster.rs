@@ -131,7 +131,11 @@ fn of_decisions_at_the_same_moment_on_replicated_streams_one_wins_and_the_others
             dropping.map(|dropping| dropping.join().expect("no panic").0)
         });
         assert!(dropped.iter().all(|status| [200, 404].contains(status)), "{dropped:?}");
-        assert_eq!(dropped.iter().filter(|status| **status == 200).count(), 1, "{dropped:?}");
+        // A node that meets the drop of another one on its way sees it through, and says so with 200 as well.
+        assert!(dropped.contains(&200), "{dropped:?}");
+        for node in &nodes {
+            wait_until("the board is gone", || node.client().get(&path).0 == 404);
+        }
     }
     for node in &mut nodes {
         assert!(node.terminate().success());
