@@ -16,7 +16,7 @@ use crate::types::{BoardName, MemberId, Score};
 /// Entries that are looked at under one hold of a lock.
 const LISTED_AT_ONCE: usize = if cfg!(test) { 3 } else { 256 };
 /// Handles or hidden entries that are.
-const HANDLES_AT_ONCE: u32 = if cfg!(test) { 4 } else { 4_096 };
+const HANDLES_AT_ONCE: u32 = if cfg!(test) { 4 } else { 512 };
 
 /// The place of the entry at a position (1-based); `None` if the board has fewer.
 #[must_use]

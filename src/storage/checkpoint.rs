@@ -45,8 +45,9 @@ use crate::types::Sequence;
 const COPIES_AHEAD: usize = 8;
 /// Boards asked to join per hold of the lock: some 50 µs.
 const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
-/// Boards and leaves that are given back per hold of the lock once a checkpoint has failed.
-const ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
+/// Boards that are given back per hold of the lock once a checkpoint has failed, and leaves of each: 256 leaves at most.
+const BOARDS_ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 16 };
+const LEAVES_ABANDONED_AT_ONCE: usize = if cfg!(test) { 1 } else { 16 };
 /// Where one staged file ends and the next begins.
 pub const STAGED_FILE_BYTES: u64 = 128 << 20;
 
@@ -249,10 +250,10 @@ impl Checkpoint {
         let mut next = boards.next();
         while next.is_some() {
             let mut shard = state.write(Purpose::CheckpointEnd);
-            for _ in 0..ABANDONED_PER_SLICE {
+            for _ in 0..BOARDS_ABANDONED_PER_SLICE {
                 let Some((id, due)) = next.take() else { break };
                 let more = shard.with_tree(id, |tree| {
-                    let more = tree.tree.abandon_capture(ABANDONED_PER_SLICE);
+                    let more = tree.tree.abandon_capture(LEAVES_ABANDONED_AT_ONCE);
                     if more {
                         Some(due)
                     } else {

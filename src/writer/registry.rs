@@ -179,6 +179,8 @@ impl Registry {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
             boards.by_name.remove(name);
+            boards.begun_anew.remove(name);
+            self.note_begun_anew(&boards);
         }
     }
 

@@ -25,6 +25,9 @@ pub(super) enum JobPlan {
     Parked,
 }
 
+/// Of a member's boards, so many are looked at before others may be let in.
+const BOARDS_BETWEEN_LOOKS: usize = 16;
+
 impl Batch<'_> {
     /// Plans one job; a refused one is put down as a reject.
     pub(super) fn plan_job(
@@ -120,7 +123,10 @@ impl Batch<'_> {
                 }
                 Targets::EveryBoard => {
                     every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
-                    for board in &every {
+                    for (index, board) in every.iter().enumerate() {
+                        if index % BOARDS_BETWEEN_LOOKS == 0 {
+                            self.shard.let_others_in();
+                        }
                         decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
                     }
                 }

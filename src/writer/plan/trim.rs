@@ -9,6 +9,9 @@ use crate::types::{BoardName, MemberId};
 use crate::writer::decide::{Request, decide};
 use crate::writer::plan::Batch;
 
+/// So many members are planned before others may be let in.
+const MEMBERS_BETWEEN_LOOKS: usize = 16;
+
 impl Batch<'_> {
     /// Removes those of the members whose entries lie behind a place; how many there were. Of another life of the board none
     /// do.
@@ -24,7 +27,11 @@ impl Batch<'_> {
         let tree = board.tree;
         let definition = std::sync::Arc::clone(board.definition);
         let mut removed = 0;
-        for member in members {
+        for (index, member) in members.iter().enumerate() {
+            // A message names as many members as four steps of jobs have.
+            if index % MEMBERS_BETWEEN_LOOKS == 0 {
+                self.shard.let_others_in();
+            }
             let Some(handle) = self.find_member(member) else { continue };
             let before = self.entry(tree, handle);
             let words = before.and_then(|entry| entry.words());

@@ -122,6 +122,12 @@ impl Boards {
                 self.pending.lock().note_brought(&name, id);
                 sending.stored().await?;
             }
+            // A shard that lags may be far from applying it. It holds no other life that the job could be applied to before: that
+            // the new one is in the stream in front of the job is enough.
+            let is_far = !shard.health.is_live() && recorded.is_alive();
+            if is_far && shard.state.read(Purpose::Boards).board(name.as_str()).is_none() {
+                continue;
+            }
             arrival_at(shard, &name, &recorded, deadline).await?;
         }
         Ok(())
@@ -268,12 +274,15 @@ async fn arrival_at(
     }
 }
 
-/// Whether a decision drops the board, or ends the life of it that a shard holds.
+/// Whether a decision drops the board, or ends the life of it that a shard holds or, if it lags behind its stream, may come to hold.
 fn ends_a_life_on(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {
     let OnItsWay { recorded, .. } = on_its_way;
     let holds_another = || {
         let state = shard.state.read(Purpose::Boards);
-        state.board(name.as_str()).is_some_and(|board| board.incarnation < recorded.decision.incarnation)
+        match state.board(name.as_str()) {
+            Some(board) => board.incarnation < recorded.decision.incarnation,
+            None => !shard.health.is_live(),
+        }
     };
     !recorded.is_alive() || holds_another()
 }
