@@ -50,7 +50,7 @@ enum Command {
     Verify(verify::Args),
     /// Make every tree of a stopped service's data again from its members
     Rebuild(rebuild::Args),
-    /// List the jobs that a stopped service refused
+    /// List the jobs that were refused: by a running service with --url, by a stopped one with --data-dir
     Rejects(rejects::Args),
     /// Send scores from a file or a Redis to a running service
     Import(import::Args),

@@ -16,7 +16,7 @@ pub struct NatsArgs {
     pub prefix: String,
     /// Most that a shard's stream may hold, in MiB, for streams that are created; without it 16384, or as often half of
     /// that as it takes to fit into the server's storage
-    #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB")]
+    #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub nats_stream_mib: Option<u32>,
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]

@@ -80,7 +80,7 @@ impl Problem {
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_route",
-            "there is nothing at this path; see the README for the API",
+            "there is nothing at this path; /docs lists what there is",
         )
     }
 

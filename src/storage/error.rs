@@ -10,7 +10,7 @@ use crate::storage::codec::FORMAT_VERSION;
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.
-    #[error("{} is in use by another process; stop it, or give another --data-dir", .0.display())]
+    #[error("{} is in use by another process, which may be the service: ask that with --url, or stop it, or give another --data-dir", .0.display())]
     InUse(PathBuf),
     /// Nothing was changed; a newer ranktree can open it.
     #[error(
