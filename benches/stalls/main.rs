@@ -9,7 +9,7 @@
 //! A thread that loses its core holds its lock for as long: so it takes a quiet machine, or `chrt -r 5` before the command, which
 //! then has pauses of 50 ms now and then that Linux makes threads of real-time priority take (`kernel.sched_rt_runtime_us`).
 //!
-//! `cargo bench --bench stalls -- --members 10000000 --boards 100000`; `--help` tells the rest.
+//! `cargo bench --bench stalls -- --members 10000000 --boards 98000`; `--help` tells the rest.
 
 #![allow(
     clippy::as_conversions,
@@ -55,7 +55,7 @@ fn main() {
     let sizes = Sizes {
         members: number("members", 10_000_000),
         half: number("half", 1_000_000),
-        boards: number("boards", 100_000),
+        boards: number("boards", 98_000),
         new_boards: number("new-boards", 1_000),
         parked: number("parked", 100_000),
         seconds: Duration::from_secs(number("seconds", 10)),
@@ -171,7 +171,7 @@ fn help() {
 
   --members N      members with versions on one board (10000000)
   --half N         members of a second board, half of whom are removed (1000000)
-  --boards N       boards of ten members each (100000)
+  --boards N       boards of ten members each (98000: with those that jobs wait for, no more than a node takes)
   --parked N       jobs that wait for boards (100000)
   --new-boards N   boards that they wait for (1000)
   --seconds N      how long updates go on beside checkpoints, in each case that has them (10)
