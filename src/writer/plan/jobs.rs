@@ -18,15 +18,14 @@ use crate::writer::source::BadJob;
 
 /// A rejected job is stored up to this many bytes.
 const REJECTED_JOB_BYTES: usize = 4_096;
+/// Of a member's boards, so many are looked at before others may be let in.
+const BOARDS_BETWEEN_LOOKS: usize = 16;
 
 /// What comes of a job.
 pub(super) enum JobPlan {
     Taken,
     Parked,
 }
-
-/// Of a member's boards, so many are looked at before others may be let in.
-const BOARDS_BETWEEN_LOOKS: usize = 16;
 
 impl Batch<'_> {
     /// Plans one job; a refused one is put down as a reject.

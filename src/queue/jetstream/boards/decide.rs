@@ -77,9 +77,7 @@ impl Boards {
             }
             last = self.last_behind(name, after).await?;
         };
-        self.note(name, &recorded, true);
-        let brought = self.bring_at_once(name, &recorded).await?;
-        self.arrival(name, &recorded, &brought).await
+        self.carry_out(name, &recorded).await
     }
 
     /// Begins another life of a board, with the definition that it has, and waits until all of this node's shards have it. For
@@ -102,9 +100,18 @@ impl Boards {
             }
             last = self.last_behind(name, after).await?;
         };
-        self.note(name, &recorded, true);
-        let brought = self.bring_at_once(name, &recorded).await?;
-        self.arrival(name, &recorded, &brought).await
+        self.carry_out(name, &recorded).await
+    }
+
+    /// Brings a decision to all of this node's shards and waits until they have it; for every shard a sequence as of which it is so.
+    async fn carry_out(
+        &self,
+        name: &BoardName,
+        recorded: &Recorded,
+    ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        self.note(name, recorded, true);
+        let brought = self.bring_at_once(name, recorded).await?;
+        self.arrival(name, recorded, &brought).await
     }
 
     /// Nothing may be decided before what the shards hold is known to the stream.
