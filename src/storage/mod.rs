@@ -38,7 +38,7 @@ pub use layout::{
 pub use options::{StopLoading, StorageResources};
 pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, Unread, page_of_rejects};
-pub use replay::replay;
+pub use replay::{Totals, replay};
 pub use slot::StoreSlot;
 pub use store::{Judged, ParkedLine, Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};

@@ -14,7 +14,7 @@ use crate::state::{
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::replay::replay;
+use crate::storage::replay::{Totals, replay};
 use crate::storage::store::Store;
 use crate::storage::walk::TreeWalk;
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
@@ -43,6 +43,8 @@ pub struct Recovered {
     pub changes: u64,
     /// Boards whose trees had to be made from members, and why.
     pub rebuilt: Vec<(BoardName, String)>,
+    /// Of trees made from members, whose member pages are not all there; in words.
+    pub lacking: Vec<String>,
 }
 
 /// Called as work proceeds, with what is being done, and how far: (done, total), 0 for a total not known.
@@ -51,14 +53,15 @@ pub type Progress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);
 /// Loads a shard.
 ///
 /// # Errors
-/// When anything but a tree page is damaged: members, deltas or their order.
+/// When anything but a tree page is damaged: members, deltas or their order; or when a tree has to be made from members
+/// because its pages are damaged, and not all of its member pages are there.
 pub fn recover(
     store: &Store,
     trees_from: TreesFrom,
     progress: Progress<'_>,
 ) -> Result<Recovered, StorageError> {
-    let (mut recovered, seen) = load_checkpoint(store, trees_from, progress)?;
-    (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, progress)?;
+    let Loaded { mut recovered, mut totals, seen } = load_checkpoint(store, trees_from, progress)?;
+    (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, &mut totals, progress)?;
     let shard = &mut recovered.shard;
     if seen > shard.applied.sequence {
         return Err(store.damaged(format!(
@@ -71,19 +74,54 @@ pub fn recover(
     for handle in 0..shard.members.handle_space() {
         shard.members.forget_unless_referred(Handle(handle));
     }
+    recovered.lacking = lacking(shard, &totals);
+    if let (TreesFrom::Pages, Some(what)) = (trees_from, recovered.lacking.first()) {
+        return Err(store.damaged(what));
+    }
     Ok(recovered)
+}
+
+/// Which trees list others than they are to. Member pages may be of any moment since the checkpoint began, so that only
+/// now it can be told whether one is missing.
+fn lacking(shard: &Shard, totals: &Totals) -> Vec<String> {
+    let mut lacking = Vec::new();
+    for (id, total) in totals {
+        // A tree that is not there was dropped since.
+        if let Some(tree) = shard.tree(*id).filter(|tree| tree.total() != *total) {
+            let (board, found) = (&tree.board, tree.total());
+            lacking.push(format!(
+                "board {board}: it has {total} entries, and its member pages give {found}; some of them are missing"
+            ));
+        }
+    }
+    lacking
+}
+
+/// What a checkpoint gives.
+struct Loaded {
+    recovered: Recovered,
+    /// Of trees made from members, what they listed when the checkpoint began.
+    totals: Totals,
+    /// The last message that any of it is beside.
+    seen: Sequence,
 }
 
 fn load_checkpoint(
     store: &Store,
     trees_from: TreesFrom,
     progress: Progress<'_>,
-) -> Result<(Recovered, Sequence), StorageError> {
+) -> Result<Loaded, StorageError> {
     let Some(bytes) = store.get_checkpoint(&keys::manifest())? else {
         let shard = Shard::new(store.shard());
-        let recovered =
-            Recovered { shard, checkpoint: Sequence(0), deltas: 0, changes: 0, rebuilt: Vec::new() };
-        return Ok((recovered, Sequence(0)));
+        let recovered = Recovered {
+            shard,
+            checkpoint: Sequence(0),
+            deltas: 0,
+            changes: 0,
+            rebuilt: Vec::new(),
+            lacking: Vec::new(),
+        };
+        return Ok(Loaded { recovered, totals: Totals::new(), seen: Sequence(0) });
     };
     let mut manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
     let mut definitions = Definitions::default();
@@ -110,13 +148,16 @@ fn load_checkpoint(
     let mut members = dictionary.into_members(index);
     let mut boards = BTreeMap::new();
     let mut trees = BTreeMap::new();
-    let mut rebuilt = Vec::new();
+    let (mut rebuilt, mut totals) = (Vec::new(), Totals::new());
     let mut loaded = loaded?;
     for board in &manifest.boards {
         let Some(LoadedTree { tree, reason }) = loaded.remove(&board.all) else {
             return Err(store.damaged(format!("two boards of its manifest share tree {}", board.all.0)));
         };
-        rebuilt.extend(reason.map(|reason| (board.name.clone(), reason)));
+        if let Some(reason) = reason {
+            rebuilt.push((board.name.clone(), reason));
+            totals.insert(board.all, board.entries);
+        }
         refer_to_known(board.all, &tree, &mut members);
         let definition = Arc::clone(&board.definition);
         boards
@@ -124,9 +165,15 @@ fn load_checkpoint(
         trees.insert(board.all, tree);
     }
     let shard = restore(store.shard(), &manifest, members, boards, trees);
-    let recovered =
-        Recovered { shard, checkpoint: manifest.applied.sequence, deltas: 0, changes: 0, rebuilt };
-    Ok((recovered, manifest.seen))
+    let recovered = Recovered {
+        shard,
+        checkpoint: manifest.applied.sequence,
+        deltas: 0,
+        changes: 0,
+        rebuilt,
+        lacking: Vec::new(),
+    };
+    Ok(Loaded { recovered, totals, seen: manifest.seen })
 }
 
 struct LoadedTree {

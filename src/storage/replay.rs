@@ -7,12 +7,13 @@
 //! groups, each of whose cache lines is asked for before any is used, and a tree gets as many changes at once as make
 //! its own groups worthwhile.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::state::{Applied, Change, Entry, Probe, Shard, Step, TreeId};
+use crate::state::{Applied, Change, Entry, Probe, Shard, Standing, Step, TreeId};
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -29,11 +30,22 @@ const DECODED_AHEAD: usize = 16;
 /// Look-ups whose waits for memory overlap.
 const GROUP: usize = 16;
 
+/// How many entries trees list, by their number.
+pub type Totals = BTreeMap<TreeId, u64>;
+
 /// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
+///
+/// # Arguments
+/// `totals`: of some trees, what they are to list; the deltas' own word for what comes and goes is added.
 ///
 /// # Errors
 /// When one is damaged or missing, or the log does not end where its meta record says.
-pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Result<(u64, u64), StorageError> {
+pub fn replay(
+    store: &Store,
+    shard: &mut Shard,
+    totals: &mut Totals,
+    progress: Progress<'_>,
+) -> Result<(u64, u64), StorageError> {
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if end < start.0 {
@@ -52,7 +64,7 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
                 sender.send(codec::decode_delta(value)?).map_err(stopped)
             })
         });
-        let replayed = apply_all(shard, decoded, &told);
+        let replayed = apply_all(shard, decoded, totals, &told);
         (scan.join().expect("reading the log does not panic"), replayed)
     });
     let (deltas, changes) = replayed.map_err(|error| store.damaged(error))?;
@@ -69,6 +81,7 @@ pub fn replay(store: &Store, shard: &mut Shard, progress: Progress<'_>) -> Resul
 fn apply_all(
     shard: &mut Shard,
     decoded: Receiver<Delta>,
+    totals: &mut Totals,
     told: &dyn Fn(Sequence),
 ) -> Result<(u64, u64), Undecodable> {
     let mut pending = Pending::new(shard.applied);
@@ -89,6 +102,9 @@ fn apply_all(
         }
         deltas += 1;
         changes += count(delta.changes.len());
+        if !totals.is_empty() {
+            add_up(totals, &delta.changes);
+        }
         pending.add(shard, &delta.changes)?;
         pending.applied = delta.applied;
         if pending.changes.len() >= CHANGES_AT_ONCE {
@@ -99,6 +115,17 @@ fn apply_all(
     pending.apply(shard);
     told(shard.applied.sequence);
     Ok((deltas, changes))
+}
+
+fn add_up(totals: &mut Totals, changes: &[DeltaChange]) {
+    let listed = |entry: Option<Entry>| {
+        u64::from(entry.is_some_and(|entry| matches!(entry.standing, Standing::Listed(_))))
+    };
+    for change in changes {
+        if let Some(total) = totals.get_mut(&change.tree) {
+            *total = (*total + listed(change.after)).saturating_sub(listed(change.before));
+        }
+    }
 }
 
 /// Changes of several deltas, to be applied together.

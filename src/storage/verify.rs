@@ -59,6 +59,9 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<St
         }
         Err(error) => return Err(error),
     };
+    findings.extend(
+        by_members.lacking.iter().map(|what| format!("the trees cannot be made from members: {what}")),
+    );
     while by_members.shard.release_retired(usize::MAX) {}
     let right = &by_members.shard;
     if left.members.len() != right.members.len() {
@@ -180,7 +183,10 @@ impl Metadata {
 /// # Errors
 /// When members or deltas cannot be read, which changes nothing, or when the disk refuses.
 pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
-    let Recovered { mut shard, .. } = recover(&store, TreesFrom::Members, progress)?;
+    let Recovered { mut shard, lacking, .. } = recover(&store, TreesFrom::Members, progress)?;
+    if let Some(what) = lacking.first() {
+        return Err(store.damaged(what));
+    }
     let store = store.into_writable()?;
     let boards: Vec<BoardName> = shard.boards().map(|(name, _)| name.clone()).collect();
     store.adopt_format()?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::state_lock::Purpose;
-use crate::storage::{StorageError, Store, replay};
+use crate::storage::{StorageError, Store, Totals, replay};
 use crate::types::Sequence;
 use crate::writer::health::ShardState;
 use crate::writer::parking::Asker;
@@ -136,7 +136,7 @@ impl<S: JobSource> Writer<S> {
         // The failed batch may be on disk after all: what is committed is what is applied.
         let applied = {
             let mut shard = self.shard.write(Purpose::Start);
-            replay(&store, &mut shard, &|_, _, _| {})?;
+            replay(&store, &mut shard, &mut Totals::new(), &|_, _, _| {})?;
             for (name, life) in shard.dropped().iter() {
                 self.registry.forget(name, life);
             }

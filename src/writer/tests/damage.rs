@@ -236,6 +236,31 @@ fn rebuild_makes_the_trees_again_whatever_their_pages_are() {
     harness.check_all();
 }
 
+/// Entries came and went since the checkpoint, so that its own count of them is not what there is.
+#[test]
+fn a_tree_whose_pages_are_damaged_and_whose_member_pages_are_not_all_there_is_refused() {
+    let (tree_page, member_page) = (0x13, 0x11);
+    let at = prefix(member_page, tree_of(&harness(), "auto"));
+    for page in harness().store().keys_from(&at).expect("readable") {
+        let mut harness = harness();
+        let more = ["o", "p"].map(|id| job(id, &[("auto", &[3])]));
+        harness.batch(&[Say::Jobs(more.into())]);
+        let pages = prefix(tree_page, tree_of(&harness, "auto"));
+        let pages = harness.store().keys_from(&pages).expect("readable");
+        harness.store().damage(&page, None).expect("the disk takes it");
+        // Nothing is lost yet.
+        harness.restart();
+        harness.check_memory();
+        harness.store().damage(&pages[0], Some(GARBAGE)).expect("the disk takes it");
+        let words = refusal(&harness, TreesFrom::Pages);
+        assert!(words.contains("board auto: it has 201 entries, and its member pages give"), "{words}");
+        assert!(verify(&harness.store(), &|_, _, _| {}).is_err());
+        let store = harness.store.take().and_then(Arc::into_inner).expect("nobody else has it");
+        let words = rebuild(store, &|_, _, _| {}).expect_err("it would lose entries").to_string();
+        assert!(words.contains("some of them are missing"), "{words}");
+    }
+}
+
 #[test]
 fn marking_a_board_rebuilt_that_is_gone_does_nothing() {
     let harness = harness();
