@@ -15,7 +15,7 @@ pub struct NatsArgs {
     #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
     pub prefix: String,
     /// Most that a shard's stream may hold, in MiB, for streams that are created; without it 16384, or as often half of
-    /// that as it takes to fit into the server's storage
+    /// that as it takes to leave half of the server's storage to others
     #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub nats_stream_mib: Option<u32>,
     /// Replicas of streams that are created

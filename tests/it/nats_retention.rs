@@ -122,16 +122,46 @@ fn streams_are_created_as_large_as_the_server_has_room_for() {
     let (nats, folder) = (Nats::start_with(settings), tempfile::tempdir().expect("a temporary directory"));
     let mut service = Binary::start(&folder.path().join("data"), 2, &["--nats", &nats.url()]);
     let limit = |stream: &str| nats.info(stream).config.max_bytes;
-    // Two of 1 GiB, beside those of boards and rejects; two of 2 GiB do not fit.
-    assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (1 << 30, 1 << 30));
-    assert!(service.log().contains("most_mib=1024"), "{}", service.log());
+    // Beside those of boards and rejects, two of 1 GiB fit, and two of 2 GiB do not: half is left to others.
+    assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (512 << 20, 512 << 20));
+    assert!(service.log().contains("most_mib=512"), "{}", service.log());
     assert!(service.terminate().success());
     // What is there is taken as it is.
     nats.update(&Config { max_bytes: 100 << 20, ..nats.info("RANKTREE_JOBS_1").config });
     service.restart();
-    assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (1 << 30, 100 << 20));
+    assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (512 << 20, 100 << 20));
     assert!(service.log().contains("least_mib=100"), "{}", service.log());
     assert!(service.terminate().success());
+}
+
+#[test]
+fn a_second_prefix_finds_room_and_a_third_one_is_told_what_makes_some() {
+    let settings = "jetstream { max_file_store: 3GB }\n";
+    let (nats, folder) = (Nats::start_with(settings), tempfile::tempdir().expect("a temporary directory"));
+    let start = |prefix: &str| {
+        Binary::start(&folder.path().join(prefix), 1, &["--nats", &nats.url(), "--prefix", prefix])
+    };
+    let (mut first, mut second) = (start("first"), start("second"));
+    for service in [&first, &second] {
+        wait_state(&service.client(), 0, "live");
+    }
+    let limit = |stream: &str| nats.info(stream).config.max_bytes;
+    assert_eq!((limit("FIRST_JOBS_0"), limit("SECOND_JOBS_0")), (1 << 30, 256 << 20));
+    for service in [&mut first, &mut second] {
+        assert!(service.terminate().success());
+    }
+    let refusal = |nats: &Nats, prefix: &str, mib: &str| {
+        let url = nats.url();
+        let arguments = ["--nats", &url, "--prefix", prefix, "--nats-stream-mib", mib];
+        let refused = Binary::start_or_refusal(&folder.path().join(prefix), 1, &arguments);
+        refused.err().expect("there is no room")
+    };
+    let said = refusal(&nats, "third", "64");
+    for part in ["THIRD_BOARDS", "nats stream edit NAME --max-bytes", "max_file_store"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = refusal(&Nats::start_with(settings), "large", "4096");
+    assert!(said.contains("LARGE_JOBS_0") && said.contains("--nats-stream-mib below 4096"), "{said}");
 }
 
 /// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the stream.

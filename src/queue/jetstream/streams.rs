@@ -27,18 +27,25 @@ use crate::writer::Health;
 
 /// Between attempts while NATS cannot be reached.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Limits of a stream of jobs, in bytes, of which the first is taken that the server has room for, if the operator names
-/// none. The server counts what streams may hold, not what they do. 16 GiB hold two minutes of 140 MB/s, more than
+/// Limits of a stream of jobs, in bytes, if the operator names none: the first is taken that the server has room for
+/// twice, so that others find room there too, such as a node with another prefix; or else the last, if there is room for
+/// that once. The server counts what streams may hold, not what they do. 16 GiB hold two minutes of 140 MB/s, more than
 /// one shard applies; less than 64 MiB is filled too quickly to be worth a start.
 const SIZES_TRIED: [i64; 9] =
-    [16 << 30, 8 << 30, 4 << 30, 2 << 30, 1 << 30, 512 << 20, 256 << 20, 128 << 20, 64 << 20];
+    [16 << 30, 8 << 30, 4 << 30, 2 << 30, 1 << 30, 512 << 20, 256 << 20, 128 << 20, SIZE_MIN];
+const SIZE_MIN: i64 = 64 << 20;
+
+/// What to do about a server that has promised its storage to others.
+const NO_ROOM: &str = "the limits of the streams that are there leave too little of the server's storage, whatever they \
+                       hold; nats stream ls shows them. Lower one with nats stream edit NAME --max-bytes, or raise \
+                       max_file_store of the server or the account's limit";
 
 /// What an operator decides about NATS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub access: Access,
     pub prefix: String,
-    /// The limit of a stream of jobs that is created; `None` for as much as the server has room for, within reason.
+    /// The limit of a stream of jobs that is created; `None` for half of what the server has room for, within reason.
     pub stream_bytes: Option<i64>,
     /// Replicas of streams that are created.
     pub replicas: usize,
@@ -229,33 +236,57 @@ impl JetStream {
         )))
     }
 
-    /// Creates streams of one size: the operator's, or the largest that there is room for. Their limits.
+    /// Creates streams of one size: the operator's, or the largest that leaves as much room to others. Their limits.
     async fn create_jobs_streams(&self, missing: Vec<Config>) -> Result<Vec<i64>, Trouble> {
-        let sizes = self.settings.stream_bytes.map_or(SIZES_TRIED.to_vec(), |bytes| vec![bytes]);
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Of each, what is tried, and what is kept of it.
+        let sizes: Vec<(i64, i64)> = match self.settings.stream_bytes {
+            Some(bytes) => vec![(bytes, bytes)],
+            None => SIZES_TRIED.iter().map(|kept| (kept * 2, *kept)).chain([(SIZE_MIN, SIZE_MIN)]).collect(),
+        };
         let mut created: Vec<Config> = Vec::new();
         let mut no_room = Trouble::Refused("no size is left to be tried".to_owned());
-        'sizes: for bytes in sizes {
+        'sizes: for (tried, kept) in sizes {
             // Those that were created before there was no more room make room for the others.
-            for config in &mut created {
-                config.max_bytes = bytes;
-                if let Err(error) = self.managing.context.update_stream(&*config).await {
-                    let stream = &config.name;
-                    tracing::warn!(stream, %error, "the stream keeps more room than the others are given");
-                }
-            }
+            self.resize(&mut created, tried).await;
             for config in missing.iter().skip(created.len()) {
-                match self.create(Config { max_bytes: bytes, ..config.clone() }).await {
+                match self.create(Config { max_bytes: tried, ..config.clone() }).await {
                     Ok(info) => created.push(info.config),
                     Err(Trouble::NoRoom(reason)) => {
-                        no_room = Trouble::Refused(reason);
+                        no_room = Trouble::Refused(self.what_makes_room(&reason));
                         continue 'sizes;
                     }
                     Err(trouble) => return Err(trouble),
                 }
             }
+            self.resize(&mut created, kept).await;
             return Ok(created.iter().map(|config| config.max_bytes).collect());
         }
         Err(no_room)
+    }
+
+    /// Gives streams that were created just now another limit.
+    async fn resize(&self, created: &mut [Config], bytes: i64) {
+        for config in created.iter_mut().filter(|config| config.max_bytes != bytes) {
+            let resized = Config { max_bytes: bytes, ..config.clone() };
+            match self.managing.context.update_stream(&resized).await {
+                Ok(_) => *config = resized,
+                Err(error) => {
+                    let stream = &config.name;
+                    tracing::warn!(stream, %error, "the stream keeps more room than it was to be given");
+                }
+            }
+        }
+    }
+
+    fn what_makes_room(&self, reason: &str) -> String {
+        let smaller = match self.settings.stream_bytes {
+            Some(bytes) => format!("start with --nats-stream-mib below {}", bytes >> 20),
+            None => format!("start with --nats-stream-mib below {}, which is soon full", SIZE_MIN >> 20),
+        };
+        format!("{reason}: {NO_ROOM}, or {smaller}")
     }
 
     async fn find_or_create(
@@ -265,8 +296,11 @@ impl JetStream {
         disagreements: impl Fn(&Config) -> Vec<String>,
     ) -> Result<(), Trouble> {
         let Some(found) = self.find(&wanted.name).await? else {
-            self.create(wanted).await?;
-            return Ok(());
+            let created = self.create(wanted).await;
+            return created.map(drop).map_err(|trouble| match trouble {
+                Trouble::NoRoom(reason) => Trouble::Refused(format!("{reason}: {NO_ROOM}")),
+                other => other,
+            });
         };
         let wrong = disagreements(&found.config);
         if wrong.is_empty() {
