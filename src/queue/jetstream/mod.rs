@@ -2,6 +2,7 @@
 //!
 //! Knows: streams, connections, and how to tell that a stream is not what it was. Must not know: what a job does.
 
+mod acceptance;
 mod access;
 mod boards;
 mod bulk_publisher;

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -13,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::job::Job;
 use crate::queue::describe::{describe, read_described};
+use crate::queue::jetstream::acceptance::Acceptance;
 use crate::queue::jetstream::access::Access;
 use crate::queue::jetstream::connection::Connection;
 use crate::queue::jetstream::fetcher::Fetcher;
@@ -55,8 +55,8 @@ pub struct Shared {
     pub waiters: Arc<Waiters>,
     pub prepared: watch::Receiver<Prepared>,
     pub on_gap: OnGap,
-    /// The operator accepts, once, that the stream does not continue what was applied.
-    pub accept_gap: AtomicBool,
+    /// The operator accepts, once, that the stream does not continue what was applied, or one command that is unknown.
+    pub accept_gap: Acceptance,
     state: Mutex<ShardState>,
     stream: Mutex<String>,
     connection: OnceCell<Connection>,
@@ -80,7 +80,7 @@ impl Shared {
     ) -> Self {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
         let (stream, connection) = (Mutex::default(), OnceCell::new());
-        let accept_gap = AtomicBool::new(on_gap.accept);
+        let accept_gap = Acceptance::new(on_gap.accept);
         Self {
             shard,
             names,
@@ -221,6 +221,7 @@ impl JobSource for StreamSource {
         }
         // The one that was aborted may still be in the middle of a message, and has nothing to say any more.
         self.shared.sessions.end();
+        self.shared.accept_gap.resume(applied.sequence);
         self.ready.clear();
         self.renamed = None;
         stream.clone_into(&mut self.stream);

@@ -3,8 +3,6 @@
 //! Knows: what may be the fault of a consumer's server, what of a leader that has just started, and what only an operator can
 //! accept. Must not know: what is done about either; see `doubts`.
 
-use std::sync::atomic::Ordering;
-
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::{self, stream};
 
@@ -146,7 +144,7 @@ impl Fetcher {
     /// A command that this version does not know is rejected if the operator accepts that, once, and else it ends here.
     fn pass_over(&self, command: &str, sequence: u64, bytes: &[u8]) -> Result<Payload, End> {
         let shard = self.shared.shard;
-        if self.shared.accept_gap.swap(false, Ordering::SeqCst) {
+        if self.shared.accept_gap.take(self.tip.sequence) {
             tracing::warn!(%shard, sequence, command, "a command that this version does not know is rejected, as --accept-gap says");
             return Ok(command::no_command(bytes));
         }

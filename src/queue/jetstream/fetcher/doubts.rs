@@ -59,7 +59,7 @@ impl Fetcher {
 
     /// After the leader said what is a reason to halt. Returns when it is time to look again, or the operator has accepted it.
     pub(super) async fn halt(&mut self, reason: String) {
-        if self.shared.accept_gap.swap(false, Ordering::SeqCst) {
+        if self.shared.accept_gap.take(self.tip.sequence) {
             tracing::warn!(shard = %self.shared.shard, reason, "accepted, as --accept-gap says");
             (self.accepted, self.doubts) = (true, Doubts::default());
             return;

@@ -316,7 +316,7 @@ impl Fetcher {
             self.note_no_doubts();
             self.shared.set_state(ShardState::Live);
             // Said of what was found at the start, not of what may happen in a month.
-            if self.shared.accept_gap.swap(false, Ordering::SeqCst) {
+            if self.shared.accept_gap.give_up() {
                 tracing::info!(shard = %self.shared.shard, "the stream continues what was applied: --accept-gap had nothing to accept");
             }
         } else {

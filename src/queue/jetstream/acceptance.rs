@@ -1,0 +1,82 @@
+//! What `--accept-gap` has to give: one thing that is accepted, once.
+//!
+//! Knows: after which applied sequence it was used. It is spent for good only when more than that is applied: what was
+//! fetched and decoded comes again if its commit fails, and is to be accepted again then. Must not know: what is accepted.
+
+use parking_lot::Mutex;
+
+use crate::types::Sequence;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There is nothing to give, or it is spent.
+    Spent,
+    Open,
+    /// For what comes after this sequence.
+    Used(Sequence),
+}
+
+/// An operator's word for one shard and one run.
+pub struct Acceptance(Mutex<State>);
+
+impl Acceptance {
+    pub fn new(is_given: bool) -> Self {
+        Self(Mutex::new(if is_given { State::Open } else { State::Spent }))
+    }
+
+    /// Whether what comes after `tip` is accepted. It is used then.
+    pub fn take(&self, tip: Sequence) -> bool {
+        let mut state = self.0.lock();
+        let is_open = *state == State::Open;
+        if is_open {
+            *state = State::Used(tip);
+        }
+        is_open
+    }
+
+    /// There was nothing to accept. Whether it could have been used.
+    pub fn give_up(&self) -> bool {
+        let mut state = self.0.lock();
+        let is_open = *state == State::Open;
+        if is_open {
+            *state = State::Spent;
+        }
+        is_open
+    }
+
+    /// The queue is taken up behind what is applied: what it was used for and is not applied will come again.
+    pub fn resume(&self, applied: Sequence) {
+        let mut state = self.0.lock();
+        if let State::Used(tip) = *state {
+            *state = if applied > tip { State::Spent } else { State::Open };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_accepted_and_not_applied_is_accepted_again() {
+        let acceptance = Acceptance::new(true);
+        assert!(acceptance.take(Sequence(7)));
+        assert!(!acceptance.take(Sequence(8)), "only once");
+        // The commit of messages 7 and 8 failed, then that of 8.
+        for applied in [6, 7] {
+            acceptance.resume(Sequence(applied));
+            assert!(acceptance.take(Sequence(7)));
+        }
+        acceptance.resume(Sequence(8));
+        assert!(!acceptance.take(Sequence(8)), "it is applied");
+    }
+
+    #[test]
+    fn nothing_is_accepted_that_was_not_allowed_or_comes_later() {
+        assert!(!Acceptance::new(false).take(Sequence(0)));
+        let acceptance = Acceptance::new(true);
+        assert!(acceptance.give_up());
+        acceptance.resume(Sequence(0));
+        assert!(!acceptance.take(Sequence(0)) && !acceptance.give_up());
+    }
+}
