@@ -166,10 +166,17 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether `other` could replace this definition: all that can never change is the same.
+    /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge jobs, and not the
+    /// entries that are there.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
-        Self { keep: 0, ..self.clone() } == Self { keep: 0, ..other.clone() }
+        let unbounded = |key: &Key| Key { min: i64::MIN, max: i64::MAX, ..key.clone() };
+        let fixed = |definition: &Self| Self {
+            keys: definition.keys.iter().map(unbounded).collect(),
+            keep: 0,
+            ..definition.clone()
+        };
+        fixed(self) == fixed(other)
     }
 
     /// What a score of this board looks like, for whoever sent another.
@@ -204,11 +211,9 @@ impl Definition {
         };
         if self.keys.len() == asked.keys.len() {
             for (number, (key, asked)) in (1..).zip(self.keys.iter().zip(&asked.keys)) {
-                let of = |what: &str| format!("the {what} of key {}", key.name);
                 differ(&format!("the name of key {number}"), quoted(&key.name), quoted(&asked.name));
-                differ(&of("order"), key.order.name().to_owned(), asked.order.name().to_owned());
-                differ(&of("min"), bound(key.min), bound(asked.min));
-                differ(&of("max"), bound(key.max), bound(asked.max));
+                let order = format!("the order of key {}", key.name);
+                differ(&order, key.order.name().to_owned(), asked.order.name().to_owned());
             }
         } else {
             let names = |keys: &[Key]| {
@@ -303,11 +308,6 @@ impl Definition {
     }
 }
 
-/// A bound as it is told: at the end of the range it is none.
-fn bound(value: i64) -> String {
-    if value == i64::MIN || value == i64::MAX { "none".to_owned() } else { value.to_string() }
-}
-
 /// Minutes east of UTC, as definitions have them.
 #[must_use]
 pub fn offset(minutes: i16) -> String {
@@ -376,9 +376,13 @@ mod tests {
     }
 
     #[test]
-    fn only_keep_may_change() {
+    fn keep_and_the_bounds_of_keys_may_change_and_nothing_else() {
         let board = Definition::default();
         assert!(board.agrees_with(&Definition { keep: 3, ..board.clone() }));
+        let keys = |key: Key| Definition { keys: vec![key], ..board.clone() };
+        assert!(board.agrees_with(&keys(Key { min: -1, max: 7, ..Key::score() })));
+        assert!(!board.agrees_with(&keys(Key { order: Order::Ascending, ..Key::score() })));
+        assert!(!board.agrees_with(&keys(Key { name: "points".to_owned(), ..Key::score() })));
         assert!(!board.agrees_with(&Definition { ties: Ties::Last, ..board.clone() }));
         assert!(!board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
     }
@@ -400,14 +404,14 @@ mod tests {
             [r#"the keys ["points", "time_ms"], not ["points"]"#, "policy set, not best"]
         );
         let board = Definition { keys: vec![points.clone()], ..Definition::default() };
-        let wider = Definition {
-            keys: vec![Key { max: i64::MAX, ..points }],
+        let other = Definition {
+            keys: vec![Key { max: i64::MAX, order: Order::Ascending, ..points }],
             utc_offset_minutes: -210,
             ..board.clone()
         };
         assert_eq!(
-            board.differences(&wider),
-            ["the max of key points 1000, not none", "utc_offset +00:00, not -03:30"]
+            board.differences(&other),
+            ["the order of key points desc, not asc", "utc_offset +00:00, not -03:30"]
         );
     }
 

@@ -17,7 +17,7 @@ use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
-use crate::query::{BoardView, ShardHandle, read};
+use crate::query::{Answer, BoardView, ShardHandle, read};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
@@ -82,16 +82,23 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     let definition = definition::parse(&call.body)?;
     let define = define(Arc::clone(&call.api), name.clone(), definition, call.limited().cloned());
     // On its own, so that a client that leaves does not leave the board defined on some shards only.
-    let (created, token) = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
-    call.tell_who(if created { "a board was created" } else { "a board was defined again" });
-    let answer = read(&call.api.node, &call.api.registry, name.as_str(), |_| ());
-    let answer = answer.ok_or_else(Problem::unknown_board)?;
+    let put = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
+    call.tell_who(if put.created { "a board was created" } else { "a board was defined again" });
     let reply = Reply::object(|object| {
-        write_board(object, name.as_str(), &answer.definition, answer.total);
-        object.plain("token", &token);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        write_board(object, name.as_str(), &put.definition, put.total);
+        object.plain("token", &put.token);
+        views::tail(object, &put.as_of, call.api.is_stale());
     });
-    Ok(reply.with_status(if created { StatusCode::CREATED } else { StatusCode::OK }))
+    Ok(reply.with_status(if put.created { StatusCode::CREATED } else { StatusCode::OK }))
+}
+
+/// A board right after it was defined.
+struct Put {
+    created: bool,
+    token: AsOf,
+    definition: Arc<Definition>,
+    total: u64,
+    as_of: AsOf,
 }
 
 /// Decides a definition and brings it to every shard that lacks it, unless it is one too many for the token.
@@ -100,12 +107,22 @@ async fn define(
     name: BoardName,
     definition: Definition,
     limited: Option<Arc<Grant>>,
-) -> Result<(bool, AsOf), Problem> {
+) -> Result<Put, Problem> {
     let _in_order = api.boards.lock().await;
     if let Some(grant) = limited {
         check_room(&api, &grant, std::slice::from_ref(&name))?;
     }
-    define_in_order(&api, &name, definition).await
+    let (created, token) = define_in_order(&api, &name, definition.clone()).await?;
+    // While no drop can begin on this node: a drop that waits for its turn must not make this answer "unknown board".
+    let put = match read(&api.node, &api.registry, name.as_str(), |_| ()) {
+        Some(answer) => {
+            let Answer { as_of, definition, total, .. } = answer;
+            Put { created, token, definition, total, as_of }
+        }
+        // Another node has dropped the board since: the answer is of the moment before.
+        None => Put { created, as_of: token.clone(), token, definition: Arc::new(definition), total: 0 },
+    };
+    Ok(put)
 }
 
 /// The same, for whoever holds the lock on boards.
@@ -191,10 +208,15 @@ async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     }
     let begun = api.registry.begin_drop(name.as_str());
     let incarnation = begun.or_else(|| drop_cut_short(&api, &name)).ok_or_else(Problem::unknown_board)?;
-    // What is over on every shard is forgotten by `service`, which sees them all.
     let payload = || Payload::Drop { board: name.clone(), incarnation, number: None };
     let token = publish_to(&api, &shards, payload).await?;
     api.registry.finish_drop(name.as_str(), incarnation);
+    // It is over on every shard. Each batch that drops a board copies what its shard remembers of drops: that must not grow
+    // with how many there are. What a crash leaves is forgotten by `service`.
+    let complete = [(name, incarnation)];
+    for shard in &api.node.shards {
+        shard.state.write(Purpose::Boards).forget_dropped(&complete);
+    }
     Ok(token)
 }
 

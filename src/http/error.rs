@@ -227,6 +227,11 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
     }
 
+    /// No other moment is a better one, so that nothing is said of trying again.
+    pub fn shard_damaged(detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_damaged", detail)
+    }
+
     /// A write was published, and nobody said in time what came of it.
     pub fn unanswered() -> Self {
         let detail =
@@ -289,7 +294,6 @@ impl From<DefineRefused> for Problem {
     fn from(why: DefineRefused) -> Self {
         let code = match why {
             DefineRefused::Conflict(_) => BOARD_DIFFERS,
-            DefineRefused::BeingDropped => "being_dropped",
             DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
         };
         Self::new(StatusCode::CONFLICT, code, why.to_string())

@@ -30,9 +30,9 @@ pub struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
     Known(Known),
-    /// Nobody has it, and the job may create it.
+    /// Nobody has it, or it is being dropped, and the job may create it, or its next life.
     Free,
-    /// There is none, or it is being dropped, and the job may not create it.
+    /// There is none, or it is being dropped, and jobs create no boards.
     Unknown,
 }
 
@@ -51,11 +51,10 @@ pub enum Defined {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
     #[error(
-        "the board is there already and differs: {0}. Only keep can be changed; to change more, drop the board first"
+        "the board is there already and differs: {0}. Only keep and the min and max of keys can be changed; to change more, drop \
+         the board first"
     )]
     Conflict(String),
-    #[error("the board is being dropped; try again in a moment")]
-    BeingDropped,
     #[error("this node holds {MAX_BOARDS} boards, its limit")]
     TooMany,
 }
@@ -213,16 +212,14 @@ impl Registry {
         Incarnation(self.boards.lock().last_incarnation)
     }
 
-    /// Decides a definition.
+    /// Decides a definition. A board whose drop has not ended begins its next life.
     ///
     /// # Errors
-    /// When the board exists with another one, is just being dropped, or there are too many boards.
+    /// When the board exists with another one, or there are too many boards.
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
         let mut boards = self.boards.lock();
-        if let Some(registered) = boards.by_name.get_mut(name) {
-            if registered.being_dropped {
-                return Err(DefineRefused::BeingDropped);
-            }
+        if let Some(registered) = boards.by_name.get_mut(name).filter(|registered| !registered.being_dropped)
+        {
             if !registered.known.definition.agrees_with(&definition) {
                 return Err(DefineRefused::conflict(&registered.known.definition, &definition));
             }
@@ -232,7 +229,9 @@ impl Registry {
             registered.known.definition = Arc::new(definition);
             return Ok(Defined::Changed(registered.known.clone()));
         }
-        boards.create(name, definition).map(Defined::Created)
+        let created = boards.create(name, definition).map(Defined::Created);
+        self.note_begun_anew(&boards);
+        created
     }
 
     /// Whether a job may create this board by naming it. Between this answer and the job another may create it: who
@@ -246,22 +245,27 @@ impl Registry {
     #[must_use]
     pub fn named(&self, name: &str) -> Named {
         let named = match self.boards.lock().by_name.get(name) {
-            Some(registered) if registered.being_dropped => Named::Unknown,
-            Some(registered) => Named::Known(registered.known.clone()),
-            None if self.auto_create => Named::Free,
-            None => Named::Unknown,
+            Some(registered) if !registered.being_dropped => Named::Known(registered.known.clone()),
+            _ if self.auto_create => Named::Free,
+            _ => Named::Unknown,
         };
         self.end_question();
         named
     }
 
-    /// Creates boards with the defaults, those of them that do not exist yet, and gives what each of them is. `None`:
-    /// one of them exists with another definition, and nothing was created.
+    /// Creates boards with the defaults, those of them that do not exist yet, and gives what each of them is. A board
+    /// whose drop has not ended begins its next life. `None`: one of them exists with another definition, and nothing
+    /// was created.
     ///
     /// # Errors
-    /// When one is just being dropped, or there would be too many boards. Nothing was created then.
+    /// When there would be too many boards. Nothing was created then.
     pub fn create_defaults(&self, names: &[&BoardName]) -> Result<Option<Vec<Known>>, DefineRefused> {
-        let created = self.boards.lock().create_defaults(names);
+        let created = {
+            let mut boards = self.boards.lock();
+            let created = boards.create_defaults(names);
+            self.note_begun_anew(&boards);
+            created
+        };
         self.end_question();
         created
     }
@@ -269,14 +273,15 @@ impl Registry {
     /// Creates a board with the defaults, unless it exists; gives what is there then.
     ///
     /// # Errors
-    /// When it is just being dropped, or there are too many boards.
+    /// When there are too many boards.
     pub fn create_default(&self, name: &BoardName) -> Result<Known, DefineRefused> {
         let mut boards = self.boards.lock();
-        match boards.by_name.get(name) {
-            Some(registered) if registered.being_dropped => Err(DefineRefused::BeingDropped),
-            Some(registered) => Ok(registered.known.clone()),
-            None => boards.create(name, Definition::default()),
-        }
+        let known = match boards.live(name) {
+            Some(known) => known.clone(),
+            None => boards.create(name, Definition::default())?,
+        };
+        self.note_begun_anew(&boards);
+        Ok(known)
     }
 
     #[cfg(test)]
@@ -339,7 +344,8 @@ impl Registry {
         (lacking.collect(), boards.count_named(prefixes))
     }
 
-    /// From now on the board is unknown to jobs and readers. `None`: it was already.
+    /// From now on the board is unknown to readers, and to jobs on shards that have dropped it. `None`: there is no such
+    /// board.
     #[must_use]
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
         let mut boards = self.boards.lock();
@@ -348,18 +354,25 @@ impl Registry {
         Some(registered.known.incarnation)
     }
 
-    /// Every shard has dropped it: the name is free again.
+    /// Every shard has dropped this life of a board: the name is free again, unless the next life has begun meanwhile.
     pub fn finish_drop(&self, name: &str, incarnation: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
             boards.by_name.remove(name);
-            boards.begun_anew.remove(name);
-            self.note_begun_anew(&boards);
         }
+        // No shard holds a life before the next one any more.
+        boards.begun_anew.remove(name);
+        self.note_begun_anew(&boards);
     }
 }
 
 impl Boards {
+    /// A board that is not being dropped.
+    fn live(&self, name: &BoardName) -> Option<&Known> {
+        let registered = self.by_name.get(name).filter(|registered| !registered.being_dropped)?;
+        Some(&registered.known)
+    }
+
     fn count_named(&self, prefixes: Option<&[String]>) -> usize {
         let Some(prefixes) = prefixes else { return self.by_name.len() };
         let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
@@ -380,11 +393,11 @@ impl Boards {
         let default = Definition::default();
         let mut lacking = 0;
         for name in names {
-            match self.by_name.get(*name) {
-                Some(registered) if registered.being_dropped => return Err(DefineRefused::BeingDropped),
-                Some(registered) if *registered.known.definition != default => return Ok(None),
+            match self.live(name) {
+                Some(known) if *known.definition != default => return Ok(None),
                 Some(_) => {}
-                None => lacking += 1,
+                // The next life of a board takes the place of the one that is being dropped.
+                None => lacking += usize::from(!self.by_name.contains_key(*name)),
             }
         }
         if self.by_name.len() + lacking > MAX_BOARDS {
@@ -392,16 +405,20 @@ impl Boards {
         }
         let mut known = Vec::with_capacity(names.len());
         for name in names {
-            known.push(match self.by_name.get(*name) {
-                Some(registered) => registered.known.clone(),
+            known.push(match self.live(name) {
+                Some(known) => known.clone(),
                 None => self.create(name, default.clone())?,
             });
         }
         Ok(Some(known))
     }
 
+    /// Creates a board that is not there, or the next life of one that is being dropped.
     fn create(&mut self, name: &BoardName, definition: Definition) -> Result<Known, DefineRefused> {
-        if self.by_name.len() >= MAX_BOARDS {
+        if self.by_name.contains_key(name) {
+            // Some shards have dropped the life before, and others will: until then jobs must not go into that one.
+            self.begun_anew.insert(name.clone());
+        } else if self.by_name.len() >= MAX_BOARDS {
             return Err(DefineRefused::TooMany);
         }
         self.last_incarnation += 1;

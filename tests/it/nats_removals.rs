@@ -6,10 +6,10 @@ use async_nats::HeaderMap;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::removals::clear_while_others_write;
-use crate::support::binary::Binary;
+use crate::removals::{bounds_change, clear_while_others_write};
+use crate::support::binary::{Binary, limit_files};
 use crate::support::client::{Client, count_of};
-use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 8_000;
@@ -183,4 +183,59 @@ fn a_command_that_a_shard_does_not_know_halts_it_until_the_operator_accepts_that
     assert_eq!((count_of(&status["rejects"]), &status["state"]), (1, &json!("live")));
     assert!(service.terminate().success());
     service.verify();
+}
+
+/// The limit on file sizes of the running service plays the disk: the command is fetched and decoded, and cannot be committed.
+#[test]
+fn an_unknown_command_stays_accepted_until_it_is_applied() {
+    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let (url, data) = (nats.url(), folder.path().join("data"));
+    let mut service = Binary::start(&data, 1, &["--nats", &url, "--nats-stream-mib", "16"]);
+    let job = |score: u32| json!({ "board": "arena", "member": "m", "score": score }).to_string();
+    let last = nats.publish("ranktree.jobs.0", job(1));
+    wait_applied(&service.client(), &[last]);
+    wait_until("its board is there", || service.client().get("/v1/boards/arena/members/m").0 == 200);
+    assert!(service.terminate().success());
+    let mut headers = HeaderMap::new();
+    headers.insert("Ranktree-Command", "explode");
+    nats.try_publish_with("ranktree.control.0", b"{}", headers).expect("it is stored");
+    let last = nats.publish("ranktree.jobs.0", job(2));
+    nats.kill9();
+
+    let arguments = ["--nats", &url, "--nats-stream-mib", "16", "--accept-gap", "0"];
+    let mut service = Binary::start(&data, 1, &arguments);
+    limit_files(&service, "0");
+    nats.restart();
+    let client = service.client();
+    wait_until("a commit has failed", || {
+        shard_status(&client, 0)["reason"].as_str().is_some_and(|reason| reason.contains("a failed commit"))
+    });
+    limit_files(&service, "unlimited");
+    wait_state(&client, 0, "live");
+    wait_applied(&client, &[last]);
+    assert_eq!(client.get("/v1/boards/arena/members/m").1["score"], 2);
+    assert_eq!(count_of(&shard_status(&client, 0)["rejects"]), 1);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn bounds_that_change_are_the_same_on_every_node() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let url = nats.url();
+    let start = |name: &str| {
+        Binary::start(&folder.path().join(name), SHARDS, &["--nats", &url, "--nats-stream-mib", "16"])
+    };
+    let (mut one, mut two) = (start("one"), start("two"));
+    bounds_change(&one.client());
+    let key = |node: &Binary| node.client().get("/v1/boards/bounded").1["keys"][0].clone();
+    wait_until("the other node has them too", || key(&two)["max"] == 10);
+    let (status, answer) =
+        two.client().put("/v1/boards/bounded/members/m9?wait=applied", &json!({ "score": 11 }));
+    assert_eq!((status, &answer["code"]), (409, &json!("out_of_range")), "{answer}");
+    assert_eq!(key(&one), key(&two));
+    for node in [&mut one, &mut two] {
+        assert!(node.terminate().success());
+        node.verify();
+    }
 }

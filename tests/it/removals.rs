@@ -5,7 +5,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::support::binary::Binary;
-use crate::support::client::{Client, count_of};
+use crate::support::client::{Client, Reply, count_of};
 use crate::support::nats::wait_until;
 
 const SHARDS: u16 = 3;
@@ -184,4 +184,102 @@ pub fn clear_while_others_write(service: &Binary) {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+fn drop_arena(client: &Client) -> Reply {
+    client.send(ureq::http::Method::DELETE, "/v1/boards/arena", None).expect("the service is there")
+}
+
+/// A board is dropped again and again while others write to it and define it. Whoever writes while some shards have dropped it and
+/// others have not begins its next life, and whoever defines it is told of it.
+#[test]
+fn writes_and_definitions_beside_a_drop_begin_the_boards_next_life() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let client = service.client();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let (client, stop) = (service.client(), &stop);
+            scope.spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let jobs: Vec<Value> = (0..20)
+                        .map(|m| json!({ "board": "arena", "member": format!("w{writer}-{m}"), "score": 1 }))
+                        .collect();
+                    let (status, answer) = client.post("/v1/jobs?results=changed", &jobs.into());
+                    assert_eq!(status, 200, "{answer}");
+                    let rejected = answer["results"].as_array().expect("a list").iter();
+                    let rejected: Vec<_> = rejected.filter(|one| one.get("rejected").is_some()).collect();
+                    assert!(rejected.is_empty(), "{rejected:?}");
+                }
+            });
+        }
+        let (definer, stopped) = (service.client(), &stop);
+        scope.spawn(move || {
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                let (status, answer) = definer.put("/v1/boards/arena", &json!({}));
+                assert!([200, 201].contains(&status), "{status}: {answer}");
+            }
+        });
+        for _ in 0..200 {
+            let (status, answer) = drop_arena(&client);
+            assert!([200, 404].contains(&status), "{status}: {answer}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    // All shards end up with the same life of it.
+    let (_, answer) = drop_arena(&client);
+    assert_eq!(answer["dropped"], true, "{answer}");
+    assert_eq!(client.get("/v1/boards/arena").0, 404);
+    let jobs: Vec<Value> =
+        (0..300).map(|m| json!({ "board": "arena", "member": format!("m{m}"), "score": 1 })).collect();
+    assert_eq!(client.post("/v1/jobs?results=changed", &jobs.into()).0, 200);
+    assert_eq!(total(&client), 300);
+    service.kill9();
+    service.restart();
+    assert_eq!(total(&service.client()), 300);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Without a key's bounds in the definition there are none.
+#[test]
+fn bounds_that_change_judge_the_jobs_that_come_and_no_entries() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    bounds_change(&service.client());
+    service.kill9();
+    service.restart();
+    let client = service.client();
+    assert_eq!(client.get("/v1/boards/bounded").1["keys"][0]["max"], 10);
+    assert_eq!(client.put("/v1/boards/bounded/members/m8", &json!({ "score": 11 })).0, 409);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Narrows the bounds of a board below an entry, and leaves them at 0 to 10.
+pub fn bounds_change(client: &Client) {
+    let define = |key: Value| client.put("/v1/boards/bounded", &json!({ "keys": [key] }));
+    let put = |member: &str, job: Value| {
+        let (status, answer) = client.put(&format!("/v1/boards/bounded/members/{member}?wait=applied"), &job);
+        (status, answer["code"].as_str().unwrap_or_default().to_owned())
+    };
+    let refused = (409, "out_of_range".to_owned());
+    assert_eq!(define(json!({ "name": "points", "min": 0, "max": 100 })).0, 201);
+    assert_eq!(put("m1", json!({ "score": 100 })).0, 200);
+    assert_eq!(put("m2", json!({ "score": 101 })), refused);
+    // Of other members, so that every shard is asked.
+    for (max, outside, inside) in [(10, 11, 10), (1_000, 1_001, 1_000), (10, 11, 10)] {
+        let (status, answer) = define(json!({ "name": "points", "min": 0, "max": max }));
+        assert_eq!((status, &answer["keys"][0]["max"]), (200, &json!(max)), "{answer}");
+        for member in 2..10 {
+            assert_eq!(put(&format!("m{member}"), json!({ "score": outside })), refused);
+            assert_eq!(put(&format!("m{member}"), json!({ "score": inside })).0, 200);
+        }
+    }
+    let (status, entry) = client.get("/v1/boards/bounded/members/m1");
+    assert_eq!((status, &entry["score"], &entry["rank"]), (200, &json!(100), &json!(1)), "{entry}");
+    assert_eq!(put("m1", json!({ "score": 1, "op": "incr" })), refused);
+    let (status, answer) = define(json!({ "name": "points", "order": "asc", "min": 0, "max": 10 }));
+    assert_eq!((status, &answer["code"]), (409, &json!("board_differs")), "{answer}");
 }

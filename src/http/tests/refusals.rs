@@ -123,8 +123,8 @@ async fn a_refusal_shows_what_was_refused() {
         (
             "PUT",
             "/v1/boards/race",
-            r#"{"keys":[{"name":"points","min":0,"max":9000},{"name":"time_ms","order":"asc"}]}"#,
-            "differs: the max of key points 5000, not 9000. Only keep can be changed".to_owned(),
+            r#"{"keys":[{"name":"points","min":0,"max":9000,"order":"asc"},{"name":"time_ms","order":"asc"}]}"#,
+            "differs: the order of key points desc, not asc. Only keep and the min and max of keys can be changed".to_owned(),
         ),
         ("PUT", "/v1/boards/a%20b", "{}", "got \"a b\"".to_owned()),
         ("GET", "/v1/boards/race/top?limit=ten", "", "limit is a whole number, not \"ten\"".to_owned()),

@@ -165,6 +165,14 @@ async fn boards_are_defined_listed_and_dropped() {
             let state = shard.state.read(Purpose::Read);
             assert_eq!(state.board("race").map(|board| board.definition.keep), Some(3));
         }
+        let bounded =
+            r#"{"keys":[{"name":"t","order":"asc","max":9}],"policy":"best","ties":"last","keep":3}"#;
+        let (status, board) = service.send("PUT", "/v1/boards/race", bounded).await;
+        assert_eq!((status, &board["keys"][0]["max"]), (StatusCode::OK, &json!(9)));
+        for shard in &service.api.node.shards {
+            let state = shard.state.read(Purpose::Read);
+            assert_eq!(state.board("race").map(|board| board.definition.keys[0].max), Some(9));
+        }
         service.check_refusals(&[("PUT", "/v1/boards/race", "{}", 409, "board_differs")]).await;
         service.put("/v1/boards/arena/members/m", r#"{"score":1}"#).await;
         let list = service.get("/v1/boards?limit=1").await;
@@ -307,4 +315,32 @@ async fn a_read_waits_for_the_write_that_its_token_names() {
     let (read, written) = tokio::join!(read, write);
     assert_eq!(read, written["entry"]);
     assert_eq!(read["score"], json!(2));
+}
+
+/// On one thread, so that their order is always the same: the drop has waited for the definition, and begins before the
+/// definition's request goes on.
+#[tokio::test]
+async fn a_definition_is_answered_whatever_drops_the_board_next() {
+    let service = start(2);
+    for _ in 0..3 {
+        let put = service.send("PUT", "/v1/boards/a", "{}");
+        let delete = service.send("DELETE", "/v1/boards/a", "");
+        let (put, delete) = tokio::join!(put, delete);
+        assert_eq!((put.0, &put.1["board"]), (StatusCode::CREATED, &json!("a")), "{}", put.1);
+        assert_eq!(delete.0, StatusCode::OK, "{}", delete.1);
+    }
+}
+
+/// A batch that drops a board copies what its shard remembers of drops.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drop_that_every_shard_has_made_is_not_remembered() {
+    let service = start(2);
+    for _ in 0..20 {
+        service.put("/v1/boards/a", "{}").await;
+        let (status, answer) = service.send("DELETE", "/v1/boards/a", "").await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        for shard in &service.api.node.shards {
+            assert_eq!(shard.state.read(Purpose::Read).dropped().iter().count(), 0);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Cut, Entry, Shard, Standing, TreeId, WindowTree};
+use crate::state::{Cut, Entry, Incarnation, Shard, Standing, TreeId, WindowTree};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
@@ -99,7 +99,7 @@ pub struct Harness {
     clearing: Vec<BoardName>,
     answers: Vec<Answers>,
     /// Drops on their way.
-    dropping: Vec<BoardName>,
+    dropping: Vec<(BoardName, Incarnation)>,
 }
 
 pub fn open(path: &std::path::Path) -> Result<Store, StorageError> {
@@ -175,6 +175,9 @@ impl Harness {
                     let (crate::writer::Defined::Created(known)
                     | crate::writer::Defined::Changed(known)
                     | crate::writer::Defined::Same(known)) = defined;
+                    if self.model.being_dropped.contains(name) {
+                        self.model.begin_next_life(name);
+                    }
                     self.model.defined.insert(name.clone(), Arc::clone(definition));
                     let (incarnation, definition) = (known.incarnation, known.definition);
                     (Payload::Define { board: name.clone(), incarnation, number: None, definition }, None)
@@ -183,7 +186,7 @@ impl Harness {
                     let Some(incarnation) = self.registry.begin_drop(name.as_str()) else { continue };
                     self.model.defined.remove(name);
                     self.model.being_dropped.insert(name.clone());
-                    self.dropping.push(name.clone());
+                    self.dropping.push((name.clone(), incarnation));
                     (Payload::Drop { board: name.clone(), incarnation, number: None }, None)
                 }
                 Say::Clear(name) => {
@@ -272,7 +275,11 @@ impl Harness {
             }
             Say::Define(name, definition) => self.model.create(name, definition, life.0),
             Say::Clear(name) => self.model.create(name, &life.1, life.0),
-            Say::Drop(name) => drop(self.model.boards.remove(name)),
+            Say::Drop(name) => {
+                if self.model.boards.get(name).is_some_and(|board| board.life <= life.0) {
+                    self.model.boards.remove(name);
+                }
+            }
             Say::Trim(name, place, members) => {
                 let board = self.model.boards.get_mut(name).filter(|board| board.life == life.0);
                 let removed = board.map_or(0, |board| board.trim(place, members, now));
@@ -314,11 +321,9 @@ impl Harness {
                 self.registry.finish_anew(&name, known.incarnation);
             }
         }
-        for name in self.dropping.drain(..) {
+        for (name, incarnation) in self.dropping.drain(..) {
             self.model.being_dropped.remove(&name);
-            if let Some(incarnation) = self.registry.begin_drop(name.as_str()) {
-                self.registry.finish_drop(name.as_str(), incarnation);
-            }
+            self.registry.finish_drop(name.as_str(), incarnation);
         }
     }
 
@@ -381,6 +386,7 @@ impl Harness {
             if from == TreesFrom::Pages {
                 assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
             }
+            assert!(recovered.lacking.is_empty(), "{:?}", recovered.lacking);
             let mut shard = recovered.shard;
             check(&mut shard, &store, &self.model, self.last);
         }

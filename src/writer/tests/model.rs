@@ -30,7 +30,7 @@ pub struct ModelEntry {
 pub struct ModelBoard {
     pub definition: Arc<Definition>,
     pub entries: BTreeMap<String, ModelEntry>,
-    /// How often the board was cleared, as the shard knows it.
+    /// How often the board was cleared, or began anew beside its drop, as the shard knows it.
     pub life: u32,
 }
 
@@ -204,7 +204,7 @@ pub struct Model {
     pub defined: BTreeMap<BoardName, Arc<Definition>>,
     /// Unknown to the node, and not gone from the shard yet.
     pub being_dropped: BTreeSet<BoardName>,
-    /// How often each board was cleared, as the node knows it.
+    /// How often each board was cleared, or began anew beside its drop, as the node knows it.
     pub lives: BTreeMap<BoardName, u32>,
 }
 
@@ -227,6 +227,7 @@ impl Model {
     /// Applies a job, or says why not; then nothing has changed.
     pub fn apply(&mut self, job: &Job, now: i64) -> Result<(), RejectCode> {
         let mut next = self.boards.clone();
+        let mut begun = Vec::new();
         let targets = match &job.targets {
             Targets::Boards(boards) => boards.clone(),
             Targets::EveryBoard => {
@@ -236,12 +237,14 @@ impl Model {
             }
         };
         for (name, given) in targets {
-            let life = self.life(&name);
+            let mut life = self.life(&name);
             let is_being_dropped = self.being_dropped.contains(&name);
-            // A job comes to the life that the node knows, also where its definition is still on its way.
+            // A job comes to the life that the node knows, also where its definition is still on its way. Where a board is
+            // dropped already, and not everywhere, the job begins its next life.
             if next.get(&name).is_none_or(|board| board.life < life && !is_being_dropped) {
                 if is_being_dropped {
-                    return Err(RejectCode::UnknownBoard);
+                    life += 1;
+                    begun.push(name.clone());
                 }
                 let definition = self.defined.get(&name).cloned().unwrap_or_default();
                 next.insert(name.clone(), ModelBoard { definition, entries: BTreeMap::new(), life });
@@ -250,7 +253,16 @@ impl Model {
             board.change(job, given.as_ref().map(crate::types::Score::keys), now)?;
         }
         self.boards = next;
+        for name in begun {
+            self.begin_next_life(&name);
+        }
         Ok(())
+    }
+
+    /// A board is there again whose drop has not ended.
+    pub fn begin_next_life(&mut self, name: &BoardName) {
+        self.being_dropped.remove(name);
+        *self.lives.entry(name.clone()).or_default() += 1;
     }
 
     pub fn place(&self, name: &BoardName, id: &str) -> Option<(u64, u64, u64, u64)> {

@@ -6,6 +6,7 @@ use crate::job::{Job, RejectCode};
 use crate::writer::registry::Event;
 use crate::writer::tests::build::{board, job};
 use crate::writer::tests::harness::{Harness, Say};
+use crate::writer::{Defined, Known};
 
 /// Plans one job on a new shard, one event after each of the planner's questions. The reason if the job is rejected, and
 /// the boards that the plan defines.
@@ -61,4 +62,45 @@ fn a_job_that_is_refused_by_a_board_of_that_moment_creates_none_of_its_others() 
         race(job("m", &[("a", &[5]), ("b", &[5])]), vec![Box::new(|_| {}), bounded]);
     assert_eq!((rejected, policies), (Some(RejectCode::OutOfRange), vec![]));
     assert!(harness.registry.get("a").is_none(), "no shard would ever have it");
+}
+
+fn begin_drop(harness: &Harness, name: &str) -> Known {
+    let known = harness.registry.create_default(&board(name)).expect("there is room");
+    assert_eq!(harness.registry.begin_drop(name), Some(known.incarnation));
+    known
+}
+
+/// This shard has dropped the board, and another one has not: the client does not know of either.
+#[test]
+fn a_job_that_comes_while_its_board_is_being_dropped_begins_the_boards_next_life() {
+    let mut harness = Harness::new(true);
+    let dropped = begin_drop(&harness, "b");
+    let plan = harness.plan(&[Say::Jobs(vec![job("m", &[("b", &[1])])])]).expect("there is a message");
+    assert_eq!(plan.rejects.first().map(|reject| reject.code), None);
+    let next = harness.registry.get("b").expect("readers see the next life");
+    assert!(next.incarnation > dropped.incarnation);
+    // Of a shard that still holds the life before, jobs go into the next one, until that shard has dropped it too.
+    assert_eq!(harness.registry.begun_anew("b", dropped.incarnation), Some(next.clone()));
+    harness.registry.finish_drop("b", dropped.incarnation);
+    assert_eq!(harness.registry.get("b"), Some(next));
+    assert!(!harness.registry.has_begun_anew());
+}
+
+#[test]
+fn a_definition_that_comes_while_its_board_is_being_dropped_begins_the_boards_next_life() {
+    let harness = Harness::new(true);
+    let dropped = begin_drop(&harness, "b");
+    let definition = Definition { policy: Policy::Best, ..Definition::default() };
+    let defined = harness.registry.define(&board("b"), definition);
+    let Ok(Defined::Created(next)) = &defined else { panic!("{defined:?}") };
+    assert!(next.incarnation > dropped.incarnation);
+    assert_eq!(harness.registry.begun_anew("b", dropped.incarnation).as_ref(), Some(next));
+}
+
+#[test]
+fn a_job_that_may_create_no_board_is_rejected_while_its_board_is_being_dropped() {
+    let mut harness = Harness::new(false);
+    begin_drop(&harness, "b");
+    let plan = harness.plan(&[Say::Jobs(vec![job("m", &[("b", &[1])])])]).expect("there is a message");
+    assert_eq!(plan.rejects.first().map(|reject| reject.code), Some(RejectCode::UnknownBoard));
 }

@@ -30,17 +30,17 @@ pub fn board() -> Doc {
 pub fn put_board() -> Doc {
     write(TAG, Scope::Admin, "Define a board")
         .describe(
-            "Creates the board, or says that it is there. Idempotent. `keep` may change later; everything else is decided once, \
-             and a definition that differs in it is refused with `board_differs`. No body at all is the default definition: \
+            "Creates the board, or says that it is there. Idempotent. `keep` and the `min` and `max` of keys may change later, and \
+             an absent one becomes its default; everything else is decided once, and a definition that differs in it is refused \
+             with `board_differs`. Bounds judge the jobs that come: entries that are there already stay as they are. No body at all is the default definition: \
              one key `score`, descending, `set`, ties to the first.\n\n\
              A job for a board that is not there creates it with the defaults, unless the node was started with \
              `--no-auto-create`.",
         )
         .body("DefinitionInput", false, "The definition.")
         .answer(201, "DefinedBoard", "The board is new.")
-        .answer(200, "DefinedBoard", "The board was there already, or only `keep` changed.")
+        .answer(200, "DefinedBoard", "The board was there already, or only `keep` or bounds changed.")
         .problem(409, "board_differs")
-        .problem(409, "being_dropped")
         .problem(422, "invalid_definition")
         .problem(422, "too_many_boards")
         .problem(422, "unsupported")
@@ -52,11 +52,11 @@ pub fn delete_board() -> Doc {
     write(TAG, Scope::Admin, "Drop a board")
         .describe(
             "Drops the board with all of its entries, on every shard. Should that fail halfway, the board is unknown already, and \
-             dropping it again goes on.",
+             dropping it again goes on. A job or a definition that arrives meanwhile begins the board anew, as it would \
+             right after the drop.",
         )
         .answer(200, "DroppedBoard", "It is gone.")
         .problem(404, "unknown_board")
-        .problem(409, "being_dropped")
         .problem(504, "not_yet_applied")
 }
 

@@ -19,13 +19,13 @@ pub fn schemas() -> Value {
                      "description": "1 to 64 bytes, and no other key's."},
             "order": {"type": ["string", "null"], "enum": orders(true), "default": "desc",
                       "description": "`desc`: greater is better; `asc`: smaller is better."},
-            "min": bound_input("The least value a job may lead to."),
-            "max": bound_input("The greatest value a job may lead to; not below `min`.")
+            "min": bound_input("The least value a job may lead to. Entries that are there already stay."),
+            "max": bound_input("The greatest value a job may lead to; not below `min`. Entries that are there already stay.")
         }
     });
     let definition = json!({
         "type": "object",
-        "description": "What the creator of a board decides. Absent and `null` are the default. Only `keep` can change later.",
+        "description": "What the creator of a board decides. Absent and `null` are the default. Only `keep` and the `min` and `max` of keys can change later.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),

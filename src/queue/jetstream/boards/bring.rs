@@ -196,7 +196,9 @@ impl Boards {
             // Until the stream has said it too, what it said before may still come.
             let is_heard = on_its_way.recorded.sequence <= heard;
             if is_heard && self.shards.iter().all(|shard| has_arrived(name, on_its_way, shard)) {
-                pending.remove(name);
+                if !on_its_way.is_watched() {
+                    pending.remove(name);
+                }
                 continue;
             }
             if !all_live {

@@ -13,6 +13,9 @@ use crate::types::{BoardName, ShardId};
 
 /// What was brought is given so long to arrive before it is brought again.
 const BRING_AGAIN: Duration = Duration::from_secs(5);
+/// What changes a board that is there is watched for so long after it was noted. An earlier change that another node was slow to
+/// bring may overtake it on one shard, and is put right then.
+const WATCHED: Duration = Duration::from_secs(60);
 
 /// A decision on its way to the shards.
 pub struct OnItsWay {
@@ -20,8 +23,18 @@ pub struct OnItsWay {
     pub recorded: Recorded,
     /// Whether a shard that never had the board must hear of its drop too: its definition may still be on its way.
     pub everywhere: bool,
+    noted: Instant,
     /// When it was brought to a shard last.
     brought: HashMap<ShardId, Instant>,
+}
+
+impl OnItsWay {
+    /// Whether it is looked after although it has arrived everywhere.
+    pub fn is_watched(&self) -> bool {
+        let Recorded { number, decision, .. } = &self.recorded;
+        let changes_a_life = decision.definition.is_some() && number.0 != decision.incarnation.0;
+        changes_a_life && self.noted.elapsed() < WATCHED
+    }
 }
 
 #[derive(Default)]
@@ -44,7 +57,7 @@ impl Pending {
             return;
         }
         let (recorded, brought) = (recorded.clone(), HashMap::new());
-        self.boards.insert(name.clone(), OnItsWay { recorded, everywhere, brought });
+        self.boards.insert(name.clone(), OnItsWay { recorded, everywhere, noted: Instant::now(), brought });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -108,9 +121,24 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::board::Definition;
     use crate::queue::jetstream::boards::record::Decision;
     use crate::state::RecordNumber;
+
+    #[test]
+    fn only_changes_of_boards_that_are_there_are_watched() {
+        let watched = |number, life, definition: Option<Definition>| {
+            let (mut pending, name) = (Pending::default(), BoardName::new("b").expect("a good name"));
+            let decision = Decision { incarnation: Incarnation(life), definition: definition.map(Arc::new) };
+            pending.note(&name, &Recorded { sequence: 1, number: RecordNumber(number), decision }, false);
+            pending.get(&name).expect("just noted").is_watched()
+        };
+        assert!(watched(8, 7, Some(Definition::default())));
+        assert!(!watched(7, 7, Some(Definition::default())) && !watched(8, 7, None));
+    }
 
     #[test]
     fn all_that_is_on_its_way_is_looked_at_in_slices_while_some_of_it_arrives() {
