@@ -123,6 +123,8 @@ pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
 /// Counter, by what the connection is for; with NATS only.
 pub const NATS_DISCONNECTS_TOTAL: &str = "ranktree_nats_disconnects_total";
+/// Gauge, by shard: 1 once something was found damaged in the shard's files since the start.
+pub const STORAGE_DAMAGED: &str = "ranktree_storage_damaged";
 /// Gauges of RocksDB, by shard.
 pub const ROCKSDB_MEMTABLE_BYTES: &str = "ranktree_rocksdb_memtable_bytes";
 pub const ROCKSDB_SST_BYTES: &str = "ranktree_rocksdb_sst_bytes";
@@ -184,6 +186,11 @@ pub fn describe_writers() {
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
     describe_gauge!(BOARDS, Unit::Count, "Boards");
     describe_gauge!(JOBS_PARKED, Unit::Count, "Jobs that wait for the definition of their board");
+    describe_gauge!(
+        STORAGE_DAMAGED,
+        Unit::Count,
+        "1 once something was found damaged in the shard's files since the start"
+    );
     describe_counter!(
         COMMIT_FAILURES_TOTAL,
         Unit::Count,

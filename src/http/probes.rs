@@ -9,7 +9,7 @@ use crate::http::api::Api;
 use crate::http::error::Problem;
 use crate::http::json::{self, Object};
 use crate::http::reply::Reply;
-use crate::http::status::{crowded, is_ready, write_shard, write_state};
+use crate::http::status::{crowded, damaged, is_ready, write_shard, write_state};
 
 pub async fn healthz() -> Response {
     Reply::text("ok\n").into_response()
@@ -35,14 +35,17 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
 
 /// What a node that is ready says: whether all is well with it, on the first line.
 fn readiness(api: &Api) -> String {
-    let told: Vec<String> = crowded(api)
-        .map(|(shard, room)| {
-            let level = room.level.name().replace('_', " ");
-            // As above: reasons are for those who have a token.
-            let why = if api.access.is_some() { "GET /v1/status says why" } else { &room.reason };
-            format!("shard {shard}: its stream is {level}: {why}\n")
-        })
-        .collect();
+    // As above: reasons are for those who have a token.
+    let why = |reason: &str| {
+        if api.access.is_some() { "GET /v1/status says why".to_owned() } else { reason.to_owned() }
+    };
+    let crowded = crowded(api).map(|(shard, room)| {
+        let level = room.level.name().replace('_', " ");
+        format!("shard {shard}: its stream is {level}: {}\n", why(&room.reason))
+    });
+    let damaged = damaged(api)
+        .map(|(shard, damage)| format!("shard {shard}: its files are damaged: {}\n", why(&damage)));
+    let told: Vec<String> = crowded.chain(damaged).collect();
     if told.is_empty() { "ready\n".to_owned() } else { "ready, degraded\n".to_owned() + &told.concat() }
 }
 

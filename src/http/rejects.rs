@@ -13,7 +13,7 @@ use crate::http::reply::Reply;
 use crate::job::RejectCode;
 use crate::query::RejectFilters;
 use crate::queue::{names_only, reject_text};
-use crate::storage::{RejectsBefore, RejectsLimits, Unread, page_of_rejects};
+use crate::storage::{RejectsBefore, RejectsLimits, StorageError, Unread, page_of_rejects};
 use crate::types::ShardId;
 
 /// Rejects of a page when the request does not say.
@@ -107,9 +107,16 @@ fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
     Ok(Some(known))
 }
 
-/// The writer may be opening the store again, after a commit that failed.
+/// The files are damaged, or the writer may be opening the store again, after a commit that failed.
 fn unreadable(Unread { shard, error }: &Unread) -> Problem {
     tracing::warn!(%shard, %error, "rejects cannot be read");
+    if let StorageError::Damaged { .. } = error {
+        return Problem::shard_damaged(format!(
+            "the rejects of shard {shard} cannot be read, because its files are damaged: stop the node, have ranktree verify \
+             tell what else is damaged, and restore the data directory from a copy; GET /v1/status says more, and shard= leaves \
+             the shard out"
+        ));
+    }
     let detail = format!(
         "the rejects of shard {shard} cannot be read now; try again in a moment, or leave it out with shard="
     );

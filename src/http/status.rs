@@ -18,7 +18,8 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     Ok(Reply::object(|object| {
         object.text("version", env!("CARGO_PKG_VERSION"));
         object.bool("ready", is_ready(&call.api));
-        object.bool("degraded", crowded(&call.api).next().is_some());
+        let is_degraded = crowded(&call.api).next().is_some() || damaged(&call.api).next().is_some();
+        object.bool("degraded", is_degraded);
         object.array("shards", &call.api.node.shards, |out, shard| {
             let mut object = Object::begin(out);
             write_shard(&mut object, shard);
@@ -44,6 +45,12 @@ pub fn crowded(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
     rooms.filter(|(_, room)| room.level > QueueLevel::Roomy)
 }
 
+/// Shards of whose files something was found damaged. The node answers what it holds in memory, which is nearly everything, and
+/// nothing says that another one would do better: so it stays in service.
+pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
+    api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.damage()?)))
+}
+
 /// What anybody may know of a shard.
 pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
     object.count("shard", u64::from(shard.id.0));
@@ -58,6 +65,10 @@ pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
     match state.reason() {
         Some(reason) => object.text("reason", reason),
         None => object.null("reason"),
+    }
+    match shard.health.damage() {
+        Some(damage) => object.text("damage", &damage),
+        None => object.null("damage"),
     }
     object.count("applied_sequence", applied);
     object.count("last_sequence", shard.health.last_sequence().max(applied));

@@ -99,6 +99,7 @@ pub struct Gauges {
     boards: Gauge,
     parked: Gauge,
     commit_failures: Counter,
+    damaged: Gauge,
     checkpoints: CheckpointGauges,
     rocksdb: Vec<(Property, Gauge)>,
     state_noted: Option<Instant>,
@@ -133,6 +134,7 @@ impl Gauges {
             boards: gauge!(names::BOARDS, "shard" => shard.clone()),
             parked: gauge!(names::JOBS_PARKED, "shard" => shard.clone()),
             commit_failures: counter!(names::COMMIT_FAILURES_TOTAL, "shard" => shard.clone()),
+            damaged: gauge!(names::STORAGE_DAMAGED, "shard" => shard.clone()),
             checkpoints: CheckpointGauges::new(&shard),
             rocksdb: rocksdb.collect(),
             state_noted: None,
@@ -209,6 +211,7 @@ impl Gauges {
         });
         self.boards.set(figure(count(boards)));
         self.parked.set(figure(health.jobs_parked()));
+        self.damaged.set(if health.damage().is_some() { 1.0 } else { 0.0 });
         self.checkpoints.sequence.set(figure(health.checkpoint_sequence()));
         self.checkpoints.pending_changes.set(figure(checkpointer.changes()));
         self.checkpoints.failures.absolute(checkpointer.failures());

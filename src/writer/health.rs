@@ -61,6 +61,7 @@ pub struct Health {
     /// A checkpoint of this sequence or a later one is wanted.
     checkpoint_wanted: AtomicU64,
     queue_room: RwLock<Option<Arc<QueueRoom>>>,
+    damage: RwLock<Option<Arc<str>>>,
 }
 
 impl Default for Health {
@@ -75,6 +76,7 @@ impl Default for Health {
             checkpoint_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
             queue_room: RwLock::default(),
+            damage: RwLock::default(),
         }
     }
 }
@@ -155,6 +157,22 @@ impl Health {
     /// A checkpoint after this one is waited for: the queue needs room.
     pub fn want_checkpoint_after(&self, sequence: u64) {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
+    }
+
+    /// What was found damaged of the shard's files, and what to do; it stays so until a restart. Only what a start does not
+    /// read comes to light later: metadata and rejects.
+    #[must_use]
+    pub fn damage(&self) -> Option<Arc<str>> {
+        self.damage.read().clone()
+    }
+
+    /// Takes note of damage. Whether that is news.
+    pub fn note_damage(&self, what: &str) -> bool {
+        if self.damage.read().is_some() {
+            return false;
+        }
+        *self.damage.write() = Some(what.into());
+        true
     }
 
     /// How full the queue was when it was last looked at; `None` if there is nothing to look at, or nobody did yet.

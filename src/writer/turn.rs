@@ -313,6 +313,11 @@ impl<S: JobSource> Writer<S> {
             self.checkpointer.start_in_turn(store, &self.shard);
         }
         let store = self.store.get().ok();
+        if let Some(damage) = store.as_deref().and_then(Store::found_damage)
+            && self.health.note_damage(damage)
+        {
+            tracing::error!(shard = %self.id, damage, "the shard's files are damaged; ranktree verify tells what else is");
+        }
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 

@@ -33,6 +33,7 @@ const OF_OURS: &[(&str, &str)] = &[
     ("state_lock_held_seconds", "histogram"),
     ("state_lock_wait_seconds", "histogram"),
     ("commit_failures_total", "counter"),
+    ("storage_damaged", "gauge"),
     ("checkpoint_seconds", "histogram"),
     ("checkpoint_bytes", "gauge"),
     ("checkpoint_pages", "gauge"),

@@ -25,8 +25,7 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "unknown_board",
         &[404, 409],
-        "there is no board of this name; for a job, the node was told not to create boards, or the board is just \
-         being dropped",
+        "there is no board of this name; for a job, the node was told not to create boards",
     ),
     kind("bad_member", &[422], "a member's id is not 1 to 128 bytes of UTF-8 without control characters"),
     kind(
@@ -82,7 +81,6 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("invalid_definition", &[422], "a board's definition is not what it should be; `detail` says what"),
     kind("unknown_shard", &[422], "the token names a shard that is not here"),
     kind("board_differs", &[409], "the board is there, with other settings that can never change"),
-    kind("being_dropped", &[409], "the board is just being dropped; try again when that is done"),
     kind(
         "too_many_boards",
         &[422],
@@ -105,6 +103,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "shard_unavailable",
         &[503],
         "a shard takes no writes at the moment, or its rejects cannot be read; `detail` says why",
+    ),
+    kind(
+        "shard_damaged",
+        &[503],
+        "what was asked for is in files of a shard that are damaged; trying again does not help, `detail` says what does",
     ),
     kind("queue_full", &[503], "a shard's queue holds as much as it may"),
     kind(

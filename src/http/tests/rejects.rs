@@ -155,3 +155,34 @@ async fn what_is_not_asked_for_rightly_is_refused_in_words() {
     assert_eq!((status, &problem["code"]), (StatusCode::SERVICE_UNAVAILABLE, &"shard_unavailable".into()));
     assert_eq!(stored.all("shard=0").await.0, [(0, 2, 0), (0, 1, 0)]);
 }
+
+/// The writer is a script here, and tells nobody what the store has found: this does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
+    let stored = stored();
+    stored.commit(1, vec![reject(1, 0, Some(1), RejectCode::BadScore)]);
+    stored.commit(0, vec![reject(2, 0, Some(1), RejectCode::BadScore)]);
+    let shard = &stored.service.api.node.shards[1];
+    let store = shard.store.get().expect("it is open");
+    assert_eq!(store.found_damage(), None);
+    let key = store.keys_from(&[0x03]).expect("readable").remove(0);
+    store.damage(&key, Some(b"\xff")).expect("the disk takes it");
+    let (status, problem) = stored.service.send("GET", "/v1/rejects", "").await;
+    assert_eq!((status, &problem["code"]), (StatusCode::SERVICE_UNAVAILABLE, &"shard_damaged".into()));
+    let detail = problem["detail"].as_str().expect("text");
+    assert!(detail.contains("shard 1") && detail.contains("ranktree verify"), "{detail}");
+    assert_eq!(stored.all("shard=0").await.0, [(0, 2, 0)]);
+
+    let damage = store.found_damage().expect("it was found");
+    assert!(damage.contains("is damaged: ") && damage.contains("restore the whole directory"), "{damage}");
+    assert!(shard.health.note_damage(damage) && !shard.health.note_damage("something else"));
+    let status = stored.service.get("/v1/status").await;
+    assert_eq!((&status["ready"], &status["degraded"]), (&true.into(), &true.into()), "{status}");
+    assert_eq!(
+        (&status["shards"][0]["damage"], &status["shards"][1]["damage"]),
+        (&Value::Null, &damage.into())
+    );
+    let ready = stored.service.get("/readyz").await;
+    let ready = ready.as_str().expect("text");
+    assert!(ready.starts_with("ready, degraded\nshard 1: its files are damaged: "), "{ready}");
+}

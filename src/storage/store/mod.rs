@@ -11,6 +11,7 @@ mod records;
 mod damage;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
@@ -43,6 +44,8 @@ pub struct Store {
     written: Mutex<Floor>,
     marker: Option<Marker>,
     torn: Option<TornEnd>,
+    /// What was first found damaged since it was opened.
+    damage: OnceLock<String>,
     resources: StorageResources,
     /// Let go of last, once RocksDB is closed.
     lock: DirectoryLock,
@@ -255,13 +258,24 @@ impl Store {
     }
 
     pub(super) fn damaged(&self, what: impl ToString) -> StorageError {
-        StorageError::damaged(&self.path, what)
+        let damaged = StorageError::damaged(&self.path, what);
+        self.damage.get_or_init(|| damaged.to_string());
+        damaged
+    }
+
+    /// What was first found damaged since the store was opened, and what to do. A start does not read everything, so
+    /// that this may come to light later.
+    #[must_use]
+    pub fn found_damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
     }
 
     /// What an error of RocksDB while reading means.
     pub(super) fn failed(&self, error: rocksdb::Error) -> StorageError {
         match error.kind() {
             rocksdb::ErrorKind::Corruption => self.damaged(error),
+            // A file that is gone comes back as little as what it held.
+            _ if error.to_string().contains("No such file or directory") => self.damaged(error),
             _ => StorageError::RocksDb(error),
         }
     }

@@ -8,6 +8,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch};
@@ -390,6 +391,7 @@ impl Place {
             written: Mutex::default(),
             marker: None,
             torn: None,
+            damage: OnceLock::new(),
             resources: self.resources.clone(),
             lock,
         }

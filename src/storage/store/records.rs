@@ -89,7 +89,8 @@ impl Store {
     /// # Errors
     /// When the disk cannot be read.
     pub fn rejects_published(&self) -> Result<(Sequence, u32), StorageError> {
-        let Some(bytes) = self.db.get_pinned_cf(self.log(), keys::rejects_published())? else {
+        let found = self.db.get_pinned_cf(self.log(), keys::rejects_published());
+        let Some(bytes) = found.map_err(|error| self.failed(error))? else {
             return Ok((Sequence(0), 0));
         };
         codec::decode_place(&bytes).map_err(|error| self.damaged(error))
@@ -118,8 +119,9 @@ impl StoreSnapshot<'_> {
     /// # Errors
     /// When the disk cannot be read.
     pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
-        let found = self.moment.get_pinned_cf(self.store.log(), keys::metadata(tree, member))?;
+        let found = self.moment.get_pinned_cf(self.store.log(), keys::metadata(tree, member));
         found
+            .map_err(|error| self.store.failed(error))?
             .map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.store.damaged(error)))
             .transpose()
     }

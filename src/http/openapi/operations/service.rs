@@ -33,6 +33,7 @@ pub fn rejects() -> Doc {
         .answer(200, "RejectList", "A page of rejects.")
         .problem(422, "bad_cursor")
         .problem(503, "shard_unavailable")
+        .problem(503, "shard_damaged")
 }
 
 pub fn status() -> Doc {
@@ -56,8 +57,8 @@ pub fn readyz() -> Doc {
             "text/plain; charset=utf-8",
             &json!({"type": "string", "pattern": "^ready(, degraded)?\n", "examples": ["ready\n"]}),
             "Every shard is live and its lag under the limit. `ready, degraded` on the first line: publishers are refused, or are about \
-             to be, because a shard's stream is full or nearly so, and the lines that follow say which. Reads are answered and what is in \
-             the stream is applied, and other nodes have the same stream: so the node stays in service.",
+             to be, because a shard's stream is full or nearly so, or files of a shard are damaged; the lines that follow say which. Reads \
+             are answered and what is in the stream is applied, and other nodes have the same stream: so the node stays in service.",
         )
         .problem(503, "not_ready")
 }

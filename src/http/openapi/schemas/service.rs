@@ -14,6 +14,7 @@ pub fn schemas() -> Value {
         "owner": {"type": "string", "description": "Who holds it; `local`: this node."},
         "state": {"enum": ["live", "catching_up", "halted"]},
         "reason": {"type": ["string", "null"], "description": "Why it is not live."},
+        "damage": {"type": ["string", "null"], "description": "What was found damaged of its files since the start, and what to do."},
         "applied_sequence": count("The last sequence that is applied."),
         "last_sequence": count("The last one in its queue, as far as is known."),
         "lag": count("Messages that are not applied yet."),
@@ -62,7 +63,7 @@ pub fn schemas() -> Value {
             json!({
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard is live, and its lag under the limit."},
-                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly so: its `stream` says why."},
+                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly so, or files of a shard are damaged: its `stream` or `damage` says why."},
                 "shards": array(component("Shard"))
             })
         ),
