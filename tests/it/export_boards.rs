@@ -159,6 +159,9 @@ fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
         let file = file.to_str().expect("it is UTF-8");
         let (code, said) = run(&[&["export", "--all", "--output", file], &from[..]].concat(), "");
         assert!(code == Some(0) && said.contains("boards"), "{said}");
+        let hidden = said.lines().find_map(|line| line.strip_prefix("hidden")).map(str::trim);
+        let left_out = format!("{}: left out", expect.len());
+        assert_eq!(hidden, (name == "stopped").then_some(left_out.as_str()), "{said}");
         let target = Binary::start(&folder.path().join(format!("{name}-target")), 2, &["--no-auto-create"]);
         let (code, said) = run(&["import", file, "--url", target.base()], "");
         assert_eq!(code, Some(0), "{said}");

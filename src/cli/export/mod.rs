@@ -139,6 +139,14 @@ impl Source {
             Self::Stopped(stopped) => stopped.page(board, cursor),
         }
     }
+
+    /// How many entries of the board are hidden, and so left out. A running service does not tell: 0.
+    fn hidden(&self, board: &BoardName) -> Result<u64, Failure> {
+        match self {
+            Self::Remote(_) => Ok(0),
+            Self::Stopped(stopped) => stopped.hidden(board),
+        }
+    }
 }
 
 /// What came of all boards.
@@ -146,6 +154,8 @@ impl Source {
 struct Sum {
     boards: u64,
     rows: u64,
+    /// Hidden entries, as far as they are known of.
+    hidden: u64,
     /// At the first page, and at the last.
     as_of: Option<(String, String)>,
     stale: bool,
@@ -227,6 +237,7 @@ fn write_board(
     progress.finish();
     sum.boards += 1;
     sum.rows += rows;
+    sum.hidden += source.hidden(board)?;
     sum.as_of = Some((from, page.as_of));
     Ok(())
 }
@@ -237,6 +248,9 @@ fn tell(args: &Args, sum: &Sum, elapsed: Duration) {
         eprintln!("boards      {:>12}", HumanCount(sum.boards).to_string());
     }
     eprintln!("rows        {:>12}", HumanCount(sum.rows).to_string());
+    if sum.hidden > 0 {
+        eprintln!("hidden      {:>12}: left out", HumanCount(sum.hidden).to_string());
+    }
     eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
     eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());
     match &sum.as_of {

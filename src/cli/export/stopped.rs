@@ -7,7 +7,7 @@ use crate::cli::Failure;
 use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
-use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, top};
+use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, held, top};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, Score};
@@ -71,6 +71,17 @@ impl Stopped {
     /// When there is no such board.
     pub fn definition(&self, board: &BoardName) -> Result<String, Failure> {
         Ok(definition_json(&self.known(board)?.definition))
+    }
+
+    /// How many entries of the board are hidden.
+    ///
+    /// # Errors
+    /// When there is no such board.
+    pub fn hidden(&self, name: &BoardName) -> Result<u64, Failure> {
+        let known = self.known(name)?;
+        let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
+        let board = BoardView::new(&view, name.as_str(), &known);
+        Ok(held(&board) - board.total())
     }
 
     /// The page behind a cursor, or the first one.

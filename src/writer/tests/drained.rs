@@ -453,3 +453,57 @@ fn answers_tell_the_place_before_and_after() {
     assert!(answered.is_closed(), "who went away is not waited for");
     assert_eq!(running.shard.read(Purpose::Read).applied.timestamp, time(2));
 }
+
+/// A plan only reads. What it means to give to newcomers, and to take from those who leave, stays as it is if it is not committed,
+/// also beside a checkpoint, while handles are held back.
+#[test]
+fn a_plan_that_is_never_committed_leaves_every_handle_accounted_for() {
+    use crate::writer::tests::harness::{Harness, Say};
+    let undo = |harness: &mut Harness, says: &[Say]| {
+        let (model, last, rejected) = (harness.model.clone(), harness.last, harness.rejected);
+        let before = {
+            let shard = harness.shard.read(Purpose::Read);
+            (shard.members.handle_space(), shard.members.len(), shard.members.upcoming(0))
+        };
+        let plan = harness.plan(says).expect("there is a message");
+        assert!(plan.changes > 0, "it would change something");
+        drop(plan);
+        (harness.model, harness.last, harness.rejected) = (model, last, rejected);
+        let shard = harness.shard.read(Purpose::Read);
+        shard.check_handles().expect("every handle is in one place");
+        let after = (shard.members.handle_space(), shard.members.len(), shard.members.upcoming(0));
+        assert_eq!(after, before);
+    };
+    let leave = |ids: std::ops::Range<i64>| {
+        Say::Jobs(ids.map(|number| bare(Op::Remove, &format!("m{number}"), &["b"])).collect())
+    };
+    let mut harness = Harness::new(true);
+    harness.batch(&[Say::Jobs((0..12).map(|number| set(&format!("m{number}"), number)).collect())]);
+    // Free once the checkpoint is complete; those who leave after it are quarantined.
+    harness.batch(&[leave(0..4)]);
+    harness.checkpoint(&mut |_, _| Ok(())).expect("the disk takes it");
+    harness.batch(&[leave(4..6)]);
+    let come_and_go = [Say::Jobs(vec![
+        set("new", 1),
+        job("newer", &[("b", &[2])]),
+        bare(Op::Remove, "m6", &["b"]),
+        leave_all("m7"),
+        set("m8", 80),
+    ])];
+    undo(&mut harness, &come_and_go);
+    harness.check_all();
+    let mut moments = 0;
+    let written = harness.checkpoint(&mut |harness, _| {
+        undo(harness, &come_and_go);
+        moments += 1;
+        Ok(())
+    });
+    written.expect("the disk takes it");
+    assert!(moments > 2, "{moments}");
+    harness.check_all();
+    // The same plan, committed, finds all handles where they were.
+    harness.batch(&come_and_go);
+    harness.check_all();
+    harness.restart();
+    harness.check_all();
+}
