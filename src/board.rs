@@ -179,25 +179,45 @@ impl Definition {
         fixed(self) == fixed(other)
     }
 
-    /// What a score of this board looks like, for whoever sent another.
+    /// What a score of this board looks like in JSON, for a client that sent one with another number of keys.
     #[must_use]
-    pub fn score_form(&self) -> String {
+    pub fn not_a_score(&self, found: &Score) -> String {
+        let keys = self.score_example();
+        let form = if keys.len() == 1 { keys.concat() } else { format!("[{}]", keys.join(", ")) };
+        format!("{}: send {form}, not {found}{}", self.keys_told(), self.default_told())
+    }
+
+    /// The same in a query.
+    #[must_use]
+    pub fn not_a_score_in_query(&self, found: &Score) -> String {
+        let form = |keys: Vec<String>| format!("score={}", keys.join(","));
+        let found = form(found.keys().iter().map(i64::to_string).collect());
+        let example = form(self.score_example());
+        format!("{}: send {example}, not {found}{}", self.keys_told(), self.default_told())
+    }
+
+    fn keys_told(&self) -> String {
+        let names: Vec<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
+        let (count, plural) = (names.len(), if names.len() == 1 { "" } else { "s" });
+        format!("a score of this board has {count} key{plural} ({})", names.join(", "))
+    }
+
+    /// A board of the default definition may have it because nobody defined it in time.
+    fn default_told(&self) -> &'static str {
+        if *self == Self::default() {
+            "; a board that its first job creates has this default definition: for several keys, define it before that with PUT \
+             /v1/boards/{board}, or DELETE it first if it is there"
+        } else {
+            ""
+        }
+    }
+
+    /// A value for each key.
+    fn score_example(&self) -> Vec<String> {
         // 1200 points in a minute and a half, or what of them the bounds allow.
         let examples = [1_200, 90_000].into_iter().chain(std::iter::repeat(0));
-        let keys: Vec<String> = self
-            .keys
-            .iter()
-            .zip(examples)
-            .map(|(key, example)| example.clamp(key.min, key.max).to_string())
-            .collect();
-        let names: Vec<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
-        match keys.as_slice() {
-            [key] => format!("a score of this board has 1 key ({}): send {key}", names.concat()),
-            keys => {
-                let (count, names, keys) = (keys.len(), names.join(", "), keys.join(", "));
-                format!("a score of this board has {count} keys ({names}): send [{keys}]")
-            }
-        }
+        let keys = self.keys.iter().zip(examples);
+        keys.map(|(key, example)| example.clamp(key.min, key.max).to_string()).collect()
     }
 
     /// In what `asked` differs from this, of all that can never change: how it is, and how it would be.
@@ -392,11 +412,18 @@ mod tests {
         let points = Key { name: "points".to_owned(), min: 0, max: 1_000, ..Key::score() };
         let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, ..Key::score() };
         let board = Definition { keys: vec![points.clone(), time], ..Definition::default() };
-        assert_eq!(
-            board.score_form(),
-            "a score of this board has 2 keys (points, time_ms): send [1000, 90000]"
-        );
-        assert_eq!(Definition::default().score_form(), "a score of this board has 1 key (score): send 1200");
+        let (one, two) = (Score::new(&[7]).expect("one key"), Score::new(&[7, 8]).expect("two keys"));
+        let keys = "a score of this board has 2 keys (points, time_ms): send ";
+        assert_eq!(board.not_a_score(&one), format!("{keys}[1000, 90000], not 7"));
+        assert_eq!(board.not_a_score_in_query(&one), format!("{keys}score=1000,90000, not score=7"));
+        let single = Definition { keys: vec![points.clone()], ..Definition::default() };
+        let key = "a score of this board has 1 key (points): send ";
+        assert_eq!(single.not_a_score(&two), format!("{key}1000, not [7, 8]"));
+        assert_eq!(single.not_a_score_in_query(&two), format!("{key}score=1000, not score=7,8"));
+        let told = Definition::default().not_a_score(&two);
+        let advice = "; a board that its first job creates has this default definition: for several keys, define it before \
+                      that with PUT /v1/boards/{board}, or DELETE it first if it is there";
+        assert_eq!(told, format!("a score of this board has 1 key (score): send 1200, not [7, 8]{advice}"));
         assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
         let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
         assert_eq!(

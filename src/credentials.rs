@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::access::{Access, Tokens};
+use crate::access::{Access, Secret, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
 
@@ -80,6 +80,15 @@ impl Credentials {
             }
             Some(TokenSource::File(path)) => {
                 let name = format!("the tokens file {}", path.display());
+                if path.to_string_lossy().starts_with(Secret::MARK) {
+                    let reason =
+                        "it looks like a token; name a file, and make a new token: arguments can be read"
+                            .to_owned();
+                    return Err(CredentialsError::Unusable {
+                        whence: "what --tokens names".to_owned(),
+                        reason,
+                    });
+                }
                 let text = read(path)?;
                 let access = Arc::new(Access::new(tokens(&text, || name.clone())?));
                 self.access = Some(Arc::clone(&access));
@@ -187,7 +196,6 @@ fn log_names(tokens: &Tokens) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Secret;
     use crate::config::ServeConfig;
 
     fn config(tokens: Option<TokenSource>) -> HttpConfig {
@@ -237,6 +245,9 @@ mod tests {
         assert!(refused().contains("there are no tokens in it"), "{}", refused());
         let text = config(Some(TokenSource::Text("x".to_owned())));
         assert!(Credentials::load(&text).is_err());
+        let pasted = config(Some(TokenSource::File("rkt_1".into())));
+        let said = Credentials::load(&pasted).map(|_| ()).expect_err("a token is no file").to_string();
+        assert!(said.contains("name a file") && !said.contains("rkt_1"), "{said}");
         assert!(Credentials::load(&config(None)).expect("nothing to read").access.is_none());
     }
 }

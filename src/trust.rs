@@ -7,8 +7,10 @@
 //! be equal to one that was given, byte for byte. Its time and its names are looked at all the same, and the service proves that
 //! it has the key.
 
-use std::net::IpAddr;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,8 +20,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
 };
+
+/// How long a port is given to answer a greeting.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How TLS to a service is set up.
 pub type ClientTls = Arc<ClientConfig>;
@@ -101,6 +107,48 @@ impl ServerCertVerifier for Verifier {
 fn is_an_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     other.0.to_string() == "CaUsedAsEndEntity"
+}
+
+/// What to do where a port takes TLS and was asked without.
+pub const SPEAKS_TLS: &str = "this port speaks TLS: use https:// in the URL";
+/// What to do where a port was asked for TLS and does not take it.
+pub const SPEAKS_NO_TLS: &str = "this port does not speak TLS: use http:// in the URL";
+
+/// Whether a port answers the greeting of TLS with TLS. It is asked once a request without TLS has failed: how that fails
+/// depends on how much of the request the service had read by then.
+///
+/// # Arguments
+/// `authority`: a host and a port.
+#[must_use]
+pub fn speaks_tls(authority: &str) -> bool {
+    greet(authority).unwrap_or(false)
+}
+
+fn greet(authority: &str) -> io::Result<bool> {
+    let address = authority.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let mut stream = TcpStream::connect_timeout(&address, GREETING_TIMEOUT)?;
+    stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
+    stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
+    // Only the first message is sent, so that nobody needs to be trusted.
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(io::Error::other)?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let name = ServerName::IpAddress(address.ip().into());
+    let mut greeting = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+    greeting.write_tls(&mut stream)?;
+    stream.flush()?;
+    let mut head = [0; 2];
+    stream.read_exact(&mut head)?;
+    // A record's kind, 20 to 23, and the first half of its version. An HTTP answer begins with letters.
+    Ok(matches!(head, [20..=23, 3]))
+}
+
+/// Whether the other side of a handshake has answered with something else than TLS.
+#[must_use]
+pub fn is_no_tls(error: &Error) -> bool {
+    matches!(error, Error::InvalidMessage(_))
 }
 
 /// Why a service's certificate is not taken, and what to do about it; `None` where something else is wrong.

@@ -17,9 +17,6 @@ pub const SECRET_CHARS_MIN: usize = 32;
 const SECRET_CHARS_MAX: usize = 512;
 /// Random bytes in a secret of ours.
 const SECRET_BYTES: usize = 32;
-/// What ours begin with, so that scanners of repositories and logs can tell what leaked.
-const MARK: &str = "rkt_";
-
 /// A bearer token itself. Not printed by accident.
 pub struct Secret(String);
 
@@ -35,6 +32,9 @@ pub struct SecretTooShort(usize);
 pub struct Digest([u8; 32]);
 
 impl Secret {
+    /// What ours begin with, so that scanners of repositories and logs can tell what leaked.
+    pub const MARK: &str = "rkt_";
+
     /// A new one, from the system's random numbers.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Secret {
     pub fn random() -> Result<Self, String> {
         let mut bytes = [0; SECRET_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| "the system gives no random numbers".to_owned())?;
-        let mut text = MARK.to_owned();
+        let mut text = Self::MARK.to_owned();
         for byte in bytes {
             push_hex(&mut text, byte);
         }

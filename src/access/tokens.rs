@@ -1,12 +1,13 @@
 //! The tokens of a service, as an operator lists them, and the one that a request presents among them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use serde::Deserialize;
 use subtle::{Choice, ConditionallySelectable as _};
 use thiserror::Error;
+use toml::Spanned;
 
 use crate::access::{Digest, Grant, Scope, Secret};
 
@@ -17,33 +18,18 @@ const TOKENS_MAX: usize = 1_000;
 /// several who share a node, and must not use up what they have together.
 pub const CONFINED_BOARDS_MAX: u32 = 1_000;
 
-/// Why a list of tokens cannot be used; the text says what to do.
+/// Why a list of tokens cannot be used; the text says what to do. It names lines and repeats nothing of what is in them, not
+/// even names: somebody may have pasted a token to a wrong place, and messages go into logs.
 #[derive(Debug, Error)]
 pub enum InvalidTokens {
     #[error("line {line} of it is not right: {problem}")]
-    Malformed { line: usize, problem: String },
+    Line { line: usize, problem: String },
     #[error(
         "there are no tokens in it: nobody could do anything. ranktree token new makes one and says what to write"
     )]
     Empty,
     #[error("there are more than {TOKENS_MAX} tokens in it")]
     TooMany,
-    #[error("the token {name:?}: {scope}")]
-    Scope { name: String, scope: String },
-    #[error(
-        "the token {0:?}: sha256 is 64 hexadecimal digits, the SHA-256 of the token, and not the token itself"
-    )]
-    Digest(String),
-    #[error("a token has no name; give each one, so that the log can tell them apart")]
-    Nameless,
-    #[error("two tokens are named {0:?}; give them different names, also an old one and its successor")]
-    NamedTwice(String),
-    #[error("the tokens {0:?} and {1:?} have the same sha256")]
-    SameDigest(String, String),
-    #[error(
-        "the token {0:?}: board_prefixes is a list of what board names begin with, such as [\"eu-\"]; leave it out for all boards"
-    )]
-    Prefixes(String),
 }
 
 #[derive(Deserialize)]
@@ -56,10 +42,10 @@ struct List {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    name: String,
-    scope: String,
-    sha256: String,
-    board_prefixes: Option<Vec<String>>,
+    name: Spanned<String>,
+    scope: Spanned<String>,
+    sha256: Spanned<String>,
+    board_prefixes: Option<Spanned<Vec<String>>>,
     max_boards: Option<u32>,
 }
 
@@ -81,27 +67,52 @@ impl Tokens {
         if lines.len() > TOKENS_MAX {
             return Err(InvalidTokens::TooMany);
         }
-        let mut names = BTreeSet::new();
+        let at =
+            |before: usize, problem: String| InvalidTokens::Line { line: line_at(text, before), problem };
+        // Names and digests, and the lines that they are in.
+        let (mut names, mut digests) = (BTreeMap::new(), BTreeMap::new());
         let mut tokens: Vec<(Digest, Arc<Grant>)> = Vec::with_capacity(lines.len());
         for Line { name, scope, sha256, board_prefixes, max_boards } in lines {
+            let [of_name, of_scope, of_digest] = [&name, &scope, &sha256].map(|value| value.span().start);
+            let (name, scope) = (name.into_inner(), scope.into_inner());
             if name.trim().is_empty() {
-                return Err(InvalidTokens::Nameless);
+                let problem = "name is empty; give each token one, so that the log can tell them apart";
+                return Err(at(of_name, problem.to_owned()));
             }
-            if !names.insert(name.clone()) {
-                return Err(InvalidTokens::NamedTwice(name));
+            if name.starts_with(Secret::MARK) {
+                let problem = "name looks like a token; write who uses it there, as the log shows names, and make a new token: \
+                               this one may have been read";
+                return Err(at(of_name, problem.to_owned()));
             }
-            let scope: Scope =
-                scope.parse().map_err(|scope| InvalidTokens::Scope { name: name.clone(), scope })?;
-            let Some(digest) = Digest::parse(&sha256) else { return Err(InvalidTokens::Digest(name)) };
-            if let Some((_, other)) = tokens.iter().find(|(known, _)| *known == digest) {
-                return Err(InvalidTokens::SameDigest(other.name.clone(), name));
+            if let Some(other) = names.insert(name.clone(), of_name) {
+                let other = line_at(text, other);
+                let problem = format!(
+                    "its name is that of line {other}; give tokens different names, also an old one and its successor"
+                );
+                return Err(at(of_name, problem));
+            }
+            let scope: Scope = scope
+                .parse()
+                .map_err(|_| at(of_scope, "scope is \"read\", \"write\" or \"admin\"".to_owned()))?;
+            let Some(digest) = Digest::parse(sha256.get_ref()) else {
+                let problem = "sha256 is 64 hexadecimal digits, the SHA-256 of the token, and not the token itself; ranktree token \
+                               hash makes it";
+                return Err(at(of_digest, problem.to_owned()));
+            };
+            if let Some(other) = digests.insert(digest.to_string(), of_digest) {
+                let problem =
+                    format!("its sha256 is that of line {}; each token has its own", line_at(text, other));
+                return Err(at(of_digest, problem));
             }
             // An empty list would allow nothing, an empty prefix everything: neither is what anybody means.
             let means_nothing =
-                |list: &Vec<String>| list.is_empty() || list.iter().any(|prefix| !is_prefix(prefix));
-            if board_prefixes.as_ref().is_some_and(means_nothing) {
-                return Err(InvalidTokens::Prefixes(name));
+                |list: &[String]| list.is_empty() || list.iter().any(|prefix| !is_prefix(prefix));
+            if let Some(list) = board_prefixes.as_ref().filter(|list| means_nothing(list.get_ref())) {
+                let problem = "board_prefixes is a list of what board names begin with, such as [\"eu-\"]; leave it out for all \
+                               boards";
+                return Err(at(list.span().start, problem.to_owned()));
             }
+            let board_prefixes = board_prefixes.map(Spanned::into_inner);
             let max_boards = max_boards.or(board_prefixes.is_some().then_some(CONFINED_BOARDS_MAX));
             tokens.push((digest, Arc::new(Grant { name, scope, board_prefixes, max_boards })));
         }
@@ -128,20 +139,26 @@ impl Tokens {
     }
 }
 
-/// Says what is wrong without showing what is there: somebody may have written a token where its hash belongs.
 fn malformed(text: &str, error: &toml::de::Error) -> InvalidTokens {
-    let before = error.span().map_or(0, |span| span.start);
-    let line = 1 + text.bytes().take(before).filter(|byte| *byte == b'\n').count();
+    let line = line_at(text, error.span().map_or(0, |span| span.start));
     let message = error.message();
-    let names_keys_only =
-        ["unknown field", "missing field", "duplicate key"].iter().any(|kind| message.starts_with(kind));
-    let problem = if names_keys_only {
+    // Which field is missing is one of ours; a field that is not known may be a token.
+    let problem = if message.starts_with("missing field") {
         message.to_owned()
+    } else if message.starts_with("unknown field") {
+        "a key that is not known; known are name, scope, sha256, board_prefixes and max_boards".to_owned()
+    } else if message.starts_with("duplicate key") {
+        "a key that is there already; each token is a table of its own that begins with [[token]]".to_owned()
     } else {
         "expected are tables [[token]] with name, scope, sha256, and perhaps board_prefixes and max_boards"
             .to_owned()
     };
-    InvalidTokens::Malformed { line, problem }
+    InvalidTokens::Line { line, problem }
+}
+
+/// The number of the line that has this byte, counted from 1.
+fn line_at(text: &str, before: usize) -> usize {
+    1 + text.bytes().take(before).filter(|byte| *byte == b'\n').count()
 }
 
 /// Whether some board's name begins like that.
@@ -225,17 +242,38 @@ mod tests {
         for (text, expect) in [
             (String::new(), "no tokens"),
             ("[[token]]\nname = \"a\"\nscope = \"read\"\n".to_owned(), "sha256"),
-            (line("a", "reed", HASH, ""), "a scope is read, write or admin, not \"reed\""),
-            (line("a", "read", "rkt_1", ""), "not the token itself"),
-            (line(" ", "read", HASH, ""), "no name"),
-            (line("a", "read", HASH, "prefix = \"eu-\""), "unknown field"),
+            (
+                line("a", "reed", HASH, ""),
+                "line 3 of it is not right: scope is \"read\", \"write\" or \"admin\"",
+            ),
+            (line("a", "rkt_1", HASH, ""), "line 3 of it is not right: scope is"),
+            (line("a", "read", "rkt_1", ""), "line 4 of it is not right: sha256 is 64 hexadecimal digits"),
+            (line(" ", "read", HASH, ""), "line 2 of it is not right: name is empty"),
+            (line("rkt_1", "read", HASH, ""), "line 2 of it is not right: name looks like a token"),
+            (
+                line("a", "read", HASH, "prefix = \"eu-\""),
+                "line 5 of it is not right: a key that is not known",
+            ),
+            (line("a", "read", HASH, "rkt_1 = true"), "line 5 of it is not right: a key that is not known"),
+            (
+                line("a", "read", HASH, "board_prefixes = [\"rkt_1 \"]"),
+                "line 5 of it is not right: board_prefixes",
+            ),
+            (line("a", "read", HASH, "max_boards = \"rkt_1\""), "line 5 of it is not right: expected are"),
+            (
+                line("a", "read", HASH, "name = \"rkt_1\""),
+                "line 5 of it is not right: a key that is there already",
+            ),
             (line("a", "read", HASH, "board_prefixes = []"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"\"]"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"eu*\"]"), "leave it out"),
             (line("a", "read", HASH, "max_boards = -1"), "and perhaps board_prefixes and max_boards"),
-            (good.clone() + &good, "two tokens are named \"a\""),
-            (good.clone() + &line("b", "write", HASH, ""), "\"a\" and \"b\" have the same sha256"),
-            (format!("tokens = 1\n{good}"), "line 1 of it is not right: unknown field"),
+            (good.clone() + &good, "line 7 of it is not right: its name is that of line 2"),
+            (
+                good.clone() + &line("b", "write", HASH, ""),
+                "line 9 of it is not right: its sha256 is that of line 4",
+            ),
+            (format!("tokens = 1\n{good}"), "line 1 of it is not right: a key that is not known"),
             ("\ntoken = \"rkt_1\"".to_owned(), "line 2 of it is not right: expected are"),
             ("[[token]\n".to_owned(), "line 1 of it is not right: expected are"),
         ] {

@@ -11,8 +11,9 @@ use ureq::http::{StatusCode, header};
 
 use crate::cli::Failure;
 use crate::cli::base_url::BaseUrl;
-use crate::cli::trust::{agent, is_untrusted, trusting};
+use crate::cli::trust::{agent, is_tls_refused, lacks_tls, trusting};
 use crate::config::ClientArgs;
+use crate::trust::SPEAKS_TLS;
 
 /// Above the longest page: of 1,000 entries each has at most 128 bytes of id and 1 KiB of metadata, either escaped.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
@@ -88,7 +89,10 @@ impl Service {
             request = request.header(header::AUTHORIZATION, authorization);
         }
         let failed = |error: ureq::Error| match error {
-            error if is_untrusted(&error) => Trouble::Lasting(error.to_string()),
+            error if is_tls_refused(&error) => Trouble::Lasting(error.to_string()),
+            error if !self.is_there.get() && lacks_tls(&self.base, &error).is_some() => {
+                Trouble::Lasting(SPEAKS_TLS.to_owned())
+            }
             ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed => {
                 Trouble::Passing(error.to_string())
             }

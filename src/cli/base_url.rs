@@ -26,6 +26,12 @@ impl BaseUrl {
                  service asks for tokens, which are in a file or in the environment"
             ));
         }
+        if text.contains(['?', '#']) {
+            return Err(format!(
+                "{flag} is a service's base URL, without a query or a fragment (there is a ? or a # in it): give what comes before \
+                 that"
+            ));
+        }
         let text = text.trim_end_matches('/');
         let uri = text.parse::<Uri>().ok();
         let is_https = match uri.as_ref().and_then(Uri::scheme_str) {
@@ -53,6 +59,11 @@ mod tests {
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
             let said = BaseUrl::parse("--url", bad).expect_err(bad);
             assert!(said.starts_with("--url is a URL that starts with http:// or https://, got "), "{said}");
+        }
+        // One may carry a secret, too.
+        for more in ["http://h/?token=hunter2", "http://h#hunter2"] {
+            let said = BaseUrl::parse("--url", more).expect_err(more);
+            assert!(said.contains("without a query or a fragment") && !said.contains("hunter2"), "{said}");
         }
         for secret in ["http://u:hunter2@h", "htp://u:hunter2@h", "u:hunter2@h:8080", "https://hunter2@h/x"] {
             let said = BaseUrl::parse("--url", secret).expect_err(secret);

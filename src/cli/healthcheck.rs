@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Arg;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
 use crate::cli::base_url::BaseUrl;
-use crate::cli::trust::{agent, trusting};
+use crate::cli::trust::{agent, trusting, wrong_scheme};
 use crate::config::{FileArgs, HttpArgs};
 
 /// More than enough of a probe's answer.
@@ -21,6 +22,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 ///
 /// Exit code 0: ready; 1: not ready, or nobody answers.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(hide_what_serves))]
 pub struct Args {
     /// Ask this address instead of the configured one: a scheme, a host and a port
     #[arg(long, value_name = "URL")]
@@ -40,6 +42,16 @@ pub struct Args {
     _file: FileArgs,
     #[command(flatten)]
     http: HttpArgs,
+}
+
+/// The settings that say where the service listens, of those that it has for HTTP. The others may be given, so that one set
+/// of flags does for both, and decide nothing here.
+const DECIDE: [&str; 2] = ["listen", "tls_cert"];
+
+fn hide_what_serves(arg: Arg) -> Arg {
+    let own = ["url", "ca", "live", "timeout_ms", "config"];
+    let is_shown = own.iter().chain(&DECIDE).any(|id| arg.get_id() == id);
+    arg.hide(!is_shown)
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -73,7 +85,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             if status.is_success() { ExitCode::SUCCESS } else { ExitCode::from(1) }
         }
         Err(error) => {
-            println!("{url}: no answer: {error}");
+            let advice = wrong_scheme(&base, &error).map_or_else(|| error.to_string(), str::to_owned);
+            println!("{url}: no answer: {advice}");
             ExitCode::from(1)
         }
     })

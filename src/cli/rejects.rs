@@ -26,13 +26,13 @@ pub struct Args {
     /// Ask a running service at this base URL, instead of reading the data of a stopped one
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Of this shard only
+    /// List rejects of this shard only
     #[arg(long, value_name = "N")]
     shard: Option<u16>,
-    /// For this reason only: `unknown_board`, `bad_score`, `wrong_shard`, `malformed` and others
+    /// List rejects for this reason only: `unknown_board`, `bad_score`, `wrong_shard`, `malformed` and others
     #[arg(long, value_name = "REASON", value_parser = reason)]
     reason: Option<RejectCode>,
-    /// Rejects to list at most
+    /// List so many rejects at most
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     limit: usize,
     #[command(flatten)]

@@ -11,15 +11,16 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-use crate::trust::{ClientTls, untrusted};
+use crate::trust::{ClientTls, SPEAKS_NO_TLS, is_no_tls, untrusted};
 
 /// Sets TLS up on connections to https. Without a configuration there is no such connection.
 pub struct TlsConnector(pub Option<ClientTls>);
 
-/// The service's certificate is not taken: nothing was sent, and waiting does not help.
+/// TLS cannot be set up, because the service's certificate is not taken or the port does not speak TLS: nothing was sent,
+/// and waiting does not help.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Untrusted(String);
+pub struct TlsRefused(String);
 
 impl fmt::Debug for TlsConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,8 +55,9 @@ impl<In: Transport> Connector<In> for TlsConnector {
 
 fn told(error: std::io::Error, host: &str) -> Error {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match inner.and_then(|inner| untrusted(inner, host)) {
-        Some(words) => Error::Io(std::io::Error::new(std::io::ErrorKind::InvalidData, Untrusted(words))),
+    let no_tls = |inner: &rustls::Error| is_no_tls(inner).then(|| SPEAKS_NO_TLS.to_owned());
+    match inner.and_then(|inner| untrusted(inner, host).or_else(|| no_tls(inner))) {
+        Some(words) => Error::Io(std::io::Error::new(std::io::ErrorKind::InvalidData, TlsRefused(words))),
         None => Error::from(error),
     }
 }

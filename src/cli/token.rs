@@ -49,8 +49,8 @@ struct Line {
     /// Confines it to boards whose names begin so; may be given several times
     #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = BoardName::new)]
     board_prefixes: Vec<BoardName>,
-    /// It makes no board, by naming it in a job or by defining it, where there would be more than this of those that it may
-    /// touch [default: 1000 with --board-prefix, else as many as the service takes]
+    /// Most boards that there may be among those that the token may touch: it can create none beyond that, neither by a job
+    /// nor by a definition [default: 1000 with --board-prefix, else as many as the service takes]
     #[arg(long, value_name = "N")]
     max_boards: Option<u32>,
 }
@@ -107,6 +107,9 @@ impl Line {
 /// A name that needs no escapes.
 fn parse_name(text: &str) -> Result<String, &'static str> {
     let is_good = |c: char| c.is_alphanumeric() || " _.:@/-".contains(c);
+    if text.starts_with(Secret::MARK) {
+        return Err("a name says who uses the token, and this looks like a token itself");
+    }
     if (1..=64).contains(&text.chars().count()) && text.chars().all(is_good) && text.trim() == text {
         Ok(text.to_owned())
     } else {
@@ -136,6 +139,7 @@ mod tests {
             assert_eq!(grant.allows_every_board(), prefixes.is_empty());
             assert_eq!(grant.max_boards, max_boards);
         }
+        assert!(parse_name("rkt_1").is_err(), "logs show names");
         for bad in ["", " a", "a\"b", "a\\b", "a\nb"] {
             assert!(parse_name(bad).is_err(), "{bad}");
         }

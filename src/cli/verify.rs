@@ -1,5 +1,6 @@
 //! `ranktree verify`.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use crate::cli::Failure;
@@ -39,12 +40,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
         };
         println!(
-            "shard {id}: {} boards, {} members, {} entries, {waiting} waiting jobs, {} deltas after the checkpoint, \
-             applied {}: {}",
-            verified.boards,
-            verified.members,
-            verified.entries,
-            verified.deltas,
+            "shard {id}: {}, {}, {}, {}, {} after the checkpoint, applied {}: {}",
+            count(verified.boards, "board", "boards"),
+            count(verified.members, "member", "members"),
+            count(verified.entries, "entry", "entries"),
+            count(waiting, "waiting job", "waiting jobs"),
+            count(verified.deltas, "delta", "deltas"),
             verified.applied,
             if findings.is_empty() && of_waiting.is_empty() { "all is well" } else { "something is wrong" },
         );
@@ -59,19 +60,27 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         Ok(())
     })?;
     if wrong > 0 {
-        println!("{wrong} findings. `ranktree rebuild` makes the trees again from members.");
+        let findings = count(wrong, "finding", "findings");
+        println!("{findings}. `ranktree rebuild` makes the trees again from members.");
     }
     if wrong_waiting > 0 {
         println!(
-            "{wrong_waiting} findings in waiting jobs: restore the whole directory from a copy, or move the data directory away \
-             and let a new one be filled from the streams, as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)."
+            "{} in waiting jobs: restore the whole directory from a copy, or move the data directory away \
+             and let a new one be filled from the streams, as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard).",
+            count(wrong_waiting, "finding", "findings"),
         );
     }
     match (refused, wrong + wrong_waiting) {
         (0, 0) => Ok(ExitCode::SUCCESS),
         (0, _) => Ok(ExitCode::from(1)),
-        _ => Err(format!("{refused} shards cannot be used as they are").into()),
+        _ => Err(format!("{} cannot be used as they are", count(refused, "shard", "shards")).into()),
     }
+}
+
+/// A number of things, in words.
+fn count<N: Display + PartialEq + From<u8>>(number: N, one: &str, several: &str) -> String {
+    let noun = if number == N::from(1) { one } else { several };
+    format!("{number} {noun}")
 }
 
 /// Whose a waiting job is, and where it may wait.

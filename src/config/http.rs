@@ -27,25 +27,26 @@ pub struct HttpArgs {
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Do without tokens although others may read and write: whoever reaches the port, where it listens beyond this machine;
-    /// pages of other sites in a browser on this machine, where it does not
+    /// Serve without tokens although not only programs of this machine may read and write then: everybody who reaches the
+    /// port, if it listens beyond this machine, and pages of other sites in a browser on this machine
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub insecure: bool,
-    /// Connections that may be open; more are told so with 503, or closed. 0 is no limit
+    /// Most connections that may be open; further ones are answered 503, or closed. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS", value_name = "N", default_value_t = 4_096)]
     pub max_connections: usize,
-    /// Connections that one client may have open, that is one IPv4 address or one IPv6 network of 64 bits; raise it
-    /// behind a proxy. 0 is no limit
+    /// Most connections that one client may have open. A client is one IPv4 address or one IPv6 network of 64 bits; raise
+    /// the limit behind a proxy. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS_PER_CLIENT", value_name = "N", default_value_t = 1_024)]
     pub max_connections_per_client: usize,
-    /// Requests that may be in work, probes, metrics and those that wait for a write (after=) apart; more are told so with
-    /// 503. A connection has one at a time, so keep it well below --max-connections
+    /// Most requests that may be in work; further ones are answered 503. Probes, metrics and reads that wait for a write
+    /// (after=) do not count. A connection has one request at a time, so keep this well below --max-connections
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
-    /// Threads that serve HTTP, up to 256; 0 is one fewer than there are cores, at least one: writers need one too
+    /// Threads that serve HTTP, up to 256. 0: one fewer than there are cores, which leaves one to the writers, and at least
+    /// one
     #[arg(long, env = "RANKTREE_HTTP_THREADS", value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=256))]
     pub http_threads: u16,
@@ -53,7 +54,7 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_HEADER_SECONDS", value_name = "SECONDS", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub header_seconds: u32,
-    /// How long a request's body may take to arrive, in seconds; a third of it without any of it arriving
+    /// How long a request's body may take to arrive, in seconds; it may pause for a third of that
     #[arg(long, env = "RANKTREE_BODY_SECONDS", value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub body_seconds: u32,
@@ -61,7 +62,7 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 75,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub idle_seconds: u32,
-    /// How long an answer may wait to be read, in seconds; one that is read gets more, a second for every 16 KiB
+    /// How long an answer may wait to be read, in seconds; a client that does read has a second more for every 16 KiB
     #[arg(long, env = "RANKTREE_WRITE_SECONDS", value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub write_seconds: u32,

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -72,6 +72,8 @@ pub struct Api {
     pub(super) refusals: Refusals,
     /// Where work goes on that takes long: connections share few threads.
     aside: Handle,
+    /// For each shard, whether it lagged too much to be ready when it was last asked.
+    pub(super) lagging: Box<[AtomicBool]>,
     in_flight: AtomicUsize,
     /// Bytes of bodies held by requests in work.
     body_bytes: AtomicUsize,
@@ -94,8 +96,10 @@ impl Api {
     ) -> Self {
         // There from the start, so that its rate can be asked for.
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
+        let lagging = node.shards.iter().map(|_| AtomicBool::new(false)).collect();
         Self {
             node,
+            lagging,
             registry,
             render_metrics,
             limits,

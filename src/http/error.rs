@@ -85,23 +85,43 @@ impl Problem {
     }
 
     pub fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take this method")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this path does not take this method; Allow names those that it takes",
+        )
     }
 
     pub fn unknown_board() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown_board", "there is no board of this name")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_board",
+            "there is no board of this name; GET /v1/boards lists them, and a job or PUT makes one",
+        )
     }
 
     pub fn unknown_member() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown_member", "the member has no entry on this board")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_member",
+            "the member has no entry on this board; a job gives it one",
+        )
     }
 
     pub fn unknown_position() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown_position", "the board has fewer entries than that")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_position",
+            "the board has fewer entries than that; total, in every answer about it, says how many",
+        )
     }
 
     pub fn path_not_utf8() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed", "the path, percent-decoded, is not UTF-8")
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "the path, percent-decoded, is not UTF-8; encode the UTF-8 bytes of names and ids",
+        )
     }
 
     /// A query parameter, or a member of a body that is no job, is not what it should be.
@@ -110,12 +130,12 @@ impl Problem {
     }
 
     pub fn bad_cursor() -> Self {
-        let detail = "the cursor is not one that this board gave for this direction";
+        let detail = "the cursor is not one that this board gave for this direction; send next_cursor as it came, or begin without one";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 
     pub fn bad_cursor_of_rejects() -> Self {
-        let detail = "the cursor is not one that this node gave for this shard and reason";
+        let detail = "the cursor is not one that this node gave for this shard and reason; send next_cursor as it came, or begin without one";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 
@@ -142,11 +162,19 @@ impl Problem {
     }
 
     pub fn body_too_large() -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "a body has 1 MiB at most")
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            "a body has 1 MiB at most; send fewer jobs at a time",
+        )
     }
 
     pub fn body_broken() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed", "the body ended early")
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "the body ended before the length that Content-Length says, or within a chunk; send it again",
+        )
     }
 
     /// The head says both how long the body is and that it comes in chunks, or the latter twice.
@@ -161,23 +189,27 @@ impl Problem {
     }
 
     pub fn body_too_slow() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time")
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            "the body did not arrive in time; send it again, or less at a time",
+        )
     }
 
     /// There is no token (RFC 6750, section 3: no error is named then).
     pub fn unauthorized() -> Self {
-        let detail = "a token is needed: Authorization: Bearer ...";
+        let detail = "a token is needed: send the header Authorization: Bearer rkt_...";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenge("Bearer realm=\"ranktree\"")
     }
 
     pub fn invalid_token() -> Self {
-        let detail = "the token is not known here, or not any more";
+        let detail = "the token is not known here, or not any more; ask the operator of the service for one";
         Self::new(StatusCode::UNAUTHORIZED, "invalid_token", detail)
             .challenge("Bearer realm=\"ranktree\", error=\"invalid_token\"")
     }
 
     pub fn insufficient_scope(needed: Scope) -> Self {
-        let detail = format!("this takes a token with the scope {needed}");
+        let detail = format!("this takes a token with the scope {needed}; yours has a lesser one");
         Self::new(StatusCode::FORBIDDEN, "insufficient_scope", detail).challenge(match needed {
             Scope::Read => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"read\"",
             Scope::Write => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"write\"",
@@ -234,18 +266,18 @@ impl Problem {
 
     /// A write was published, and nobody said in time what came of it.
     pub fn unanswered() -> Self {
-        let detail =
-            "the write was not committed in time, and may still be; a versioned job may safely be sent again";
+        let detail = "the write was not committed in time, and may still be; a job with a version, or a trim, may safely be sent again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "commit_unknown", detail).retry_after(1)
     }
 
     pub fn not_ready() -> Self {
-        let detail = "a shard is not live, or too far behind its queue";
+        let detail =
+            "a shard is not live, or too far behind its queue; shards says which, and GET /v1/status why";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
     }
 
     pub fn not_yet_applied() -> Self {
-        let detail = "the writes that the token names were not applied in time";
+        let detail = "the writes that the token names were not applied in time; ask again, or with a greater timeout_ms";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "not_yet_applied", detail)
     }
 
@@ -253,7 +285,7 @@ impl Problem {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "unknown_shard",
-            "the token names a shard that is not here",
+            "the token names a shard that is not here; send one that this service has given",
         )
     }
 

@@ -88,7 +88,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let (min, max) = (bound(&params, "min")?.unwrap_or(i64::MIN), bound(&params, "max")?.unwrap_or(i64::MAX));
     if min > max {
-        return Err(Problem::bad_parameter("min is above max"));
+        return Err(Problem::bad_parameter(format!("min, {min}, is above max, {max}; exchange them")));
     }
     let cursor = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => None,

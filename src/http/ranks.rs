@@ -15,11 +15,16 @@ use crate::types::Score;
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;
 
-fn check_keys(score: &Score, definition: &Definition) -> Result<(), Problem> {
+/// `told`: how a score of the board looks, as the request says scores.
+fn check_keys(
+    score: &Score,
+    definition: &Definition,
+    told: impl Fn(&Definition, &Score) -> String,
+) -> Result<(), Problem> {
     if score.keys().len() == definition.keys.len() {
         return Ok(());
     }
-    Err(Problem::bad_score(format!("{}, not {score}", definition.score_form())))
+    Err(Problem::bad_score(told(definition, score)))
 }
 
 pub async fn of_score(call: Call) -> Result<Reply, Problem> {
@@ -27,9 +32,18 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let text = params
         .get("score")
         .ok_or_else(|| Problem::bad_parameter("score is missing, for example score=1200"))?;
-    let score = parse_score(text).map_err(|why| Problem::bad_score(format!("not a score: {why}")))?;
+    let wrong = |why| {
+        // Brackets and quotation marks are JSON's, which a body has.
+        let form = if text.contains(['[', '"']) {
+            "; a query has a score's keys with commas between them, such as score=1200,90000"
+        } else {
+            ""
+        };
+        Problem::bad_score(format!("not a score: {why}{form}"))
+    };
+    let score = parse_score(text).map_err(wrong)?;
     let answer = call.ask(|board| {
-        check_keys(&score, &board.definition)?;
+        check_keys(&score, &board.definition, Definition::not_a_score_in_query)?;
         Ok::<_, Problem>(query::probe(board, &score))
     })?;
     let probe = answer.body?;
@@ -50,7 +64,8 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
         scores.push(score_of(json).map_err(wrong)?);
     }
     let mut answer = call.ask(|board| {
-        scores.iter().try_for_each(|score| check_keys(score, &board.definition))?;
+        let check = |score| check_keys(score, &board.definition, Definition::not_a_score);
+        scores.iter().try_for_each(check)?;
         Ok::<_, Problem>(scores.iter().map(|score| query::probe(board, score)).collect::<Vec<_>>())
     })?;
     let probes = std::mem::replace(&mut answer.body, Ok(Vec::new()))?;
@@ -138,12 +153,16 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
 }
 
 pub fn bound(params: &Params<'_>, name: &'static str) -> Result<Option<i64>, Problem> {
-    let wrong = |why| Problem::bad_score(format!("{name}: {why}"));
-    params
-        .get(name)
-        .filter(|text| !text.is_empty())
-        .map(|text| parse_integer(text).map_err(wrong))
-        .transpose()
+    let Some(text) = params.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let read = parse_integer(text).map_err(|why| {
+        let of_one_key = if text.contains(',') {
+            format!("; it bounds the first key of the board's scores, such as {name}=1200")
+        } else {
+            String::new()
+        };
+        Problem::bad_score(format!("{name}: {why}{of_one_key}"))
+    });
+    read.map(Some)
 }
 
 fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<i64>) {
@@ -158,7 +177,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     let (min, max) = (bound(&params, "min")?, bound(&params, "max")?);
     let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
     if least > most {
-        return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}")));
+        return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}; exchange them")));
     }
     let answer = call.ask(|board| query::count(board, least, most))?;
     Ok(Reply::object(|object| {

@@ -142,7 +142,10 @@ fn place(board: &BoardView<'_>, which: &Which) -> Result<Option<Cut>, Problem> {
         Which::Worse(score) => {
             let (keys, given) = (board.definition.keys.len(), score.keys().len());
             if given > keys {
-                let detail = format!("the board's scores have {keys} keys, and worse_than has {given}");
+                let plural = if keys == 1 { "" } else { "s" };
+                let detail = format!(
+                    "the board's scores have {keys} key{plural}, and worse_than has {given}; give the first key, or the first keys as a list"
+                );
                 return Err(Problem::bad_score(detail));
             }
             Ok(Some(cut_behind_score(board, score)))

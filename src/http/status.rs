@@ -1,6 +1,7 @@
 //! How the shards are doing.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::http::api::Api;
 use crate::http::call::Call;
@@ -35,7 +36,18 @@ fn lag(shard: &ShardHandle) -> u64 {
 
 /// Whether every shard is live and its lag under the limit.
 pub fn is_ready(api: &Api) -> bool {
-    api.node.shards.iter().all(|shard| shard.health.is_live() && lag(shard) <= api.limits.lag)
+    // Every shard is looked at, also behind one that is not ready: its own lag is remembered.
+    api.node.shards.iter().zip(&api.lagging).fold(true, |ready, (shard, lagging)| {
+        let lags = is_lagging(lagging.load(Ordering::Relaxed), lag(shard), api.limits.lag);
+        lagging.store(lags, Ordering::Relaxed);
+        ready && shard.health.is_live() && !lags
+    })
+}
+
+/// Whether a shard lags too much to be called ready. Once it does, it has to get down to half the limit: a load balancer would
+/// take a node whose lag is about the limit in and out at every look.
+fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
+    lag > if was_lagging { limit / 2 } else { limit }
 }
 
 /// Shards whose queue has little or no room for publishers. The node is as ready as it was: it applies what is in the queue and
@@ -110,4 +122,20 @@ fn write_room(object: &mut Object<'_>, room: Option<&QueueRoom>) {
     }
     held.end();
     stream.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shard_that_lagged_is_ready_again_at_half_the_limit() {
+        let mut lagging = false;
+        let seen = [10_000, 10_001, 9_999, 5_001, 5_000, 5_001, 10_000, 10_001].map(|lag| {
+            lagging = is_lagging(lagging, lag, 10_000);
+            lagging
+        });
+        assert_eq!(seen, [false, true, true, true, false, false, false, true]);
+        assert!(!is_lagging(true, 0, 0) && is_lagging(false, 1, 0));
+    }
 }

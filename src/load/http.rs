@@ -47,8 +47,15 @@ impl Connection {
     /// # Errors
     /// In words, when not.
     pub async fn check(&mut self) -> Result<(), String> {
-        let health =
-            self.send(Method::GET, "/healthz", Bytes::new()).await.map_err(|trouble| trouble.detail)?;
+        let health = match self.send(Method::GET, "/healthz", Bytes::new()).await {
+            Ok(health) => health,
+            Err(trouble) => {
+                let advice = self.service.lacks_tls().await;
+                return Err(
+                    advice.map_or(trouble.detail, |advice| format!("{}: {advice}", self.service.url()))
+                );
+            }
+        };
         if !health.status.is_success() {
             return Err(format!("{} is no ranktree, or not well: {}", self.service.url(), health.status));
         }

@@ -19,7 +19,7 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::load::tally::Trouble;
-use crate::trust::{ClientTls, untrusted};
+use crate::trust::{ClientTls, SPEAKS_NO_TLS, SPEAKS_TLS, is_no_tls, speaks_tls, untrusted};
 
 /// For the connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -100,6 +100,13 @@ impl Service {
         format!("{scheme}://{}", self.authority)
     }
 
+    /// What to do if it is asked without TLS and speaks TLS; `None` where something else is wrong.
+    pub async fn lacks_tls(&self) -> Option<&'static str> {
+        let authority = self.authority.clone();
+        let speaks = tokio::task::spawn_blocking(move || speaks_tls(&authority));
+        (self.tls.is_none() && speaks.await.unwrap_or(false)).then_some(SPEAKS_TLS)
+    }
+
     /// # Errors
     /// When there is no connection; what to do is in its words.
     pub async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Trouble> {
@@ -144,9 +151,7 @@ fn no_tls(error: &std::io::Error, host: &str) -> String {
         return words;
     }
     match inner {
-        Some(rustls::Error::InvalidMessage(_)) => {
-            format!("it does not speak TLS ({error}); does its URL begin with http://?")
-        }
+        Some(error) if is_no_tls(error) => SPEAKS_NO_TLS.to_owned(),
         _ => format!("TLS cannot be set up: {error}"),
     }
 }

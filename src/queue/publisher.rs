@@ -19,7 +19,7 @@ pub enum NotPublished {
     #[error("{0}")]
     TooLarge(String),
     /// It may have been taken, and may not.
-    #[error("{0}; a versioned job may safely be sent again")]
+    #[error("{0}; a job with a version, or a trim, may safely be sent again")]
     Unknown(String),
     #[error(transparent)]
     CommitFailed(#[from] CommitFailed),

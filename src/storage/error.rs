@@ -39,6 +39,8 @@ pub enum StorageError {
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
     #[error("RocksDB: {0}")]
     RocksDb(#[from] rocksdb::Error),
+    #[error("{} is no directory; give the directory of the service's data with --data-dir", .0.display())]
+    NotADirectory(PathBuf),
     #[error("{} cannot be made: {error}; give a --data-dir that may be written to", path.display())]
     NoDirectory { path: PathBuf, error: std::io::Error },
     #[error("{}: {error}", path.display())]

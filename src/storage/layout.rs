@@ -21,6 +21,7 @@ fn directory_name(shard: ShardId) -> String {
 /// # Errors
 /// When it cannot be read.
 pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
+    check_directory(data_dir)?;
     let entries = match std::fs::read_dir(data_dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
@@ -40,7 +41,16 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
 /// # Errors
 /// When it cannot be read, or is from a newer ranktree.
 pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+    check_directory(data_dir)?;
     marked_shards(data_dir)
+}
+
+/// Refuses what is there and is no directory, such as a configuration file that was named in its place.
+fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
+    match std::fs::metadata(data_dir) {
+        Ok(found) if !found.is_dir() => Err(StorageError::NotADirectory(data_dir.to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a shard's directory that has lost its marker. What else it lost would not be noticed: a log that is gone is
@@ -96,6 +106,17 @@ pub fn missing_shard(data_dir: &Path, shards: u16) -> Option<ShardId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_in_the_place_of_the_data_directory_is_refused_with_advice() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let refused = [shards_in(file.path()).err(), known_shards(file.path()).err()];
+        for error in refused {
+            let said = error.expect("it is a file").to_string();
+            assert!(said.contains("is no directory; give the directory"), "{said}");
+        }
+        assert_eq!(shards_in(&file.path().with_extension("none")).expect("nothing is there yet"), 0);
+    }
 
     #[test]
     fn only_directories_of_a_shards_own_name_count() {

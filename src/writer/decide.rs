@@ -127,10 +127,7 @@ fn same_score(a: &Words, b: &Words) -> bool {
 /// `score` is what the job would lead to; where it could not be added up, what it brings.
 fn refuse(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
     match refused {
-        ScoreRefused::KeyCount => {
-            let detail = format!("{}, not {score}", definition.score_form());
-            Reject::new(RejectCode::BadScore, detail)
-        }
+        ScoreRefused::KeyCount => Reject::new(RejectCode::BadScore, definition.not_a_score(score)),
         ScoreRefused::OutOfRange => {
             let keys = definition.keys.iter().zip(score.keys());
             let outside = keys.filter(|(key, value)| !(key.min..=key.max).contains(value));

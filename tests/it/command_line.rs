@@ -13,6 +13,7 @@ const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "docs/benchmarks.md",
+    "docs/boards.md",
     "docs/contributing.md",
     "docs/nats.md",
     "docs/operations.md",

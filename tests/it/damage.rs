@@ -247,13 +247,13 @@ fn verify_reads_waiting_jobs_and_says_which_is_where_nobody_looks_for_it() {
     };
     let (code, said) = verified();
     assert!(
-        code == Some(0) && said.contains("1 entries, 0 waiting jobs, ") && said.contains("all is well"),
+        code == Some(0) && said.contains("1 entry, 0 waiting jobs, ") && said.contains("all is well"),
         "{said}"
     );
     let [own, shared] = lines_of(&MemberId::new("m").expect("a good id"));
     park(own, 5);
     let (code, said) = verified();
-    assert!(code == Some(0) && said.contains("1 waiting jobs, ") && said.contains("all is well"), "{said}");
+    assert!(code == Some(0) && said.contains("1 waiting job, ") && said.contains("all is well"), "{said}");
     park(own + 1, 6);
     let (code, said) = verified();
     let wrong = format!(
@@ -261,7 +261,7 @@ fn verify_reads_waiting_jobs_and_says_which_is_where_nobody_looks_for_it() {
         own + 1
     );
     assert!(code == Some(1) && said.contains("something is wrong") && said.contains(&wrong), "{said}");
-    assert!(said.contains("1 findings in waiting jobs") && !said.contains("rebuild"), "{said}");
+    assert!(said.contains("1 finding in waiting jobs") && !said.contains("rebuild"), "{said}");
 }
 
 #[test]

@@ -36,6 +36,21 @@ fn it_tells_by_its_exit_code_whether_the_service_is_ready() {
 }
 
 #[test]
+fn its_help_has_the_settings_that_say_where_to_ask_and_others_are_taken_all_the_same() {
+    let (code, said) = healthcheck(&["--help"]);
+    assert_eq!(code, Some(0), "{said}");
+    for shown in ["--url", "--ca", "--live", "--timeout-ms", "--config", "--listen", "--tls-cert"] {
+        assert!(said.contains(shown), "{shown}: {said}");
+    }
+    for hidden in ["--tokens", "--max-requests", "--idle-seconds"] {
+        assert!(!said.contains(hidden), "{hidden}: {said}");
+    }
+    // The flags of serve may be given as they are: nobody listens there, and no argument is refused.
+    let (code, said) = healthcheck(&["--listen", "127.0.0.1:1", "--max-requests", "5"]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[test]
 fn it_does_not_wait_for_ever_and_takes_no_for_an_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();

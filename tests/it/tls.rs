@@ -152,6 +152,24 @@ fn imports_and_exports_go_over_https_with_a_token() {
     assert_eq!(status, Some(0), "{words}");
     let client = Client::trusting(service.base(), &certificate).with_token(secret);
     assert_eq!(client.get("/v1/boards/a/members/n").1["rank"], 1);
+    // A scheme that is not the port's is told of by itself: an import that went on trying would say so later, or in other words.
+    let plain = Binary::start(&folder.path().join("plain"), 1, &[]);
+    let cleartext = service.base().replace("https:", "http:");
+    let no_tls = format!("https://{}", plain.address());
+    let (without, with) = ("this port speaks TLS: use https://", "this port does not speak TLS: use http://");
+    let scores = path("scores.csv");
+    for (url, expect) in [(&cleartext, without), (&no_tls, with)] {
+        for (command, code) in [
+            (&["import", &scores, "--ca", &cert, "--retry-for", "1h"][..], 2),
+            (&["export", "--board", "a", "--ca", &cert], 2),
+            (&["rejects", "--ca", &cert], 2),
+            (&["healthcheck"], 1),
+            (&["healthcheck", "--ca", &cert], 1),
+        ] {
+            let (status, words) = run(&[command, &["--url", url]].concat());
+            assert!(status == Some(code) && words.contains(expect), "{command:?} {url}: {words}");
+        }
+    }
 }
 
 /// As `openssl req -x509` makes them: authorities that nobody else signed.
@@ -250,8 +268,8 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
         (&other, Some(&writer), &trusting, "is for 127.0.0.1, and is not for localhost"),
         (url, None, &trusting, "401 Unauthorized"),
         (url, Some("rkt_no_such_token_but_long_enough_to_be_one"), &trusting, "give --token-file"),
-        (&no_tls, Some(&writer), &trusting, "does not speak TLS"),
-        (&cleartext, Some(&writer), &[], "the connection broke"),
+        (&no_tls, Some(&writer), &trusting, "this port does not speak TLS: use http://"),
+        (&cleartext, Some(&writer), &[], "this port speaks TLS: use https://"),
         (url, None, &["--ca", &writer_file], "there is no certificate in"),
         (
             url,

@@ -78,8 +78,12 @@ impl<'a> Service<'a> {
 
     /// How long to go on trying; `None` where there may be no service at all.
     pub fn retry_for(&self) -> Option<Duration> {
-        let once_there = self.has_answered.load(Ordering::Relaxed).then_some(RETRY_FOR);
+        let once_there = self.has_answered().then_some(RETRY_FOR);
         self.retry_for.or(once_there)
+    }
+
+    pub fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
     }
 
     pub fn note_answered(&self) {

@@ -122,7 +122,7 @@ impl<R: BufRead> CsvRows<R> {
         let Columns { board, member, score, at, version, meta } = self.columns;
         let used = [board, Some(member), score, at, version, meta];
         let ignored = self.header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
-        let ignored: Vec<_> = ignored.map(|(_, name)| name.as_str()).collect();
+        let ignored: Vec<_> = ignored.map(|(_, name)| shown(name)).collect();
         (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))
     }
 

@@ -13,7 +13,7 @@ use ureq::{Body, Timeout};
 use crate::cli::import::ImportError;
 use crate::cli::import::answer::Answer;
 use crate::cli::import::connection::Service;
-use crate::cli::trust::is_untrusted;
+use crate::cli::trust::{is_tls_refused, lacks_tls};
 use crate::types::decimal;
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub fn until_answered(
     patience: &mut Patience<'_>,
 ) -> Result<Ended, ImportError> {
     loop {
-        let attempt = attempt(request());
+        let attempt = attempt(request(), patience.service);
         if !matches!(attempt, Attempt::NotThere { .. }) {
             patience.service.note_answered();
         }
@@ -120,9 +120,14 @@ enum Attempt {
     },
 }
 
-fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
+fn attempt(response: Result<Response<Body>, ureq::Error>, service: &Service<'_>) -> Attempt {
     let mut response = match response {
         Ok(response) => response,
+        // Once somebody has answered, the URL is right.
+        Err(error) if !service.has_answered() => match lacks_tls(&service.base, &error) {
+            Some(advice) => return Attempt::Hopeless { reason: advice.to_owned() },
+            None => return classify(&error),
+        },
         Err(error) => return classify(&error),
     };
     let status = response.status();
@@ -150,7 +155,7 @@ fn attempt(response: Result<Response<Body>, ureq::Error>) -> Attempt {
 fn classify(error: &ureq::Error) -> Attempt {
     let reason = error.to_string();
     match error {
-        error if is_untrusted(error) => Attempt::Hopeless { reason },
+        error if is_tls_refused(error) => Attempt::Hopeless { reason },
         ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
             Attempt::NotThere { reason }
         }
@@ -189,7 +194,7 @@ mod tests {
         ] {
             let body = Body::builder().data(r#"{"code":"overloaded"}"#);
             let answer = Response::builder().status(503).header(header::RETRY_AFTER, asked).body(body);
-            let waits = match attempt(Ok(answer.expect("a good answer"))) {
+            let waits = match attempt(Ok(answer.expect("a good answer")), &service) {
                 Attempt::NotApplied { wait, .. } => Some(wait.as_secs()),
                 _ => None,
             };

@@ -23,7 +23,14 @@ pub struct Progress {
     /// What the bar's position is; `None` for rows.
     bytes_read: Option<Arc<AtomicU64>>,
     started: Instant,
-    next_line: Mutex<Instant>,
+    lines: Mutex<Lines>,
+}
+
+/// What was said where there is no terminal.
+struct Lines {
+    next: Instant,
+    /// Rows, if anything was said.
+    last: Option<u64>,
 }
 
 impl Progress {
@@ -42,7 +49,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
         let started = Instant::now();
-        Self { bar, bytes_read, started, next_line: Mutex::new(started + LINE_EVERY) }
+        Self { bar, bytes_read, started, lines: Mutex::new(Lines { next: started + LINE_EVERY, last: None }) }
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -54,15 +61,15 @@ impl Progress {
         if !rows.is_multiple_of(ROWS_PER_LOOK) {
             return;
         }
-        self.bar.set_position(self.bytes_read.as_ref().map_or(rows, |bytes| bytes.load(Ordering::Relaxed)));
+        self.set_position(rows);
         if !self.bar.is_hidden() {
             self.bar.set_message(format!("{} rows", HumanCount(rows)));
             return;
         }
         let now = Instant::now();
-        let mut next_line = self.next_line.lock();
-        if now >= *next_line {
-            *next_line = now + LINE_EVERY;
+        let mut lines = self.lines.lock();
+        if now >= lines.next {
+            *lines = Lines { next: now + LINE_EVERY, last: Some(rows) };
             eprintln!("{}", self.line(rows));
         }
     }
@@ -72,9 +79,19 @@ impl Progress {
         if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(text) }
     }
 
-    /// Takes the bar away.
-    pub fn finish(&self) {
+    /// Takes the bar away. Where there were lines, a last one says how far it came: the one before would look like an end short
+    /// of it.
+    pub fn finish(&self, rows: u64) {
+        let last = self.lines.lock().last;
+        if last.is_some_and(|last| last < rows) {
+            self.set_position(rows);
+            eprintln!("{}", self.line(rows));
+        }
         self.bar.finish_and_clear();
+    }
+
+    fn set_position(&self, rows: u64) {
+        self.bar.set_position(self.bytes_read.as_ref().map_or(rows, |bytes| bytes.load(Ordering::Relaxed)));
     }
 
     fn line(&self, rows: u64) -> String {

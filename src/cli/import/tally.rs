@@ -131,8 +131,8 @@ impl Tally {
     /// # Errors
     /// When the file of rejects cannot be completed.
     pub fn finish(&self, dry_run: bool) -> Result<(String, bool), ImportError> {
-        self.progress.finish();
         let mut counts = self.counts.lock();
+        self.progress.finish(counts.read);
         if let (Some(file), Some(path)) = (&mut counts.rejects, &self.rejects_path) {
             file.flush().map_err(|error| rejects_error(path, error))?;
         }

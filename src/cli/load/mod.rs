@@ -47,7 +47,8 @@ latency counts from when it was due. A service that stalls is seen to stall; if 
 summary says so. Without it the loop is closed: each connection sends as soon as it may (--in-flight), and latency counts \
 from sending.
 
-The boards load0, load1, ... are created by the first job with the defaults, unless they are there. Reads are a member's \
+The boards load0, load1, ... are created by the first job with the defaults, unless they are there. They stay when the run \
+is over, and the last lines say how to drop them. Reads are a member's \
 entry, the entries around it, the top ten and the rank of a score, in equal parts; a member who has not scored yet is \
 counted and no error. Ctrl-C ends a run with the summary so far.
 
@@ -173,6 +174,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let plan = plan(args)?;
+    let boards = plan.spec.boards.clone();
     let progress = Progress::new(plan.duration.map(|duration| duration + plan.warmup), plan.spec.jobs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let summary = runtime.block_on(async {
@@ -186,10 +188,32 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let text = if args.json { serde_json::to_string(&summary)? + "\n" } else { summary.text() };
     // Whoever closed the pipe does not want to read it; the exit status still tells.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    eprint!("{}", left_behind(args, &boards, summary.writes.messages));
     if !summary.succeeded {
         eprintln!("ranktree load: {}", why_not(&summary));
     }
     Ok(if summary.succeeded { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Which boards stay, and how to drop them. Nothing drops them by itself: they may have been there before.
+fn left_behind(args: &Args, boards: &[BoardName], messages: u64) -> String {
+    let [Some(first), Some(last)] = [boards.first(), boards.last()] else { return String::new() };
+    if messages == 0 {
+        return String::new();
+    }
+    let url = args.url.as_deref().or(args.read_url.as_deref()).unwrap_or("http://127.0.0.1:8080");
+    let url = url.trim_end_matches('/');
+    let drop = |board: &str| format!("curl -X DELETE {url}/v1/boards/{board}");
+    if first == last {
+        format!("the board {first} stays; to drop it: {}\n", drop(first.as_str()))
+    } else {
+        let (count, prefix) = (boards.len(), &args.board_prefix);
+        let each = drop(&format!("{prefix}$n"));
+        format!(
+            "the boards {first} to {last} stay; to drop them: for n in $(seq 0 {}); do {each}; done\n",
+            count - 1
+        )
+    }
 }
 
 /// The first signal ends the run, a second one the process.
@@ -314,6 +338,25 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> Result<Args, clap::Error> {
         Command::try_parse_from([&["load"], arguments].concat()).map(|command| command.args)
+    }
+
+    #[test]
+    fn the_end_of_a_run_says_how_to_drop_its_boards() {
+        let told = |arguments: &[&str], messages| {
+            let args = parse(arguments).expect("well-formed");
+            left_behind(&args, &plan(&args).expect("a good plan").spec.boards, messages)
+        };
+        let one = ["--url", "http://h:1/"];
+        assert_eq!(
+            told(&one, 5),
+            "the board load0 stays; to drop it: curl -X DELETE http://h:1/v1/boards/load0\n"
+        );
+        let several = ["--url", "http://h:1", "--boards", "3", "--board-prefix", "b"];
+        let each = "curl -X DELETE http://h:1/v1/boards/b$n";
+        let expect =
+            format!("the boards b0 to b2 stay; to drop them: for n in $(seq 0 2); do {each}; done\n");
+        assert_eq!(told(&several, 5), expect);
+        assert_eq!(told(&several, 0), "", "nothing was sent");
     }
 
     #[test]

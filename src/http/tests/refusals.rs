@@ -116,10 +116,30 @@ async fn a_refusal_shows_what_was_refused() {
     let service = start(2);
     let definition = r#"{"keys":[{"name":"points","min":0,"max":5000},{"name":"time_ms","order":"asc"}]}"#;
     service.put("/v1/boards/race", definition).await;
-    let form = "a score of this board has 2 keys (points, time_ms): send [1200, 90000]";
+    let keys = "a score of this board has 2 keys (points, time_ms): send";
     for (method, path, body, expect) in [
-        ("GET", "/v1/boards/race/rank?score=7", "", format!("{form}, not 7")),
-        ("POST", "/v1/boards/race/ranks:of", r#"{"scores":[[1,2,3]]}"#, format!("{form}, not [1, 2, 3]")),
+        // In a query as queries have scores, in a body as JSON has them.
+        ("GET", "/v1/boards/race/rank?score=7", "", format!("{keys} score=1200,90000, not score=7")),
+        (
+            "GET",
+            "/v1/boards/race/rank?score=[7,8]",
+            "",
+            "commas between them, such as score=1200,90000".to_owned(),
+        ),
+        (
+            "GET",
+            "/v1/boards/race/count?min=7,8",
+            "",
+            "it bounds the first key of the board's scores, such as min=1200".to_owned(),
+        ),
+        (
+            "POST",
+            "/v1/boards/race/ranks:of",
+            r#"{"scores":[[1,2,3]]}"#,
+            format!("{keys} [1200, 90000], not [1, 2, 3]"),
+        ),
+        // Nobody has defined it, so that it would have one key.
+        ("PUT", "/v1/boards/undefined/members/m", r#"{"score":[1,2]}"#, "PUT /v1/boards/{board}".to_owned()),
         (
             "PUT",
             "/v1/boards/race",

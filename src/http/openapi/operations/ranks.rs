@@ -37,7 +37,7 @@ pub fn score() -> Doc {
         )
         .query(query("rank", &place, "A rank, from 1."))
         .query(query("position", &place, "A position, from 1."))
-        .query(query("percentile", &percentile, "A percentile, 100 × worse / total: the lowest score whose percentile is at least this, or the best score if none is."))
+        .query(query("percentile", &percentile, "A percentile, 100 × worse / total, where equal scores are not worse than each other: the lowest score whose percentile is at least this, or the best score if none is that high, as where many share it."))
         .answer(200, "Place", "The score.")
         .problem(404, "unknown_position")
 }
@@ -71,7 +71,7 @@ pub fn histogram() -> Doc {
 pub fn percentiles() -> Doc {
     let percentile = json!({"type": "number", "minimum": 0, "maximum": 100});
     read_board(TAG, "The scores at percentiles")
-        .describe("For each of up to 1,000 percentiles the lowest score whose percentile (100 × worse / total) is at least that, or the best score if none is. Exact, all at one moment.")
+        .describe("For each of up to 1,000 percentiles the lowest score whose percentile is at least that, or the best score if none is that high. A percentile is 100 × worse / total, where equal scores are not worse than each other. Exact, all at one moment.")
         .query(require(list("p", &percentile, BATCH_MAX, "Percentiles, for example `10,50,90,99`.")))
         .answer(200, "Percentiles", "The scores.")
 }

@@ -31,7 +31,7 @@ fn listed_entry() -> Value {
 }
 
 fn percentile() -> Value {
-    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total."}})
+    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same one, and do not count for each other."}})
 }
 
 pub fn schemas() -> Value {

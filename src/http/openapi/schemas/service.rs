@@ -19,7 +19,7 @@ pub fn schemas() -> Value {
         "last_sequence": count("The last one in its queue, as far as is known."),
         "lag": count("Messages that are not applied yet."),
         "members": count("Members that it knows."),
-        "rejects": count("Jobs that it rejected since the start."),
+        "rejects": count("Jobs that it rejected since it was created."),
         "parked": count("With NATS: jobs that wait for their board to be defined."),
         "stream": {
             "description": "With NATS: how full its stream is; `null` until that was looked at.",
@@ -62,7 +62,7 @@ pub fn schemas() -> Value {
             "How the node is doing.",
             json!({
                 "version": {"type": "string"},
-                "ready": {"type": "boolean", "description": "Every shard is live, and its lag under the limit."},
+                "ready": {"type": "boolean", "description": "Every shard is live, and its lag under the limit; after a greater one, under half of it."},
                 "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly so, or files of a shard are damaged: its `stream` or `damage` says why."},
                 "shards": array(component("Shard"))
             })
