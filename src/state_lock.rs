@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::{Histogram, histogram};
@@ -18,8 +19,8 @@ use crate::state::Shard;
 /// a thread that locks several shards for each answer comes to time each of them.
 const READS_PER_TIMED: u32 = 17;
 
-/// After so long a long reading lets others in.
-const LONGEST_READING: Duration = Duration::from_micros(100);
+/// After so long a long reading lets others in. In tests at every chance: they count the holds.
+const LONGEST_READING: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,18 +109,40 @@ pub struct StateLock {
 /// A purpose's metrics, looked up once. They are the process's and not a shard's: a reader waits for whichever shard is
 /// held, and as many series again for each shard would tell little more.
 struct Timings {
+    purpose: Purpose,
     held: Histogram,
     waited: Histogram,
+    observer: Option<Arc<dyn HoldObserver>>,
+}
+
+/// Told of the holds that are timed, by the thread that holds: the clock says how long a hold was, and not what took so long. A
+/// service has none.
+pub trait HoldObserver: Send + Sync {
+    /// The thread has the lock.
+    fn taken(&self);
+
+    /// The thread has let go of it.
+    fn let_go(&self, purpose: Purpose, held: Duration);
 }
 
 impl StateLock {
     #[must_use]
     pub fn new(shard: Shard) -> Self {
         let timings = Purpose::ALL.map(|purpose| Timings {
+            purpose,
             held: histogram!(STATE_LOCK_HELD_SECONDS, "purpose" => purpose.name()),
             waited: histogram!(STATE_LOCK_WAIT_SECONDS, "purpose" => purpose.name()),
+            observer: None,
         });
         Self { state: RwLock::new(shard), timings }
+    }
+
+    /// A lock whose holds are told to a bench or a test.
+    #[must_use]
+    pub fn observed(shard: Shard, observer: &Arc<dyn HoldObserver>) -> Self {
+        let mut lock = Self::new(shard);
+        lock.timings.iter_mut().for_each(|timings| timings.observer = Some(Arc::clone(observer)));
+        lock
     }
 
     /// Locks for reading, beside others who read.
@@ -173,18 +196,25 @@ fn is_due() -> bool {
 
 /// Since when a lock is held; the time is told when it is dropped. In guards it comes after the lock itself, so that it is dropped
 /// after that.
-struct Held<'a>(Option<(Instant, &'a Histogram)>);
+struct Held<'a>(Option<(Instant, &'a Timings)>);
 
 impl<'a> Held<'a> {
     fn since_now(timings: Option<&'a Timings>) -> Self {
-        Self(timings.map(|timings| (Instant::now(), &timings.held)))
+        if let Some(observer) = timings.and_then(|timings| timings.observer.as_deref()) {
+            observer.taken();
+        }
+        Self(timings.map(|timings| (Instant::now(), timings)))
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if let Some((since, histogram)) = self.0 {
-            histogram.record(since.elapsed());
+        if let Some((since, timings)) = self.0 {
+            let held = since.elapsed();
+            timings.held.record(held);
+            if let Some(observer) = timings.observer.as_deref() {
+                observer.let_go(timings.purpose, held);
+            }
         }
     }
 }

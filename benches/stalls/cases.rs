@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
-use ranktree::query::{self, Which};
+use ranktree::query::{self, Behind, Which};
 use ranktree::types::{BoardName, MemberId, Score};
 
 use crate::shard::{Running, wanted};
@@ -24,6 +24,9 @@ const BOARDS_MAX: usize = 1_000;
 /// What the service makes of requests over HTTP.
 const JOBS_PER_ASKING: usize = 64;
 const MEMBERS_PER_BOARD: u64 = 10;
+/// What the service makes of a trim: members that a message names, and messages that it sends at a time.
+const TRIM_MEMBERS: usize = 256;
+const TRIM_MESSAGES: usize = 8;
 /// Members looked up, and members deleted.
 const LOOKED_UP: u64 = 1_000;
 const DELETED: u64 = 1_000;
@@ -46,7 +49,7 @@ pub struct Case {
 }
 
 /// In this order: each finds what those before it left.
-pub const CASES: [Case; 14] = [
+pub const CASES: [Case; 15] = [
     Case {
         name: "versions",
         what: "members with versions arrive on one board",
@@ -103,6 +106,12 @@ pub const CASES: [Case; 14] = [
         what: "these boards are defined, their jobs freed, others go on meanwhile",
         prepare: parked,
         play: define_wanted,
+    },
+    Case {
+        name: "trim",
+        what: "everybody beyond nine tenths of the board of all members is removed",
+        prepare: arena,
+        play: trim,
     },
     Case {
         name: "drop",
@@ -352,6 +361,32 @@ fn define_wanted(running: &mut Running, sizes: &Sizes) -> Option<String> {
         running.free();
         running.wait_for_all();
     }
+    None
+}
+
+fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
+    let arena = board(ARENA);
+    let found = query::read(&running.node, &running.registry, ARENA, |board| {
+        let left = board.total() / 10 * 9;
+        (query::cut_behind_position(board, left).expect("somebody is there"), left, board.incarnation)
+    });
+    let (cut, left, incarnation) = found.expect("the board is there").body;
+    let mut behind = Behind::new(arena.clone(), incarnation, cut.clone());
+    while !behind.is_over() {
+        // As a request does: some messages, and then it waits until they are applied.
+        let mut found = Vec::new();
+        while found.len() < TRIM_MEMBERS * TRIM_MESSAGES && !behind.is_over() {
+            let view = running.node.view();
+            let shard = view.shards.first().expect("the only one");
+            found.extend(behind.look(shard));
+        }
+        for members in found.chunks(TRIM_MEMBERS) {
+            running.trim(&arena, incarnation, &cut, members.to_vec());
+        }
+        running.wait_for_all();
+    }
+    let total = query::read(&running.node, &running.registry, ARENA, |board| board.total());
+    assert_eq!(total.expect("it is there").body, left);
     None
 }
 

@@ -1,4 +1,4 @@
-//! The longest hold of a shard's lock and the longest wait for it, by purpose: from the metrics that the service itself keeps.
+//! The longest wait for a shard's lock, by purpose: from the metrics that the service itself keeps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use ranktree::metrics::{STATE_LOCK_HELD_SECONDS, STATE_LOCK_WAIT_SECONDS};
+use ranktree::metrics::STATE_LOCK_WAIT_SECONDS;
 
 /// The greatest value of a histogram since the last look, in nanoseconds.
 #[derive(Default)]
@@ -18,14 +18,11 @@ impl HistogramFn for Longest {
     }
 }
 
-/// What the lock's metrics tell; all others go nowhere.
+/// What the metric of waits tells, by purpose; all others go nowhere.
 #[derive(Clone, Default)]
-pub struct LockTimes(Arc<Mutex<ByPurpose>>);
+pub struct WaitTimes(Arc<Mutex<BTreeMap<String, Arc<Longest>>>>);
 
-/// By metric and purpose.
-type ByPurpose = BTreeMap<(&'static str, String), Arc<Longest>>;
-
-impl LockTimes {
+impl WaitTimes {
     /// Has the process's metrics come here. To be called before any shard is opened.
     pub fn install() -> Self {
         let times = Self::default();
@@ -33,20 +30,10 @@ impl LockTimes {
         times
     }
 
-    /// The longest holds since the last call, the longest first, but those that were too short to count.
-    pub fn take_holds(&self) -> Vec<(String, Duration)> {
-        self.take(STATE_LOCK_HELD_SECONDS)
-    }
-
-    /// The longest waits since the last call, likewise.
-    pub fn take_waits(&self) -> Vec<(String, Duration)> {
-        self.take(STATE_LOCK_WAIT_SECONDS)
-    }
-
-    fn take(&self, wanted: &str) -> Vec<(String, Duration)> {
+    /// The longest waits since the last call, the longest first, but those that were too short to count.
+    pub fn take(&self) -> Vec<(String, Duration)> {
         let all = self.0.lock().expect("nobody panics with it");
-        let of_it = all.iter().filter(|((metric, _), _)| *metric == wanted);
-        let taken = of_it.map(|((_, purpose), longest)| {
+        let taken = all.iter().map(|(purpose, longest)| {
             (purpose.clone(), Duration::from_nanos(longest.0.swap(0, Ordering::Relaxed)))
         });
         let mut taken: Vec<_> = taken.filter(|(_, longest)| !longest.is_zero()).collect();
@@ -55,7 +42,7 @@ impl LockTimes {
     }
 }
 
-impl Recorder for LockTimes {
+impl Recorder for WaitTimes {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -71,13 +58,12 @@ impl Recorder for LockTimes {
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        let of_locks = [STATE_LOCK_HELD_SECONDS, STATE_LOCK_WAIT_SECONDS];
-        let Some(metric) = of_locks.into_iter().find(|metric| *metric == key.name()) else {
+        if key.name() != STATE_LOCK_WAIT_SECONDS {
             return Histogram::noop();
-        };
+        }
         let purpose = key.labels().find(|label| label.key() == "purpose").expect("by purpose");
         let mut all = self.0.lock().expect("nobody panics with it");
-        let longest = all.entry((metric, purpose.value().to_owned())).or_default();
+        let longest = all.entry(purpose.value().to_owned()).or_default();
         Histogram::from_arc(Arc::clone(longest))
     }
 }

@@ -1,13 +1,18 @@
 //! How long a shard's lock is held, and how long a reader waits for it, in each case that was found to stall one.
 //!
 //! A real shard with its writer, its RocksDB directory and its checkpoints goes through the cases one after the other, while a
-//! reader asks for all locks again and again, as requests do. Printed for each case: how long it took, the longest holds of the
-//! lock by purpose, as the service's own metrics tell them (`ranktree_state_lock_held_seconds`), and the reader's longest wait; in
-//! parentheses the part of it in which no other thread had the core that the reader wanted: the lock's own share. Of what it looks
-//! up itself, the bench tells the longest look-up as well. Target: no hold above a millisecond, no wait above two.
+//! reader asks for all locks again and again, as requests do. Printed for each case:
+//! - how long it took;
+//! - by purpose, the longest holds of the lock on the clock, as the service's own metric has them
+//!   (`ranktree_state_lock_held_seconds`);
+//! - by purpose, the most work that a hold took: its thread's processor time, page faults included;
+//! - the reader's longest wait; in parentheses the part of it in which no other thread had the core that the reader wanted: the
+//!   lock's own share. Of what it looks up itself, the bench tells the longest look-up as well.
 //!
-//! A thread that loses its core holds its lock for as long: so it takes a quiet machine, or `chrt -r 5` before the command, which
-//! then has pauses of 50 ms now and then that Linux makes threads of real-time priority take (`kernel.sched_rt_runtime_us`).
+//! Target: no hold above a millisecond, no wait above two. A hold that is long on the clock and short in work lost its core to
+//! another thread: so it takes a quiet machine, or `chrt -r 5` before the command, which then has pauses of 50 ms now and then that
+//! Linux makes threads of real-time priority take (`kernel.sched_rt_runtime_us`). What the code decides is the work, which a busy
+//! machine changes little.
 //!
 //! `cargo bench --bench stalls -- --members 10000000 --boards 98000`; `--help` tells the rest.
 
@@ -25,32 +30,45 @@
 )]
 
 mod cases;
+mod core_waits;
+mod holds;
 mod longest;
 mod reader;
 mod shard;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cases::{CASES, Case, Sizes};
-use longest::LockTimes;
+use holds::{Hold, HoldTimes, Longest, longest_page_fault};
+use longest::WaitTimes;
 use reader::{Met, Reader};
+use rustix::thread::disable_transparent_huge_pages;
 use shard::Running;
-use support::{list, machine, number, scratch, short};
+use support::{argument, list, machine, number, scratch, short};
+
+/// As the service has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const HOLD_MAX: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(2);
 /// Holds that are printed, from the longest on, if they are this long.
 const HOLDS_TOLD: usize = 4;
 const HOLD_TOLD: Duration = Duration::from_micros(100);
+/// Beside the table.
+const HOLD_EXPLAINED: Duration = Duration::from_micros(300);
 
 fn main() {
     if std::env::args().any(|argument| argument == "--help") {
         return help();
+    }
+    if argument("huge-pages").is_some_and(|wanted| wanted == "false") {
+        disable_transparent_huge_pages(true).expect("Linux allows it");
     }
     let sizes = Sizes {
         members: number("members", 10_000_000),
@@ -62,12 +80,13 @@ fn main() {
     };
     let wanted = list("cases", "");
     let is_wanted = |case: &Case| wanted.iter().any(|name| name.is_empty() || name == case.name);
-    let times = LockTimes::install();
+    let (all_waits, all_holds) = (WaitTimes::install(), HoldTimes::new());
     let folder = scratch();
-    let mut running = Running::open(folder.path());
+    let mut running = Running::open(folder.path(), &all_holds);
     let reader = Reader::start(Arc::clone(&running.node), cases::ARENA);
     let busy = Busy::start(number("busy", 0));
     eprintln!("  {}", machine::load());
+    eprintln!("  the longest page fault when touching a GiB: {} ms of work", millis(longest_page_fault()));
     println!(
         "stalls: {} members, {} boards of ten, {} parked jobs for {} boards, {} busy threads beside",
         short(sizes.members),
@@ -77,26 +96,35 @@ fn main() {
         busy.threads.len()
     );
     println!();
-    println!("| case | took | longest holds, ms | a reader's longest wait, ms |");
-    println!("|---|---|---|---|");
+    println!("| case | took | longest holds, ms | most work of a hold, ms | a reader's longest wait, ms |");
+    println!("|---|---|---|---|---|");
     let (mut over, mut done) = (Vec::new(), 0);
     for case in CASES {
         (case.prepare)(&mut running, &sizes);
         if !is_wanted(&case) {
             continue;
         }
-        times.take_holds();
-        times.take_waits();
+        all_holds.take();
+        all_waits.take();
         reader.take();
         let started = Instant::now();
         let told = (case.play)(&mut running, &sizes);
         let took = started.elapsed();
-        let (holds, waits, met) = (times.take_holds(), times.take_waits(), reader.take());
+        let (holds, waits, met) = (all_holds.take(), all_waits.take(), reader.take());
         println!("{}", row(&case, took, &holds, &met, told));
-        eprintln!("  {}: {} reads, waits {}", case.name, met.reads, millis_by_purpose(&waits, HOLDS_TOLD));
+        eprintln!("  {}: {} reads, waits {}", case.name, met.reads, millis_by_purpose(&waits));
+        for (purpose, longest) in &holds {
+            explain(purpose, longest);
+        }
         done += 1;
-        let long = holds.iter().filter(|(_, hold)| *hold > HOLD_MAX);
-        over.extend(long.map(|(purpose, hold)| format!("{}: {purpose} {} ms", case.name, millis(*hold))));
+        for (purpose, Longest { clock, work, .. }) in holds {
+            let (clock, work) = (clock.clock, work.work);
+            if work > HOLD_MAX {
+                over.push(format!("{}: {purpose} {} ms, {} of work", case.name, millis(clock), millis(work)));
+            } else if clock > HOLD_MAX {
+                over.push(format!("{}: {purpose} {} ms", case.name, millis(clock)));
+            }
+        }
         if met.longest_for_lock > WAIT_MAX {
             over.push(format!("{}: a reader waits {} ms", case.name, millis(met.longest_for_lock)));
         }
@@ -110,22 +138,59 @@ fn main() {
     eprintln!("  {}", machine::load());
 }
 
-fn row(case: &Case, took: Duration, holds: &[(String, Duration)], met: &Met, told: Option<String>) -> String {
+fn row(
+    case: &Case,
+    took: Duration,
+    holds: &[(&'static str, Longest)],
+    met: &Met,
+    told: Option<String>,
+) -> String {
+    let by = |duration: fn(&Longest) -> Duration| {
+        let mut all: Vec<_> = holds.iter().map(|(purpose, longest)| (*purpose, duration(longest))).collect();
+        all.sort_by_key(|(_, longest)| std::cmp::Reverse(*longest));
+        millis_by_purpose(&all)
+    };
     format!(
-        "| {} | {:.1} s | {} | {} ({}){} |",
+        "| {} | {:.1} s | {} | {} | {} ({}){} |",
         case.what,
         took.as_secs_f64(),
-        millis_by_purpose(holds, HOLDS_TOLD),
+        by(|longest| longest.clock.clock),
+        by(|longest| longest.work.work),
         millis(met.longest),
         millis(met.longest_for_lock),
         told.map(|told| format!("; {told}")).unwrap_or_default()
     )
 }
 
+/// Says what a purpose's longest holds were spent with, if they are worth it.
+fn explain(purpose: &str, longest: &Longest) {
+    let Longest { clock, work, long, long_work, holds } = longest;
+    if clock.clock <= HOLD_EXPLAINED {
+        return;
+    }
+    let spent = |hold: &Hold| {
+        let (work, without) = (hold.work, hold.without_core);
+        let asleep = hold.clock.saturating_sub(work + without);
+        format!(
+            "{} = {} work + {} without a core + {} asleep",
+            millis(hold.clock),
+            millis(work),
+            millis(without),
+            millis(asleep)
+        )
+    };
+    eprintln!(
+        "    {purpose}: {holds} holds, {long} above 1 ms, {long_work} of them in work; the longest {}; the most work {}",
+        spent(clock),
+        spent(work)
+    );
+}
+
 /// The longest ones, and at least one.
-fn millis_by_purpose(all: &[(String, Duration)], most: usize) -> String {
+fn millis_by_purpose(all: &[(impl Display, Duration)]) -> String {
     let mut text = String::new();
-    let told = all.iter().take(most).enumerate().filter(|(at, (_, hold))| *at == 0 || *hold >= HOLD_TOLD);
+    let told =
+        all.iter().take(HOLDS_TOLD).enumerate().filter(|(at, (_, hold))| *at == 0 || *hold >= HOLD_TOLD);
     for (at, (purpose, hold)) in told {
         let comma = if at > 0 { ", " } else { "" };
         write!(text, "{comma}{purpose} {}", millis(*hold)).expect("a String takes it");
@@ -176,6 +241,7 @@ fn help() {
   --new-boards N   boards that they wait for (1000)
   --seconds N      how long updates go on beside checkpoints, in each case that has them (10)
   --busy N         threads that keep cores busy meanwhile (0)
+  --huge-pages B   whether Linux may give memory in pages of 2 MiB (true)
   --cases A,B      only these; what they need is prepared all the same
   --dir PATH       where the shard's directory is made, some 200 bytes a member
   --keep true      leaves it there

@@ -1,14 +1,14 @@
 //! A reader that locks the shard again and again, as requests do, and notes how long it waits.
 
-use std::fs::File;
 use std::hint::black_box;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ranktree::query::Node;
+
+use crate::core_waits::CoreWaits;
 
 /// Between two reads: any wait of a millisecond is met by one of them, and the reader takes little of a core.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -79,23 +79,6 @@ impl Drop for Reader {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-/// How long a thread was ready to go on while others had the cores, as Linux counts it.
-struct CoreWaits(File);
-
-impl CoreWaits {
-    fn of_this_thread() -> Self {
-        Self(File::open("/proc/thread-self/schedstat").expect("Linux tells it"))
-    }
-
-    fn so_far(&self) -> Duration {
-        let mut text = [0; 64];
-        let length = self.0.read_at(&mut text, 0).expect("Linux tells it");
-        let text = std::str::from_utf8(text.get(..length).unwrap_or_default()).expect("figures");
-        let nanos = text.split(' ').nth(1).and_then(|nanos| nanos.parse().ok()).expect("a figure");
-        Duration::from_nanos(nanos)
     }
 }
 

@@ -13,15 +13,17 @@ use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
 use ranktree::queue::publisher::Publisher;
 use ranktree::queue::{describe, local, read_described};
-use ranktree::state::{Applied, Incarnation, RecordNumber};
-use ranktree::state_lock::{Purpose, StateLock};
+use ranktree::state::{Applied, Cut, Incarnation, RecordNumber};
+use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
-use ranktree::types::{BoardName, Sequence, ShardId, Timestamp};
+use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
     BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Known,
     Message, Outcome, Parking, Payload, Registry, RejectsKept, WantedBoards, Writer,
 };
 use tokio::sync::{oneshot, watch};
+
+use crate::holds::HoldTimes;
 
 /// How long anything may take that the bench waits for.
 const HANG: Duration = Duration::from_secs(1_800);
@@ -56,7 +58,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn open(folder: &Path) -> Self {
+    pub fn open(folder: &Path, holds: &Arc<HoldTimes>) -> Self {
         let (id, directory) = (ShardId(0), folder.join("shard-000"));
         let resources = StorageResources::new(64 << 20, 1);
         let open = move || Store::open(&directory, id, 1, &resources);
@@ -64,7 +66,8 @@ impl Running {
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
         let registry = Arc::new(Registry::new(true));
         registry.learn(&recovered.shard);
-        let state = Arc::new(StateLock::new(recovered.shard));
+        let observer: Arc<dyn HoldObserver> = Arc::clone(holds) as _;
+        let state = Arc::new(StateLock::observed(recovered.shard, &observer));
         let (slot, health, wanted) =
             (Arc::new(StoreSlot::default()), Arc::<Health>::default(), Arc::default());
         slot.put(Arc::new(store));
@@ -165,6 +168,18 @@ impl Running {
         let life = self.state.read(Purpose::Start).board(board.as_str()).expect("it is there").incarnation;
         let number = Some(RecordNumber(self.boards));
         self.send(Payload::Drop { board: board.clone(), incarnation: life, number }, None);
+    }
+
+    /// A message of a trim. Its client would wait for it before it looks on, and the bench only now and then.
+    pub fn trim(
+        &mut self,
+        board: &BoardName,
+        incarnation: Incarnation,
+        behind: &Cut,
+        members: Vec<MemberId>,
+    ) {
+        let (board, behind) = (board.clone(), behind.clone());
+        self.send(Payload::Trim { board, incarnation, behind, members }, None);
     }
 
     /// Frees what waits, as far as a message may.

@@ -70,12 +70,14 @@ pub fn on_boards(
             let handle = home.and_then(|home| home.members.get(id.as_bytes()));
             if let Some((home, handle)) = home.zip(handle) {
                 let mut last = after;
-                for (looked_at, (tree, window)) in home.boards_of(handle, after).enumerate() {
+                for (looked_at, tree) in home.members.trees_behind(handle, after).enumerate() {
                     if entries.len() == limit || looked_at == LOOKED_AT_MAX {
                         next = last;
                         break;
                     }
                     last = Some(tree);
+                    // Those of dropped boards were looked at as well: until they let go of the member there may be any number.
+                    let Some(window) = home.tree(tree) else { continue };
                     if is_wanted(&window.board)
                         && window.tree.contains(handle)
                         && let Some(entry) = entry(&window.board)

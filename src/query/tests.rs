@@ -12,19 +12,23 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tokio::sync::watch;
 
 use crate::board::{Definition, Key, Order, Ties};
 use crate::query::merge::forward;
 use crate::query::model::{Model, ModelEntry};
 use crate::query::split::split_counting_rounds;
 use crate::query::{
-    Around, Behind, BoardView, End, Listed, Mark, Start, View, around, count, cut_behind_position,
-    cut_behind_score, edges_over, from_position, histogram, lookup, member, probe, range, score_at, top,
+    Around, Behind, BoardView, End, Listed, Mark, Node, ShardHandle, Start, View, Which, around, count,
+    cut_behind_position, cut_behind_score, edges_over, from_position, histogram, lookup, member, on_boards,
+    probe, range, score_at, top,
 };
+use crate::queue::local;
+use crate::queue::publisher::Publisher;
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
-use crate::writer::Known;
+use crate::writer::{Known, Registry};
 
 const BOARD: &str = "arena";
 const SPLITS: [u16; 4] = [1, 2, 3, 10];
@@ -495,4 +499,58 @@ fn an_earlier_life_of_a_board_is_not_seen() {
     assert_eq!(board.total(), 0);
     assert_eq!(top(&board, &Start::End(End::Top), 10).entries, []);
     assert_eq!(board.as_of().to_string().split(',').count(), 2);
+}
+
+/// Trees of dropped boards know their members until those are let go of.
+#[test]
+fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
+    let (boards, kept) = (12_u32, 11);
+    let definition: Arc<Definition> = Arc::default();
+    let name = |number: u32| BoardName::new(&format!("b{number}")).expect("a good name");
+    let member = id("m");
+    let words = definition.entry_words(&Score::new(&[1]).expect("one key"), time(0), member.as_bytes());
+    let mut shard = Shard::new(ShardId(0));
+    let handle = shard.members.upcoming(0);
+    let events = (0..boards).map(|number| BoardEvent::Define {
+        board: name(number),
+        incarnation: Incarnation(7),
+        number: None,
+        definition: Arc::clone(&definition),
+    });
+    let after = Some(Entry {
+        standing: Standing::Listed(words),
+        updated_at: time(0),
+        version: None,
+        has_metadata: false,
+    });
+    let changes = (0..boards).map(|number| Change { tree: TreeId(number), handle, after });
+    let added = vec![member.as_bytes().into()];
+    shard.apply(&Step { events: events.collect(), added, changes: changes.collect(), ..Step::default() });
+    let drop = |number| BoardEvent::Drop { board: name(number), incarnation: Incarnation(7), number: None };
+    shard.apply(&Step { events: (0..kept).map(drop).collect(), ..Step::default() });
+    let registry = Registry::new(true);
+    registry.learn(&shard);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (publisher, _) = local::channel(runtime.handle().clone());
+    let node = Node {
+        shards: vec![ShardHandle {
+            id: ShardId(0),
+            state: Arc::new(StateLock::new(shard)),
+            applied: watch::channel(Sequence(0)).1,
+            started: watch::channel(true).1,
+            health: Arc::default(),
+            store: Arc::default(),
+            publisher: Publisher::Local(publisher),
+        }],
+    };
+    let (mut after, mut pages) = (None, Vec::new());
+    loop {
+        let page = on_boards(&node, &registry, &member, Which::All { after, limit: 10 }, &|_| true);
+        pages.push(page.entries.len());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, [0, 0, 1], "five boards a page, whether they are there or not");
 }

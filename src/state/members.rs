@@ -220,7 +220,8 @@ impl Members {
     fn enter(&mut self, handle: Handle) {
         let hash = self.hasher.hash_one(self.ids.get(handle));
         let (ids, hasher) = (&self.ids, &self.hasher);
-        self.index.insert(hash, handle, |other| hasher.hash_one(ids.get(other)));
+        let hash_of = |other| hasher.hash_one(ids.get(other));
+        self.index.insert(hash, handle, hash_of, |other| ids.prefetch(other));
     }
 
     /// Begins a checkpoint: the pages to write. Takes no longer for more members.
@@ -375,7 +376,8 @@ impl Dictionary {
                 index.prefetch(*hash);
             }
             for (hash, handle) in hashes.iter().zip(group) {
-                index.insert(*hash, *handle, |other| hasher.hash_one(self.ids.get(other)));
+                let hash_of = |other| hasher.hash_one(self.ids.get(other));
+                index.insert(*hash, *handle, hash_of, |other| self.ids.prefetch(other));
             }
         }
         DictionaryIndex { index, hasher }

@@ -201,16 +201,6 @@ impl Shard {
         Some(done)
     }
 
-    /// The boards that know a member, from behind a tree on, in the order in which they came. Takes no longer for boards that
-    /// do not know it.
-    pub fn boards_of(
-        &self,
-        member: Handle,
-        after: Option<TreeId>,
-    ) -> impl Iterator<Item = (TreeId, &WindowTree)> {
-        self.members.trees_behind(member, after).filter_map(|id| Some((id, self.tree(id)?)))
-    }
-
     pub fn trees(&self) -> impl Iterator<Item = (TreeId, &WindowTree)> {
         self.trees.iter().map(|(id, tree)| (*id, &**tree))
     }

@@ -3,7 +3,7 @@
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
 use crate::state::{Applied, Change, Shard, TreeId};
-use crate::state_lock::{Purpose, StateLock};
+use crate::state_lock::{LongReading, Purpose, StateLock};
 use crate::tree::Handle;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, Freed, JobOutcome, MessageOutcome, Place};
@@ -11,13 +11,15 @@ use crate::writer::parking::Asker;
 use crate::writer::plan::{PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 use crate::writer::source::AnswerTo;
 
+/// Changes whose memory is brought into the cache before others are let in again: some ten microseconds.
+const WARMED_AT_ONCE: usize = 64;
+
 /// Applies a step, and gives back who waits for it, with the answers. The caller sends them once readers have been told
 /// of the sequence, so that whoever has an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
         PlannedStep::Bulk(step) => {
-            // Waiting for memory is half of the work, and needs no readers kept out.
-            shard.read(Purpose::Warm).warm(&step.changes);
+            warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
             guard.apply(&step);
             // To readers who wait, and not to the next step, which would be there first every time.
@@ -36,6 +38,16 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     }
 }
 
+/// Waiting for memory is half of the work, and needs no readers kept out. Nor does it keep out who comes to change something, for
+/// whom readers would wait.
+fn warm(shard: &StateLock, changes: &[Change]) {
+    let mut shard = LongReading::new(shard, Purpose::Warm);
+    for changes in changes.chunks(WARMED_AT_ONCE) {
+        shard.let_others_in();
+        shard.warm(changes);
+    }
+}
+
 /// Applies a message job by job, under one hold of the lock.
 fn apply_jobs(
     shard: &StateLock,
@@ -44,7 +56,7 @@ fn apply_jobs(
     applied: Applied,
 ) -> (Vec<JobOutcome>, Vec<FreedAnswer>) {
     let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
-    shard.read(Purpose::Warm).warm(&changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
+    warm(shard, &changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
     let mut guard = shard.write(Purpose::Apply);
     let shard = &mut *guard;
     for job in jobs {

@@ -10,6 +10,9 @@ use crate::types::BoardName;
 use crate::writer::plan::Batch;
 use crate::writer::registry::Known;
 
+/// Of the trees that know a member, so many are looked at before others may be let in.
+const TREES_BETWEEN_LOOKS: usize = 16;
+
 /// A board as the batch sees it.
 #[derive(Clone, Copy)]
 pub(super) struct BatchBoard<'a> {
@@ -64,28 +67,44 @@ impl Batch<'_> {
     }
 
     /// The boards that know a member, by name: of those that did before the batch and those where the batch changed something
-    /// of it, the ones that do now. Takes no longer for boards that never heard of the member.
+    /// of it, the ones that do now. Takes no longer for boards that never heard of the member. Lets others in.
     pub(super) fn boards_of(&mut self, handle: Handle) -> Vec<BoardName> {
-        let changed = self
-            .changed_of
-            .get_or_insert_with(|| self.by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
-        let changed = changed.range((handle, TreeId(0))..=(handle, TreeId(u32::MAX)));
-        let changed: Vec<TreeId> = changed.map(|(_, tree)| *tree).collect();
-        let shard: &Shard = &self.shard;
-        let before = shard.boards_of(handle, None).map(|(tree, window)| (tree, &window.board));
-        let changed = changed.into_iter().filter_map(|tree| {
-            let known = shard.tree(tree).map(|window| &window.board);
-            Some((tree, known.or_else(|| self.new_trees.get(&tree))?))
+        let (changed_of, by_entry) = (&mut self.changed_of, &self.by_entry);
+        // As many as the batch has changes, and as many as the member has boards: neither is for a hold of the lock.
+        let changed: Vec<TreeId> = self.shard.aside(|| {
+            let changed = changed_of
+                .get_or_insert_with(|| by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
+            let changed = changed.range((handle, TreeId(0))..=(handle, TreeId(u32::MAX)));
+            changed.map(|(_, tree)| *tree).collect()
         });
-        let knows = |(tree, name): &(TreeId, &BoardName)| {
-            // Another life of the name has another tree.
-            self.board(name).is_some_and(|board| board.tree == *tree) && self.entry(*tree, handle).is_some()
-        };
-        let mut names: Vec<BoardName> =
-            before.chain(changed).filter(knows).map(|(_, name)| name.clone()).collect();
-        names.sort();
-        names.dedup();
+        let (mut names, mut behind) = (Vec::new(), None);
+        loop {
+            // Trees of dropped boards count as well: there may be as many.
+            let before = self.shard.members.trees_behind(handle, behind).take(TREES_BETWEEN_LOOKS);
+            let before: Vec<TreeId> = before.collect();
+            let Some(last) = before.last() else { break };
+            behind = Some(*last);
+            names.extend(before.iter().filter_map(|tree| self.knows(*tree, handle)));
+            self.shard.let_others_in();
+        }
+        for changed in changed.chunks(TREES_BETWEEN_LOOKS) {
+            names.extend(changed.iter().filter_map(|tree| self.knows(*tree, handle)));
+            self.shard.let_others_in();
+        }
+        self.shard.aside(|| {
+            names.sort();
+            names.dedup();
+        });
         names
+    }
+
+    /// The name of a tree's board, if it is there and knows the member.
+    fn knows(&self, tree: TreeId, handle: Handle) -> Option<BoardName> {
+        let known = self.shard.tree(tree).map(|window| &window.board);
+        let name = known.or_else(|| self.new_trees.get(&tree))?;
+        // Another life of the name has another tree.
+        let is_it = self.board(name).is_some_and(|board| board.tree == tree);
+        (is_it && self.entry(tree, handle).is_some()).then(|| name.clone())
     }
 
     pub(super) fn define(
@@ -163,7 +182,12 @@ impl Batch<'_> {
     /// The metadata of a tree goes with it, also what this very batch brought.
     fn forget_tree(&mut self, tree: TreeId) {
         self.dropped_trees.push(tree);
-        self.metadata.retain(|(other, _), _| *other != tree);
+        // Of its own alone: a batch of many drops may have brought much metadata of other trees.
+        let of_tree = self.metadata.range((tree, Handle(0))..=(tree, Handle(u32::MAX)));
+        let of_tree: Vec<(TreeId, Handle)> = of_tree.map(|(entry, _)| *entry).collect();
+        for entry in of_tree {
+            self.metadata.remove(&entry);
+        }
     }
 
     /// Events come before changes, in a step and in the delta. The definition of a new board may: nothing refers to a board before

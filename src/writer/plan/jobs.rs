@@ -122,6 +122,7 @@ impl Batch<'_> {
                 }
                 Targets::EveryBoard => {
                     every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
+                    decided.reserve_exact(every.len());
                     for (index, board) in every.iter().enumerate() {
                         if index % BOARDS_BETWEEN_LOOKS == 0 {
                             self.shard.let_others_in();
@@ -133,7 +134,10 @@ impl Batch<'_> {
             self.admit_member(handle, &decided)?;
             if self.settle(&mut decided)? {
                 let mut handle = handle;
-                for decided in decided {
+                for (index, decided) in decided.into_iter().enumerate() {
+                    if index % BOARDS_BETWEEN_LOOKS == 0 {
+                        self.shard.let_others_in();
+                    }
                     handle = self.take(job, decided, handle, applied);
                 }
                 return Ok(JobPlan::Taken);

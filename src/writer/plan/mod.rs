@@ -38,6 +38,7 @@ mod changes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
 pub use planned::{Plan, PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
@@ -66,6 +67,9 @@ pub type GoesOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 /// Changes put into the delta before others are let in again: some ten microseconds.
 const ENCODED_AT_ONCE: usize = 64;
 
+/// Changes that there is room for from the beginning, at most: more than the largest batches have jobs.
+const CHANGES_RESERVED: usize = 1 << 14;
+
 /// What a planner is told about its shard.
 pub struct Planner<'a> {
     pub shard: &'a StateLock,
@@ -84,11 +88,11 @@ struct Batch<'a> {
     /// The state before the batch.
     shard: LongReading<'a>,
     net: Vec<NetChange>,
-    by_entry: HashMap<(TreeId, Handle), usize, foldhash::fast::FixedState>,
+    by_entry: HashMap<(TreeId, Handle), usize, FixedState>,
     /// The keys of `by_entry`, by member: from the first job on that asks which boards a member is on.
     changed_of: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
-    newcomers: HashMap<Box<[u8]>, Handle, foldhash::fast::RandomState>,
+    newcomers: HashMap<Box<[u8]>, Handle, RandomState>,
     added: usize,
     boards: ChangedBoards,
     /// Whose the trees are that come with the batch.
@@ -129,6 +133,13 @@ impl Planner<'_> {
     /// them at once.
     #[must_use]
     pub fn plan(&self, messages: Vec<Message>, parking: Option<Parking>) -> Plan {
+        // Room for what comes of jobs on one board each, before the lock is taken: to move ten thousand changes into other memory, as
+        // whoever grows does, takes milliseconds where that memory is new.
+        let jobs: usize = messages.iter().map(|message| message.payload.cost().min(CHANGES_RESERVED)).sum();
+        let jobs = CHANGES_RESERVED.min(jobs);
+        let (net, by_entry) =
+            (Vec::with_capacity(jobs), HashMap::with_capacity_and_hasher(jobs, FixedState::default()));
+        let newcomers = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
         let shard = LongReading::new(self.shard, Purpose::Plan);
         // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
         let mut applied = shard.applied;
@@ -137,10 +148,10 @@ impl Planner<'_> {
         let mut batch = Batch {
             planner: self,
             shard,
-            net: Vec::new(),
-            by_entry: HashMap::default(),
+            net,
+            by_entry,
             changed_of: None,
-            newcomers: HashMap::default(),
+            newcomers,
             added: 0,
             boards: BTreeMap::new(),
             new_trees: BTreeMap::new(),
@@ -188,7 +199,7 @@ impl Batch<'_> {
         let (newcomers, all) = (&self.newcomers, &self.net);
         let (names, net) = self.shard.aside(|| {
             let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
-            let names: HashMap<Handle, &[u8], foldhash::fast::FixedState> = names.collect();
+            let names: HashMap<Handle, &[u8], FixedState> = names.collect();
             // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
             let mut net: Vec<&NetChange> = all.iter().collect();
             net.sort_by_key(|net| net.tree);

@@ -481,7 +481,8 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
         tree.known().for_each(|handle| known_by.entry(handle).or_default().push(id));
     }
     for handle in (0..shard.members.handle_space()).map(Handle) {
-        let told: Vec<TreeId> = shard.boards_of(handle, None).map(|(id, _)| id).collect();
+        let told: Vec<TreeId> =
+            shard.members.trees_behind(handle, None).filter(|id| shard.tree(*id).is_some()).collect();
         assert_eq!(told, known_by.remove(&handle).unwrap_or_default(), "{handle:?} is known by other trees");
     }
     assert!(known_by.is_empty(), "trees know nobody's handles: {known_by:?}");

@@ -12,6 +12,7 @@ mod damaged_files;
 mod damaged_waiting;
 mod drained;
 mod formats;
+mod holds;
 mod memory;
 mod parked;
 mod races;
