@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// A number of things, in words.
-fn count<N: Display + PartialEq + From<u8>>(number: N, one: &str, several: &str) -> String {
+fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, one: &str, several: &str) -> String {
     let noun = if number == N::from(1) { one } else { several };
     format!("{number} {noun}")
 }
