@@ -198,7 +198,7 @@ impl Problem {
 
     /// There is no token (RFC 6750, section 3: no error is named then).
     pub fn unauthorized() -> Self {
-        let detail = "a token is needed: send the header Authorization: Bearer rkt_...";
+        let detail = "a token is needed: send it in the header Authorization: Bearer ...";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenge("Bearer realm=\"ranktree\"")
     }
 

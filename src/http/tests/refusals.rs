@@ -138,8 +138,6 @@ async fn a_refusal_shows_what_was_refused() {
             r#"{"scores":[[1,2,3]]}"#,
             format!("{keys} [1200, 90000], not [1, 2, 3]"),
         ),
-        // Nobody has defined it, so that it would have one key.
-        ("PUT", "/v1/boards/undefined/members/m", r#"{"score":[1,2]}"#, "PUT /v1/boards/{board}".to_owned()),
         (
             "PUT",
             "/v1/boards/race",
