@@ -1,6 +1,6 @@
 //! The real jobs by way of NATS, one a message and many: every rank, position and neighbour is the model's.
 
-use crate::real_data::{Answers, check, expected};
+use crate::exactness::real_data::{Answers, check, expected};
 use crate::support::binary::Binary;
 use crate::support::nats::{Nats, wait_applied, wait_freed};
 use crate::support::real_jobs::{self, RealJob};

@@ -6,7 +6,7 @@ use async_nats::HeaderMap;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::removals::clear_while_others_write;
+use crate::exactness::removals::clear_while_others_write;
 use crate::support::binary::Binary;
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
