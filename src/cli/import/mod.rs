@@ -6,24 +6,15 @@
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer before
 //! it sends the next batch.
 
-mod answer;
 mod args;
-mod batch;
-mod connection;
-mod csv_rows;
 mod error;
-mod input;
-mod ndjson_rows;
-mod patience;
 mod progress;
-mod redis_rows;
-mod row;
-mod scale;
+mod read;
+mod send;
 mod tally;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -34,14 +25,9 @@ pub use error::ImportError;
 use crate::job::Op;
 use crate::types::{BoardName, Timestamp};
 use args::Format;
-use batch::Lane;
-use connection::Service;
-use csv_rows::{ColumnNames, CsvRows};
-use input::Input;
-use ndjson_rows::NdjsonRows;
 use progress::Progress;
-use redis_rows::{RedisRows, RedisSource};
-use row::{Defaults, Parsed, Rows};
+use read::{ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows};
+use send::{Lane, Service};
 use tally::Tally;
 
 /// Batches that wait for a connection while it sends one: enough that a connection never waits for the reader.
@@ -201,9 +187,4 @@ fn distribute(
         }
     }
     Ok(())
-}
-
-/// Whether the argument means standard input.
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
-use crate::cli::import::row::{RejectedLine, Row};
+use crate::cli::import::read::{RejectedLine, Row};
 
 /// Rejected lines in the summary; `--rejects` has them all.
 const LISTED_MAX: usize = 20;

@@ -11,8 +11,8 @@ use ureq::http::{Response, StatusCode, header};
 use ureq::{Body, Timeout};
 
 use crate::cli::import::ImportError;
-use crate::cli::import::answer::Answer;
-use crate::cli::import::connection::Service;
+use crate::cli::import::send::answer::Answer;
+use crate::cli::import::send::connection::Service;
 use crate::cli::trust::is_untrusted;
 use crate::types::decimal;
 

@@ -11,10 +11,10 @@ use ureq::{Agent, RequestBuilder};
 use crate::cli::base_url::BaseUrl;
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::answer::{InvalidJob, JobResult};
-use crate::cli::import::batch::Batch;
-use crate::cli::import::patience::{Ended, Patience, until_answered};
-use crate::cli::import::row::RejectedLine;
+use crate::cli::import::read::RejectedLine;
+use crate::cli::import::send::answer::{InvalidJob, JobResult};
+use crate::cli::import::send::batch::Batch;
+use crate::cli::import::send::patience::{Ended, Patience, until_answered};
 use crate::cli::import::tally::Tally;
 use crate::cli::trust::{agent, trusting};
 use crate::trust::ClientTls;
@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
     use crate::cli::import::progress::Progress;
-    use crate::cli::import::row::Row;
+    use crate::cli::import::read::Row;
 
     /// What the service does with one request.
     #[derive(Clone, Copy)]

@@ -12,8 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::batch::MAX_JOB_BYTES;
-use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
+use crate::cli::import::read::row::{Defaults, MAX_JOB_BYTES, Parsed, RejectedLine, Row};
 use crate::job::{Op, Reject, RejectCode};
 use crate::queue::json_words::json_words;
 use crate::queue::wire;

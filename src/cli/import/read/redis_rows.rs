@@ -10,8 +10,8 @@ use redis::{Connection, ConnectionInfo, IntoConnectionInfo as _, RedisError};
 use serde_json::json;
 
 use crate::cli::import::ImportError;
-use crate::cli::import::row::{Parsed, RejectedLine, Row};
-use crate::cli::import::scale::scaled;
+use crate::cli::import::read::row::{Parsed, RejectedLine, Row};
+use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MemberId, Timestamp, quoted};
 

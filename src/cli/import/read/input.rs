@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::cli::import::progress::Progress;
-use crate::cli::import::{Format, ImportError, is_stdin};
+use crate::cli::import::{Format, ImportError};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -90,6 +90,11 @@ impl Input {
     pub fn progress(&self) -> Progress {
         Progress::new(Arc::clone(&self.bytes_read), self.bytes_total)
     }
+}
+
+/// Whether the argument means standard input.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Takes the first `count` bytes off a reader; fewer only if there are no more.

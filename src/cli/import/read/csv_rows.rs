@@ -8,9 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
-use crate::cli::import::batch::MAX_JOB_BYTES;
-use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
-use crate::cli::import::scale::scaled;
+use crate::cli::import::read::row::{Defaults, MAX_JOB_BYTES, Parsed, RejectedLine, Row};
+use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::queue::json_words::json_words;
 use crate::queue::loose::parse_integer;

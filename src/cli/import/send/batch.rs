@@ -2,13 +2,8 @@
 
 use std::sync::mpsc::SyncSender;
 
-use crate::cli::import::row::Row;
+use crate::cli::import::read::{MAX_BODY_BYTES, Row};
 use crate::job::MAX_BOARDS_PER_REQUEST;
-
-/// The largest body that the service takes.
-const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// The largest job that fits a body of its own, between its brackets.
-pub const MAX_JOB_BYTES: usize = MAX_BODY_BYTES - 2;
 
 /// Rows in the order of their lines, for one request.
 #[derive(Debug, Default)]
@@ -108,6 +103,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
+    use crate::cli::import::read::MAX_JOB_BYTES;
 
     fn row(line: u64, job: String) -> Row {
         Row::new(line, job, "m", Some("set"), false, Vec::new())

@@ -1,0 +1,11 @@
+//! Jobs on their way to a running service, in batches of one connection each.
+//!
+//! Must not know: what the jobs were read from.
+
+mod answer;
+mod batch;
+mod connection;
+mod patience;
+
+pub use batch::Lane;
+pub use connection::Service;
