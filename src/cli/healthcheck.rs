@@ -9,8 +9,8 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
-use crate::cli::base_url::BaseUrl;
-use crate::cli::trust::{agent, trusting};
+use crate::cli::client::base_url::BaseUrl;
+use crate::cli::client::tls_roots::{agent, trusting};
 use crate::config::{FileArgs, HttpArgs};
 
 /// More than enough of a probe's answer.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cli::Failure;
-use crate::cli::asking::Service;
+use crate::cli::client::reader::Service;
 use crate::cli::offline::Offline;
 use crate::config::ClientArgs;
 use crate::job::RejectCode;

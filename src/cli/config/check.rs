@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 
 use crate::config::{Names, ServeConfig, Settings};
-use crate::credentials::{Credentials, CredentialsError};
+use crate::credential_files::{Credentials, CredentialsError};
 use crate::storage::{FilledFrom, StorageError, filled_from, known_shards, shards_in};
 use crate::types::ShardId;
 

@@ -3,8 +3,8 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::cli::Failure;
-use crate::cli::asking::Service;
 use crate::cli::board_line::definition_in;
+use crate::cli::client::reader::Service;
 use crate::cli::export::row::Page;
 use crate::config::ClientArgs;
 use crate::types::BoardName;

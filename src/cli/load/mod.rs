@@ -1,4 +1,4 @@
-//! `ranktree load`: flags, what is shown meanwhile, and the summary. What is done is in `crate::load`.
+//! `ranktree load`: flags, what is shown meanwhile, and the summary. What is done is in `crate::loadgen`.
 
 mod progress;
 
@@ -10,12 +10,12 @@ use clap::ArgAction;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
-use crate::cli::base_url::BaseUrl;
+use crate::cli::client::base_url::BaseUrl;
+use crate::cli::client::tls_roots::trusting;
 use crate::cli::duration::duration;
-use crate::cli::trust::trusting;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
-use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
+use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target};
 use crate::types::BoardName;
 use progress::Progress;
 
@@ -178,7 +178,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let summary = runtime.block_on(async {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
-        let summary = load::run(plan, |interval| progress.show(interval), told_to_end(interrupt, terminate));
+        let summary =
+            loadgen::run(plan, |interval| progress.show(interval), told_to_end(interrupt, terminate));
         Ok::<_, Failure>(summary.await?)
     });
     progress.finish();
@@ -207,7 +208,7 @@ async fn told_to_end(mut interrupt: Signal, mut terminate: Signal) {
     });
 }
 
-fn why_not(summary: &load::Summary) -> String {
+fn why_not(summary: &loadgen::Summary) -> String {
     let answered = summary.writes.messages + summary.reads.as_ref().map_or(0, |reads| reads.requests);
     if summary.ended == "gave_up" {
         "gave up, because nothing succeeded any more (--give-up)".to_owned()

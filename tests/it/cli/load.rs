@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output};
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use ranktree::job::{Op, Targets};
-use ranktree::load::{Distribution, OpMix, Operation, Spec, Workload};
+use ranktree::loadgen::{Distribution, OpMix, Operation, Spec, Workload};
 use ranktree::queue::wire;
 use ranktree::types::BoardName;
 use serde_json::Value;

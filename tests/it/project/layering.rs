@@ -69,13 +69,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         names: &["tokio_rustls::"],
-        place: Where::OnlyIn(&[
-            "http/",
-            "trust.rs",
-            "load/service.rs",
-            "cli/trust.rs",
-            "cli/tls_connector.rs",
-        ]),
+        place: Where::OnlyIn(&["http/", "tls_roots.rs", "loadgen/service.rs", "cli/client/"]),
         why: "so that TLS ends where connections do; clients of a service open some of their own",
     },
     Rule {
@@ -109,15 +103,15 @@ const DIRECTION: &[(&str, &[&str])] = &[
         "access/",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
     ),
-    ("http/", &["credentials", "config", "service", "cli"]),
+    ("http/", &["credential_files", "config", "service", "cli"]),
     (
-        "trust.rs",
+        "tls_roots.rs",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
     ),
     // A stranger to the service, whom it loads from without.
-    ("load/", &["tree", "state", "storage", "writer", "query", "http", "service", "cli"]),
-    ("credentials.rs", &["service", "cli"]),
-    ("service.rs", &["cli"]),
+    ("loadgen/", &["tree", "state", "storage", "writer", "query", "http", "service", "cli"]),
+    ("credential_files.rs", &["service", "cli"]),
+    ("service/", &["cli"]),
 ];
 
 #[test]

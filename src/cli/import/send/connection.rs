@@ -8,16 +8,16 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::{StatusCode, header};
 use ureq::{Agent, RequestBuilder};
 
-use crate::cli::base_url::BaseUrl;
 use crate::cli::board_line::BoardLine;
+use crate::cli::client::base_url::BaseUrl;
+use crate::cli::client::tls_roots::{agent, trusting};
 use crate::cli::import::ImportError;
 use crate::cli::import::read::RejectedLine;
 use crate::cli::import::send::answer::{InvalidJob, JobResult};
 use crate::cli::import::send::batch::Batch;
-use crate::cli::import::send::patience::{Ended, Patience, until_answered};
+use crate::cli::import::send::retry::{Ended, Patience, until_answered};
 use crate::cli::import::tally::Tally;
-use crate::cli::trust::{agent, trusting};
-use crate::trust::ClientTls;
+use crate::tls_roots::ClientTls;
 
 /// How long to go on trying where nothing else is said.
 const RETRY_FOR: Duration = Duration::from_secs(60);

@@ -5,7 +5,7 @@
 mod answer;
 mod batch;
 mod connection;
-mod patience;
+mod retry;
 
 pub use batch::Lane;
 pub use connection::Service;

@@ -8,19 +8,19 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::load::applied::Watched;
-use crate::load::feed::Feed;
-use crate::load::http::Connection;
-use crate::load::nats::{self, Outlets};
-use crate::load::schedule::Schedule;
-use crate::load::service::Service;
-use crate::load::summary::{
+use crate::loadgen::applied::Watched;
+use crate::loadgen::feed::Feed;
+use crate::loadgen::http::Connection;
+use crate::loadgen::nats::{self, Outlets};
+use crate::loadgen::schedule::Schedule;
+use crate::loadgen::service::Service;
+use crate::loadgen::summary::{
     ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkedOff, WorkloadSummary, Writes,
 };
-use crate::load::tally::{Counts, Interval, Tally};
-use crate::load::workload::{Distribution, Spec, Workload};
+use crate::loadgen::tally::{Counts, Interval, Tally};
+use crate::loadgen::workload::{Distribution, Spec, Workload};
 use crate::queue::jetstream::{Access, BulkPublisher};
-use crate::trust::ClientTls;
+use crate::tls_roots::ClientTls;
 
 /// Between two looks at how it goes.
 const TICK: Duration = Duration::from_secs(1);

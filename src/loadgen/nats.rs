@@ -6,11 +6,11 @@ use std::time::Instant;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
 
-use crate::load::feed::{Due, Feed};
-use crate::load::http::Connection;
-use crate::load::service::Service;
-use crate::load::tally::{Stored, Tally, Times, Trouble};
-use crate::load::workload::{Operation, Read};
+use crate::loadgen::feed::{Due, Feed};
+use crate::loadgen::http::Connection;
+use crate::loadgen::service::Service;
+use crate::loadgen::tally::{Stored, Tally, Times, Trouble};
+use crate::loadgen::workload::{Operation, Read};
 use crate::queue::jetstream::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
 

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use ureq::http::{Response, StatusCode, header};
 use ureq::{Body, Timeout};
 
+use crate::cli::client::tls_roots::is_untrusted;
 use crate::cli::import::ImportError;
 use crate::cli::import::send::answer::Answer;
 use crate::cli::import::send::connection::Service;
-use crate::cli::trust::is_untrusted;
 use crate::types::decimal;
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::load::http::Connection;
-use crate::load::summary::WorkedOff;
+use crate::loadgen::http::Connection;
+use crate::loadgen::summary::WorkedOff;
 use crate::metrics::{JOBS_APPLIED_TOTAL, JOBS_REJECTED_TOTAL};
 use crate::types::decimal;
 

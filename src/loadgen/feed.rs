@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::load::schedule::Schedule;
-use crate::load::workload::{Operation, Workload};
+use crate::loadgen::schedule::Schedule;
+use crate::loadgen::workload::{Operation, Workload};
 
 /// How soon the pacing thread notices that the run was stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -146,7 +146,7 @@ impl Feed {
 mod tests {
     use super::*;
     use crate::job::Op;
-    use crate::load::workload::{Distribution, OpMix, Spec};
+    use crate::loadgen::workload::{Distribution, OpMix, Spec};
     use crate::types::BoardName;
 
     fn workload(jobs: Option<u64>) -> Workload {

@@ -11,7 +11,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-use crate::trust::{ClientTls, untrusted};
+use crate::tls_roots::{ClientTls, untrusted};
 
 /// Sets TLS up on connections to https. Without a configuration there is no such connection.
 pub struct TlsConnector(pub Option<ClientTls>);

@@ -10,8 +10,8 @@ use ureq::Agent;
 use ureq::http::{StatusCode, header};
 
 use crate::cli::Failure;
-use crate::cli::base_url::BaseUrl;
-use crate::cli::trust::{agent, is_untrusted, trusting};
+use crate::cli::client::base_url::BaseUrl;
+use crate::cli::client::tls_roots::{agent, is_untrusted, trusting};
 use crate::config::ClientArgs;
 
 /// Above the longest page: of 1,000 entries each has at most 128 bytes of id and 1 KiB of metadata, either escaped.

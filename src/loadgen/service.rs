@@ -18,8 +18,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::load::tally::Trouble;
-use crate::trust::{ClientTls, untrusted};
+use crate::loadgen::tally::Trouble;
+use crate::tls_roots::{ClientTls, untrusted};
 
 /// For the connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -154,7 +154,7 @@ fn no_tls(error: &std::io::Error, host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::client_tls;
+    use crate::tls_roots::client_tls;
 
     #[test]
     fn addresses_are_checked() {

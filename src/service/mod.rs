@@ -3,7 +3,7 @@
 //! It alone sees everything. It takes its listener and its shutdown as arguments, so that a test runs the real thing on
 //! port 0.
 
-mod boards;
+mod board_repair;
 mod opening;
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::config::{HttpConfig, ServeConfig};
-use crate::credentials::{Credentials, CredentialsError};
+use crate::credential_files::{Credentials, CredentialsError};
 use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::{Node, ShardHandle};
 use crate::queue::jetstream::{
@@ -128,8 +128,8 @@ pub async fn run(
     let boards = if let Some(streams) = streams {
         Some(streams.run(&node, &registry))
     } else {
-        boards::complete_changes(&node, &registry).await;
-        tokio::spawn(boards::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
+        board_repair::complete_changes(&node, &registry).await;
+        tokio::spawn(board_repair::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());

@@ -9,8 +9,8 @@ use ureq::tls::{PemItem, parse_pem};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 
-use crate::cli::tls_connector::{TlsConnector, Untrusted};
-use crate::trust::{ClientTls, client_tls};
+use crate::cli::client::tls_connector::{TlsConnector, Untrusted};
+use crate::tls_roots::{ClientTls, client_tls};
 
 /// TLS with whom the certificates in a file stand for, or those that the system trusts.
 ///

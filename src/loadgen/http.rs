@@ -12,10 +12,10 @@ use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::load::feed::{Due, Feed};
-use crate::load::service::Service;
-use crate::load::tally::{Stored, Tally, Times, Trouble};
-use crate::load::workload::{Message, Operation, Read, Spec};
+use crate::loadgen::feed::{Due, Feed};
+use crate::loadgen::service::Service;
+use crate::loadgen::tally::{Stored, Tally, Times, Trouble};
+use crate::loadgen::workload::{Message, Operation, Read, Spec};
 use crate::types::{Sequence, ShardId, decimal};
 
 /// Above what the service itself waits for a commit, so that it is the one to say what came of it.
@@ -257,8 +257,8 @@ mod tests {
 
     use super::*;
     use crate::job::Op;
-    use crate::load::schedule::Schedule;
-    use crate::load::workload::{Distribution, OpMix, Workload};
+    use crate::loadgen::schedule::Schedule;
+    use crate::loadgen::workload::{Distribution, OpMix, Workload};
     use crate::types::BoardName;
 
     fn answer(status: u16, body: &str) -> Answer {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
-use crate::load::random::{Random, Zipf};
+use crate::loadgen::random::{Random, Zipf};
 use crate::types::{BoardName, ShardId, fnv1a_32};
 
 /// The most members a workload may have: their ids have eleven digits, and their numbers are spread by a prime that is
