@@ -7,7 +7,8 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
+use crate::support::command::command;
+use crate::support::node::Node;
 
 struct Said {
     code: Option<i32>,
@@ -145,7 +146,7 @@ fn values_are_refused_without_a_parsers_words() {
 #[test]
 fn check_compares_with_what_the_data_directory_holds() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let mut service = Node::at(folder.path().join("data")).shards(2).start();
     let job = json!({"score": 1});
     assert_eq!(service.client().put("/v1/boards/a/members/m", &job).0, 200);
     let data_dir = folder.path().join("data");
@@ -163,7 +164,7 @@ fn check_compares_with_what_the_data_directory_holds() {
         assert_eq!(said.code, Some(1), "{}", said.err);
         assert!(said.out.contains("was filled without NATS"), "{}", said.out);
         service.terminate();
-        service = Binary::start(&folder.path().join("other"), 1, &[]);
+        service = Node::start();
     }
 }
 

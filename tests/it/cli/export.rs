@@ -10,8 +10,9 @@ use std::thread;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, entry_path};
+use crate::support::command::command;
+use crate::support::node::Node;
 
 const BOARD: &str = "arena";
 /// So many that there are several pages, and few enough scores that most are shared.
@@ -69,7 +70,7 @@ fn export(arguments: &[&str], to: &Path) -> String {
     said
 }
 
-fn import(binary: &Binary, from: &Path, extra: &[&str]) {
+fn import(binary: &Node, from: &Path, extra: &[&str]) {
     let mut command = command();
     command.arg("import").arg(from).args(["--url", &format!("http://{}", binary.address())]).args(extra);
     let output = command.output().expect("the binary can be started");
@@ -99,7 +100,7 @@ fn without_updates(mut lines: Vec<Value>) -> Vec<Value> {
 fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name);
-    let mut source = Binary::start(&path("source"), 3, &[]);
+    let mut source = Node::at(path("source")).shards(3).start();
     fill(&source.client());
     let url = format!("http://{}", source.address());
     let said = export(&["--url", &url], &path("live.ndjson"));
@@ -125,7 +126,7 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
 
     for (shards, file) in [(1, "live.ndjson"), (5, "stopped.csv")] {
         let name = format!("target of {shards}");
-        let target = Binary::start(&path(&name), shards, &["--no-auto-create"]);
+        let target = Node::at(path(&name)).shards(shards).flags(&["--no-auto-create"]).start();
         for _ in 0..2 {
             import(&target, &path(file), &[]);
         }
@@ -143,7 +144,7 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
 fn what_cannot_be_exported_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data_dir = folder.path().join("data");
-    let mut binary = Binary::start(&data_dir, 2, &[]);
+    let mut binary = Node::at(&data_dir).shards(2).start();
     assert_eq!(binary.client().put("/v1/boards/arena/members/p42", &json!({"score": 7})).0, 200);
     let url = format!("http://{}", binary.address());
     let to = folder.path().join("out.ndjson");
@@ -193,7 +194,7 @@ fn what_cannot_be_exported_leaves_no_file() {
 #[test]
 fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     let (client, member) = (service.client(), "=HYPERLINK(\"x\")");
     assert_eq!(client.put(&entry_path(BOARD, member), &json!({"score": 1})).0, 200);
     let csv = folder.path().join("out.csv");
@@ -213,7 +214,7 @@ fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
 #[test]
 fn an_export_takes_the_place_of_files_alone() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let mut service = Node::start();
     fill(&service.client());
     let exported = |to: &Path| {
         let mut command = command();

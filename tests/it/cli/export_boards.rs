@@ -7,8 +7,9 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::Client;
+use crate::support::command::command;
+use crate::support::node::Node;
 
 /// More than a page; few enough scores that most are shared.
 const MEMBERS: i64 = 1_300;
@@ -98,7 +99,7 @@ fn definition(client: &Client, board: &str) -> Value {
 }
 
 /// `ranktree export ... | ranktree import -`.
-fn pipe(from: &Binary, to: &Binary, board: &str, format: &str) {
+fn pipe(from: &Node, to: &Node, board: &str, format: &str) {
     let mut export = command();
     export.args(["export", "--board", board, "--url", from.base(), "--format", format]);
     let mut export = export.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -114,11 +115,10 @@ fn pipe(from: &Binary, to: &Binary, board: &str, format: &str) {
 
 #[test]
 fn export_piped_into_import_ranks_alike_whatever_the_board() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let source = Binary::start(&folder.path().join("source"), 3, &[]);
+    let source = Node::shards(3).start();
     fill(&source.client());
     let targets = [("ndjson", 5), ("csv", 1)].map(|(format, shards)| {
-        let target = Binary::start(&folder.path().join(format), shards, &["--no-auto-create"]);
+        let target = Node::shards(shards).flags(&["--no-auto-create"]).start();
         (format, target)
     });
     for (board, _) in boards() {
@@ -144,7 +144,7 @@ fn export_piped_into_import_ranks_alike_whatever_the_board() {
 #[test]
 fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut source = Binary::start(&folder.path().join("source"), 3, &[]);
+    let mut source = Node::at(folder.path().join("source")).shards(3).start();
     fill(&source.client());
     let expect: Vec<_> =
         boards().into_iter().map(|(board, _)| (ranking(&source.client(), &board), board)).collect();
@@ -159,7 +159,7 @@ fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
         let file = file.to_str().expect("it is UTF-8");
         let (code, said) = run(&[&["export", "--all", "--output", file], &from[..]].concat(), "");
         assert!(code == Some(0) && said.contains("boards"), "{said}");
-        let target = Binary::start(&folder.path().join(format!("{name}-target")), 2, &["--no-auto-create"]);
+        let target = Node::shards(2).flags(&["--no-auto-create"]).start();
         let (code, said) = run(&["import", file, "--url", target.base()], "");
         assert_eq!(code, Some(0), "{said}");
         for (expect, board) in &expect {
@@ -194,7 +194,7 @@ fn token(scope: &str, tokens: &Path) -> String {
 fn a_board_that_ranks_otherwise_is_not_written_to_and_one_that_may_not_be_defined_is_not_made() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    let source = Binary::start(&folder.path().join("source"), 2, &[]);
+    let source = Node::shards(2).start();
     let ours = json!({"keys": [{"name": "time", "order": "asc"}], "ties": "last", "keep": 3});
     assert_eq!(source.client().put("/v1/boards/arena", &ours).0, 201);
     for (member, score) in [("slow", 90), ("quick", 10)] {
@@ -227,8 +227,7 @@ fn a_board_that_ranks_otherwise_is_not_written_to_and_one_that_may_not_be_define
 
     let tokens = folder.path().join("tokens.toml");
     let (admin, writer) = (token("admin", &tokens), token("write", &tokens));
-    let target =
-        Binary::start(&folder.path().join("target"), 1, &["--tokens", tokens.to_str().expect("UTF-8")]);
+    let target = Node::flags(&["--tokens", tokens.to_str().expect("UTF-8")]).start();
     let client = target.client().with_token(&admin);
     let import = |file: &str, extra: &[&str], token: &str| {
         run(&[&["import", &path(file), "--url", target.base()], extra].concat(), token)

@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread;
 
-use crate::support::binary::{Binary, command};
+use crate::support::command::command;
+use crate::support::node::Node;
 
 fn healthcheck(arguments: &[&str]) -> (Option<i32>, String) {
     let output = command().arg("healthcheck").args(arguments).output().expect("the binary can be started");
@@ -15,7 +16,7 @@ fn healthcheck(arguments: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn it_tells_by_its_exit_code_whether_the_service_is_ready() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut binary = Binary::start(&folder.path().join("data"), 2, &[]);
+    let mut binary = Node::shards(2).start();
     let address = binary.address().to_owned();
     let file = folder.path().join("ranktree.toml");
     std::fs::write(&file, format!("listen = \"{address}\"\nshards = 2\n")).expect("it can be written");

@@ -11,11 +11,11 @@ use ranktree::loadgen::{Distribution, OpMix, Operation, Spec, Workload};
 use ranktree::queue::wire;
 use ranktree::types::BoardName;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::support::binary::{self, Binary};
 use crate::support::client::{Client, count_of};
+use crate::support::command;
 use crate::support::nats::{Nats, shard_status, wait_until};
+use crate::support::node::Node;
 use crate::support::secured::Secured;
 
 /// What one run gave: its exit code, its summary, and what it said beside it.
@@ -30,11 +30,7 @@ fn finish(child: Child) -> (i32, Value, String) {
 }
 
 fn load(arguments: &[&str]) -> (i32, Value, String) {
-    finish(binary::spawn(&[&["load", "--json"], arguments].concat()))
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary directory")
+    finish(command::spawn(&[&["load", "--json"], arguments].concat()))
 }
 
 /// What each member of a board has if every job of a run of increments was applied exactly once.
@@ -84,9 +80,9 @@ fn sums(client: &Client) -> BTreeMap<String, i64> {
 
 #[test]
 fn over_nats_all_that_was_acknowledged_is_applied_once() {
-    let (nats, folder) = (Nats::start(), folder());
+    let nats = Nats::start();
     let url = nats.url();
-    let service = Binary::start(&folder.path().join("data"), 3, &["--nats", &url]);
+    let service = Node::with_nats(&nats).shards(3).start();
     let client = service.client();
     let read_url = format!("http://{}", service.address());
     for (jobs, per_message) in [("20000", "100"), ("5000", "1")] {
@@ -126,8 +122,7 @@ fn over_nats_all_that_was_acknowledged_is_applied_once() {
 
 #[test]
 fn over_http_all_that_was_answered_is_applied_once_beside_reads() {
-    let folder = folder();
-    let service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let service = Node::shards(2).start();
     let url = format!("http://{}", service.address());
     for (jobs, per_message) in [("2000", "50"), ("600", "1")] {
         let target = ["--url", &url, "--jobs", jobs, "--jobs-per-message", per_message, "--connections", "8"];
@@ -150,8 +145,7 @@ fn over_http_all_that_was_answered_is_applied_once_beside_reads() {
 
 #[test]
 fn a_rate_decides_how_much_is_sent() {
-    let folder = folder();
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     let url = format!("http://{}", service.address());
     let rate = ["--rate", "2000", "--jobs-per-message", "10", "--duration", "1500ms", "--warmup", "500ms"];
     let (code, summary, words) = load(&[&["--url", &url][..], &rate].concat());
@@ -203,11 +197,10 @@ fn a_full_stream_and_a_missing_one_are_told_in_words() {
 fn a_user_who_may_only_publish_can_load_and_one_who_may_not_is_told() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");
     let server = Secured::start(&fs::read_to_string(shipped).expect("it is in the repository"));
-    let folder = folder();
     let url = server.url();
     let (node, game) = (server.file("node", "node-secret"), server.file("game", "game-secret"));
     let log_in = ["--nats", &url, "--nats-user", "node", "--nats-password-file", &node];
-    let service = Binary::start(&folder.path().join("data"), 2, &log_in);
+    let service = Node::shards(2).flags(&log_in).start();
     let log_in = ["--nats", &url, "--nats-user", "game", "--nats-password-file", &game];
     let jobs = ["--shards", "2", "--jobs", "2000", "--jobs-per-message", "50"];
     let (code, summary, words) = load(&[&INCREMENTS[..], &log_in, &jobs].concat());
@@ -226,10 +219,9 @@ fn a_user_who_may_only_publish_can_load_and_one_who_may_not_is_told() {
 
 #[test]
 fn a_service_that_is_killed_is_given_up_and_its_errors_are_counted() {
-    let folder = folder();
-    let mut service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let mut service = Node::start();
     let url = format!("http://{}", service.address());
-    let run = binary::spawn(&[
+    let run = command::spawn(&[
         "load",
         "--json",
         "--url",
@@ -260,10 +252,9 @@ fn a_service_that_is_killed_is_given_up_and_its_errors_are_counted() {
 
 #[test]
 fn an_interrupt_ends_a_run_with_its_summary() {
-    let folder = folder();
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     let url = format!("http://{}", service.address());
-    let run = binary::spawn(&["load", "--json", "--url", &url, "--connections", "4", "--duration", "10m"]);
+    let run = command::spawn(&["load", "--json", "--url", &url, "--connections", "4", "--duration", "10m"]);
     let client = service.client();
     wait_until("some jobs are applied", || count_of(&shard_status(&client, 0)["applied_sequence"]) > 100);
     let kill = Command::new("sh").arg("-c").arg(format!("kill -INT {}", run.id())).status();
@@ -279,9 +270,9 @@ fn an_interrupt_ends_a_run_with_its_summary() {
 /// Scores up to 1,000 for a board that takes them up to 100: most are rejected, which no answer says over NATS.
 #[test]
 fn rejected_jobs_are_counted_by_reason_whichever_way_they_went() {
-    let (nats, folder) = (Nats::start(), folder());
+    let nats = Nats::start();
     let url = nats.url();
-    let service = Binary::start(&folder.path().join("data"), 2, &["--nats", &url]);
+    let service = Node::with_nats(&nats).shards(2).start();
     let client = service.client();
     let bounded = serde_json::json!({ "keys": [{ "name": "score", "min": 0, "max": 100 }] });
     wait_until("the board is defined", || matches!(client.put("/v1/boards/load0", &bounded).0, 200 | 201));
@@ -311,7 +302,7 @@ fn rejected_jobs_are_counted_by_reason_whichever_way_they_went() {
     assert_eq!(status(0) + status(1), rejected);
     // As for people, and as a failure where so many are not expected.
     let strict = ["load", "--jobs", "400", "--scores", "1000"];
-    let output = binary::spawn(&[&strict[..], &of_nats].concat()).wait_with_output().expect("it ends");
+    let output = command::spawn(&[&strict[..], &of_nats].concat()).wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("of 400 jobs stored") && text.contains("jobs rejected: out_of_range"), "{text}");

@@ -7,9 +7,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::{count_of, entry_path};
+use crate::support::command::command;
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 
 const PASSWORD: &str = "s3cret";
 
@@ -97,7 +98,7 @@ fn a_sorted_set_ranks_the_same_here() {
     }
     redis.add("leaderboard", "9007199254740991", "the best");
     redis.add("leaderboard", "-9007199254740991", "the worst");
-    let service = Binary::start(&folder.path().join("data"), 3, &[]);
+    let service = Node::shards(3).start();
     let to = format!("http://{}", service.address());
 
     let (code, said) = import(&redis, &to, &["--key", "leaderboard", "--dry-run"]);
@@ -143,7 +144,7 @@ fn what_is_no_integer_is_refused_in_words_or_scaled() {
         redis.add("laps", score, member);
     }
     assert_eq!(redis.ask(&["SET", "text", "hello"]), "+OK");
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     let to = format!("http://{}", service.address());
     let score = |member: &str| service.client().get(&entry_path("arena", member)).1["score"].clone();
 

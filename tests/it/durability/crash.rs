@@ -14,9 +14,9 @@ use ranktree::types::Timestamp;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, Reply, count_of, entry_path, score_of};
 use crate::support::model;
+use crate::support::node::Node;
 use crate::support::random::Random;
 
 const ROUNDS: u64 = 50;
@@ -52,8 +52,7 @@ type Scores = BTreeMap<Place, Option<i64>>;
 fn what_was_answered_survives_every_crash_and_counts_once() {
     let mut random = Random::seeded();
 
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &CHECKPOINT_OFTEN);
+    let mut service = Node::shards(SHARDS).flags(&CHECKPOINT_OFTEN).start();
     create_boards(&service.client());
     let mut known = add_bystanders(&service.client(), &mut random);
     let mut writers: Vec<_> = Kind::ALL
@@ -137,7 +136,7 @@ fn random_score(random: &mut Random) -> i64 {
 type Said = Result<(), String>;
 
 /// Lets all writers write, kills the service after so many answers, and waits for them to notice.
-fn write_until_killed(service: &mut Binary, writers: &mut [Writer], answers: u64) {
+fn write_until_killed(service: &mut Node, writers: &mut [Writer], answers: u64) {
     let killed = AtomicBool::new(false);
     let (say, said) = channel::<Said>();
     thread::scope(|scope| {

@@ -18,9 +18,10 @@ use ranktree::writer::lines_of;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, run, signal, spawn};
 use crate::support::client::{Client, entry_path};
+use crate::support::command::{run, signal, spawn};
 use crate::support::nats::{Nats, wait_applied};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 60;
@@ -56,7 +57,7 @@ fn write_files(folder: &Path, files: &Files) {
 }
 
 /// Writes so that both shards have a checkpoint, a restart behind them, and a log after it.
-fn write_scores(service: &mut Binary) {
+fn write_scores(service: &mut Node) {
     for round in 0..3 {
         for first in (0..MEMBERS).step_by(20) {
             let jobs = (first..first + 20).map(|member| {
@@ -152,7 +153,7 @@ fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -
         assert!(verified.code().is_some_and(|code| code < 3), "{what}: verify ended with {verified}");
         assert!(files_of(&data_dir) == damaged, "{what}: verify changed a file");
         for turn in ["first", "second"] {
-            match Binary::start_or_refusal(&data_dir, SHARDS, extra) {
+            match Node::at(&data_dir).shards(SHARDS).flags(extra).start_or_refusal() {
                 Ok(mut service) => {
                     if !applied.is_empty() {
                         wait_applied(&service.client(), applied);
@@ -181,8 +182,7 @@ fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -
 
 #[test]
 fn a_damaged_directory_ranks_as_written_or_is_refused_and_left_as_it_is() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     let expected = ranks(&service.client());
     service.kill9();
@@ -192,10 +192,10 @@ fn a_damaged_directory_ranks_as_written_or_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_damaged_directory_with_nats_ranks_as_written_or_is_refused_and_left_as_it_is() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let url = nats.url();
     let extra = ["--nats", url.as_str()];
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &extra);
+    let mut service = Node::shards(SHARDS).flags(&extra).start();
     write_scores(&mut service);
     let expected = ranks(&service.client());
     service.kill9();
@@ -208,8 +208,7 @@ fn a_damaged_directory_with_nats_ranks_as_written_or_is_refused_and_left_as_it_i
 /// Where nothing may be written, as on a file system that is mounted so.
 #[test]
 fn verify_needs_no_permission_to_write() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     service.kill9();
     let before = files_of(service.data_dir());
@@ -228,8 +227,7 @@ fn verify_needs_no_permission_to_write() {
 /// Jobs that wait for their boards are read as all else is.
 #[test]
 fn verify_reads_waiting_jobs_and_says_which_is_where_nobody_looks_for_it() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let mut service = Node::start();
     let path = entry_path("b", "m");
     assert_eq!(service.client().put(&path, &json!({ "score": 1 })).0, 200);
     assert!(service.terminate().success());
@@ -266,8 +264,7 @@ fn verify_reads_waiting_jobs_and_says_which_is_where_nobody_looks_for_it() {
 
 #[test]
 fn verify_is_refused_beside_a_running_service() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     let Output { status, stdout, .. } = run("verify", service.data_dir());
     let stdout = String::from_utf8_lossy(&stdout);
@@ -279,8 +276,7 @@ fn verify_is_refused_beside_a_running_service() {
 /// A pipe that nobody writes to stands for whatever loading may wait for.
 #[test]
 fn loading_ends_when_it_is_told_to_and_says_where_it_is() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     service.kill9();
     let current = service.data_dir().join("shard-001/CURRENT");

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, limit_files};
 use crate::support::client::{Client, entry_path, score_of};
+use crate::support::node::{Node, limit_files};
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 40;
@@ -19,10 +19,9 @@ type Scores = BTreeMap<String, i64>;
 
 #[test]
 fn a_full_disk_refuses_writes_goes_on_reading_loses_nothing_and_heals() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
     // Checkpoints fall due all the time, so that the disk fills up below them too.
-    let often = ["--checkpoint-seconds", "1", "--checkpoint-changes", "1"];
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &often);
+    let mut service =
+        Node::shards(SHARDS).flags(&["--checkpoint-seconds", "1", "--checkpoint-changes", "1"]).start();
     let client = service.client();
     let mut answered = Scores::new();
     write_all(&client, 1, &mut answered);

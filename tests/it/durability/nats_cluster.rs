@@ -10,11 +10,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
 use crate::support::client::entry_path;
 use crate::support::counting::{BOARD, Retries, check, count_up};
 use crate::support::nats::{shard_status, wait_applied, wait_until};
 use crate::support::nats_cluster::{Cluster, SERVERS};
+use crate::support::node::Node;
 use crate::support::random::Random;
 
 const SHARDS: u16 = 2;
@@ -28,10 +28,16 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 #[test]
 fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
     let mut random = Random::seeded();
-    let (mut cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut cluster = Cluster::start();
     let urls = cluster.urls();
-    let arguments = ["--nats", &urls, "--nats-replicas", "3", "--nats-stream-mib", "64", "--nats-no-purge"];
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let setup = || {
+        Node::with_nats(&urls).shards(SHARDS).stream_mib(64).flags(&[
+            "--nats-replicas",
+            "3",
+            "--nats-no-purge",
+        ])
+    };
+    let mut service = setup().start();
     let (status, answer) = service.client().put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
     let streams: Vec<_> = (0..SHARDS).map(|shard| format!("RANKTREE_JOBS_{shard}")).collect();
@@ -76,7 +82,7 @@ fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
     assert!(counted.messages > ROUNDS, "{} messages in {ROUNDS} rounds", counted.messages);
     check(&client, &counted);
 
-    let mut replica = Binary::start(&folder.path().join("replica"), SHARDS, &arguments);
+    let mut replica = setup().start();
     wait_applied(&replica.client(), &ends);
     check(&replica.client(), &counted);
     for member in counted.members.keys() {
@@ -94,13 +100,13 @@ fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
 #[test]
 fn of_decisions_at_the_same_moment_on_replicated_streams_one_wins_and_the_others_are_told() {
     const POLICIES: [&str; 3] = ["best", "incr", "set"];
-    let (cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
-    let arguments = ["--nats", &cluster.urls(), "--nats-replicas", "3", "--nats-stream-mib", "64"];
-    let mut nodes = POLICIES.map(|name| Binary::start(&folder.path().join(name), 1, &arguments));
+    let cluster = Cluster::start();
+    let mut nodes = POLICIES
+        .map(|_| Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start());
     for round in 0..RACES {
         let path = format!("/v1/boards/b{round}");
         let at_once = Barrier::new(nodes.len());
-        let send = |node: &Binary, method: Method, body: Option<Value>| {
+        let send = |node: &Node, method: Method, body: Option<Value>| {
             let client = node.client();
             // The connection is there before the race begins.
             assert_eq!(client.get("/readyz").0, 200);
@@ -145,11 +151,11 @@ fn of_decisions_at_the_same_moment_on_replicated_streams_one_wins_and_the_others
 
 #[test]
 fn streams_are_created_once_the_cluster_has_the_servers_for_their_replicas() {
-    let (mut cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut cluster = Cluster::start();
     let absent = SERVERS - 1;
     cluster.kill9(absent);
-    let arguments = ["--nats", &cluster.urls(), "--nats-replicas", "3", "--nats-stream-mib", "64"];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let mut service =
+        Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start();
     let client = service.client();
     // Some servers do not miss the third for a minute and more, and give it a replica all the same.
     wait_until("the service says why it is not ready, or is", || {

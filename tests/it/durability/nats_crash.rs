@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Config;
 use serde_json::json;
 
-use crate::support::binary::Binary;
 use crate::support::counting::{BOARD, Retries, check, count_up};
 use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::node::Node;
 use crate::support::random::Random;
 
 const ROUNDS: u64 = 50;
@@ -29,11 +29,13 @@ const PURGE_RUN_TIME_MS: (u64, u64) = (0, 1_200);
 #[test]
 fn what_was_stored_is_counted_once_whatever_is_killed() {
     let mut random = Random::seeded();
-    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut nats = Nats::start();
     let url = nats.url();
-    let arguments =
-        ["--nats", &url, "--nats-stream-mib", "64", "--nats-keep", "0", "--checkpoint-changes", "100"];
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let mut service = Node::with_nats(&nats)
+        .shards(SHARDS)
+        .stream_mib(64)
+        .flags(&["--nats-keep", "0", "--checkpoint-changes", "100"])
+        .start();
     let (status, answer) = service.client().put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
     let streams: Vec<_> = (0..SHARDS).map(|shard| format!("RANKTREE_JOBS_{shard}")).collect();
@@ -85,11 +87,12 @@ fn what_was_stored_is_counted_once_whatever_is_killed() {
 #[test]
 fn what_was_purged_is_counted_once_whatever_is_killed() {
     let mut random = Random::seeded();
-    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut nats = Nats::start();
     let url = nats.url();
-    let arguments =
-        ["--nats", &url, "--nats-stream-mib", "64", "--nats-keep", "0", "--checkpoint-changes", "100"];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let mut service = Node::with_nats(&nats)
+        .stream_mib(64)
+        .flags(&["--nats-keep", "0", "--checkpoint-changes", "100"])
+        .start();
     let stream = "RANKTREE_JOBS_0";
     let config = nats.info(stream).config;
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..config });

@@ -3,16 +3,14 @@
 
 use serde_json::json;
 
-use crate::support::binary::{Binary, limit_files};
 use crate::support::client::entry_path;
 use crate::support::nats::{Nats, applied, wait_applied, wait_state};
+use crate::support::node::{Node, limit_files};
 
 #[test]
 fn a_write_whose_commit_fails_is_of_unknown_outcome_and_is_applied_once_the_disk_has_room() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service =
-        Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--nats-stream-mib", "16"]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
     let path = format!("{}?wait=applied", entry_path("arena", "alice"));
     let (status, answer) = client.put("/v1/boards/arena", &json!({}));

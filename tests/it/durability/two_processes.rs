@@ -2,17 +2,16 @@
 
 use serde_json::json;
 
-use crate::support::binary::{Binary, run, run_serve};
+use crate::support::command::run;
+use crate::support::node::Node;
 
 #[test]
 fn a_data_directory_belongs_to_one_process_at_a_time() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let data_dir = folder.path().join("data");
-    let mut first = Binary::start(&data_dir, 2, &[]);
-    let (status, words) = run_serve(&data_dir, 2, &[]);
+    let mut first = Node::shards(2).start();
+    let (status, words) = Node::at(first.data_dir()).shards(2).refusal();
     assert_eq!(status.code(), Some(2), "{words}");
     assert!(words.contains("in use by another process"), "{words}");
-    let verified = run("verify", &data_dir);
+    let verified = run("verify", first.data_dir());
     assert_eq!(verified.status.code(), Some(2), "verify must not read what is being written");
     let put = first.client().put("/v1/boards/arena/members/p42", &json!({"score": 1}));
     assert_eq!(put.0, 200, "{}", put.1);

@@ -8,9 +8,9 @@ use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
 use crate::support::client::Client;
 use crate::support::nats::{Nats, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 3;
 
@@ -71,7 +71,7 @@ fn copy(from: &Path, to: &Path) {
 fn without_nats_tokens_of_boards_name_every_shard() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data = folder.path().join("data");
-    let mut service = Binary::start(&data, SHARDS, &[]);
+    let mut service = Node::at(&data).shards(SHARDS).start();
     define_again_and_drop(&service.client());
     check_token(&service.client(), &send(&service.client(), Method::PUT, "/v1/boards/cut"), 201);
 
@@ -98,10 +98,10 @@ fn without_nats_tokens_of_boards_name_every_shard() {
 
 #[test]
 fn with_nats_tokens_of_boards_name_every_shard_and_a_drop_that_was_cut_short_goes_on() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     // What is full stays so.
-    let arguments = ["--nats", &nats.url(), "--nats-stream-mib", "16", "--nats-no-purge"];
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let mut service =
+        Node::with_nats(&nats).shards(SHARDS).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
     define_again_and_drop(&client);
     let (cut, stream) = ("/v1/boards/cut", "RANKTREE_JOBS_1");
@@ -146,10 +146,9 @@ fn with_nats_tokens_of_boards_name_every_shard_and_a_drop_that_was_cut_short_goe
 /// Where nothing of a request was taken there is nothing to wait for.
 #[test]
 fn no_token_is_empty() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     // What is full stays so.
-    let arguments = ["--nats", &nats.url(), "--nats-stream-mib", "16", "--nats-no-purge"];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
     let jobs =
         json!([{ "board": "b", "member": "m", "score": 1 }, { "board": "b", "member": "n", "score": 1 }]);

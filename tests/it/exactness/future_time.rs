@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ranktree::types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, entry_path};
+use crate::support::command::command;
 use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::node::Node;
 
 /// Between what is allowed and what is not there is more than any test takes.
 const NEAR: Duration = Duration::from_secs(4 * 60);
@@ -36,7 +37,7 @@ fn check(client: &Client) {
     assert_eq!(client.get(&entry_path("arena", "c")).0, 200);
 }
 
-fn import(binary: &Binary, rows: &[Value]) -> String {
+fn import(binary: &Node, rows: &[Value]) -> String {
     let mut command = command();
     command.args(["import", "-", "--format", "ndjson", "--board", "arena"]);
     command.args(["--url", &format!("http://{}", binary.address())]);
@@ -54,8 +55,7 @@ fn import(binary: &Binary, rows: &[Value]) -> String {
 
 #[test]
 fn a_time_of_more_than_five_minutes_ahead_is_rejected_over_http_and_from_an_import() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let mut service = Node::shards(2).start();
     check(&service.client());
     let row = |member: &str, by| json!({ "member": member, "score": 2, "at": ahead(by) });
     let said = import(&service, &[row("d", NEAR), row("e", FAR), row("f", FAR)]);
@@ -68,8 +68,8 @@ fn a_time_of_more_than_five_minutes_ahead_is_rejected_over_http_and_from_an_impo
 
 #[test]
 fn a_time_of_more_than_five_minutes_ahead_is_rejected_from_a_stream() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &nats.url()]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).start();
     let client = service.client();
     let (status, answer) = client.put("/v1/boards/arena", &json!({}));
     assert_eq!(status, 201, "{answer}");

@@ -1,8 +1,8 @@
 //! The real jobs by way of NATS, one a message and many: every rank, position and neighbour is the model's.
 
 use crate::exactness::real_data::{Answers, check, expected};
-use crate::support::binary::Binary;
 use crate::support::nats::{Nats, wait_applied, wait_freed};
+use crate::support::node::Node;
 use crate::support::real_jobs::{self, RealJob};
 
 #[test]
@@ -13,11 +13,11 @@ fn real_jobs_through_nats_rank_as_the_model_says_whatever_the_shards() {
     let mut first: Option<Answers> = None;
     for (shards, per_message) in [(1, 1), (3, 100), (10, 7)] {
         let nats = Nats::start();
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let url = nats.url();
-        let arguments =
-            ["--nats", &url, "--checkpoint-changes", "4000", "--nats-keep", "0", "--nats-stream-mib", "64"];
-        let mut service = Binary::start(&folder.path().join("data"), shards, &arguments);
+        let mut service = Node::with_nats(&nats)
+            .shards(shards)
+            .stream_mib(64)
+            .flags(&["--checkpoint-changes", "4000", "--nats-keep", "0"])
+            .start();
         let last = nats.publish_jobs(shards, &jobs, per_message);
         wait_applied(&service.client(), &last);
         // Boards that jobs create come a moment later than the jobs.

@@ -6,9 +6,10 @@ use async_nats::jetstream::stream::Config;
 use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, run};
 use crate::support::client::count_of;
+use crate::support::command::run;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 const SUBJECT: &str = "ranktree.jobs.0";
@@ -67,10 +68,9 @@ fn by_place(rejects: impl Iterator<Item = Value>) -> BTreeMap<(usize, usize), Va
 
 #[test]
 fn rejects_of_every_kind_are_told_once_by_two_nodes_and_listed() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "16", "--no-auto-create"];
-    let mut nodes = ["one", "two"].map(|name| Binary::start(&folder.path().join(name), SHARDS, &arguments));
+    let nats = Nats::start();
+    let mut nodes = [(); 2]
+        .map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).flags(&["--no-auto-create"]).start());
     for (board, definition) in
         [("arena", json!({ "keys": [{ "name": "score", "min": 0, "max": 10 }] })), ("wide", json!({}))]
     {
@@ -161,10 +161,8 @@ fn members() -> [String; 2] {
 fn a_burst_of_rejects_is_told_whole_in_order_and_once() {
     const MESSAGES: usize = 30;
     const JOBS: usize = 1_000;
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "64"];
-    let mut nodes = ["one", "two"].map(|name| Binary::start(&folder.path().join(name), SHARDS, &arguments));
+    let nats = Nats::start();
+    let mut nodes = [(); 2].map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(64).start());
     let bodies = members().map(|member| format!("[{}]", vec![bad_job(&member); JOBS].join(",")));
     let mut last = [0; 2];
     for _ in 0..MESSAGES {
@@ -198,10 +196,8 @@ fn a_burst_of_rejects_is_told_whole_in_order_and_once() {
 /// The stream discards old rejects, of whichever shard.
 #[test]
 fn rejects_of_a_quiet_shard_are_not_told_again_when_the_last_one_is_discarded() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "16"];
-    let mut node = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let nats = Nats::start();
+    let mut node = Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start();
     let [quiet, busy] = members().map(|member| bad_job(&member));
     for _ in 0..5 {
         nats.publish("ranktree.jobs.0", &quiet);
@@ -231,10 +227,8 @@ fn rejects_of_a_quiet_shard_are_not_told_again_when_the_last_one_is_discarded() 
 /// A stream that an earlier version created takes messages one by one.
 #[test]
 fn a_stream_of_rejects_of_an_earlier_version_is_told_to_take_batches() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "16"];
-    let mut node = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let nats = Nats::start();
+    let mut node = Node::with_nats(&nats).stream_mib(16).start();
     nats.update(&Config { allow_atomic_publish: false, ..nats.info(REJECTS).config });
     let body = format!("[{}]", vec![bad_job("m"); 700].join(","));
     nats.publish(SUBJECT, &body);

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::exactness::removals::clear_while_others_write;
-use crate::support::binary::Binary;
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 8_000;
@@ -49,11 +49,9 @@ fn job(n: usize) -> Value {
 
 #[test]
 fn replicas_and_replays_trim_and_clear_alike() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-no-purge"];
-    let start = |name: &str| Binary::start(&folder.path().join(name), SHARDS, &arguments);
-    let (mut one, mut two) = (start("one"), start("two"));
+    let nats = Nats::start();
+    let start = || Node::with_nats(&nats).shards(SHARDS).flags(&["--nats-no-purge"]).start();
+    let (mut one, mut two) = (start(), start());
     let keys = json!({ "keys": [{ "name": "points" }, { "name": "ms", "order": "asc" }] });
     assert_eq!(one.client().put("/v1/boards/arena", &keys).0, 201);
     let mut jobs: Vec<Value> = (0..MEMBERS).map(job).collect();
@@ -119,7 +117,7 @@ fn replicas_and_replays_trim_and_clear_alike() {
     // A node that begins from nothing comes to the same by the streams alone, and so does one that is started again.
     one.kill9();
     one.restart();
-    let mut three = start("three");
+    let mut three = start();
     for node in [&one, &two, &three] {
         let entries = all_of(&node.client(), &token);
         assert_eq!(ids(&entries), [json!("m10")]);
@@ -137,8 +135,8 @@ fn replicas_and_replays_trim_and_clear_alike() {
 
 #[test]
 fn no_write_after_a_clear_goes_with_it() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &nats.url()]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     clear_while_others_write(&service);
     assert!(service.terminate().success());
     service.verify();
@@ -147,9 +145,8 @@ fn no_write_after_a_clear_goes_with_it() {
 /// What a later version may have written is neither rejected nor passed over without a word: replicas would differ.
 #[test]
 fn a_command_that_a_shard_does_not_know_halts_it_until_the_operator_accepts_that() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (url, data) = (nats.url(), folder.path().join("data"));
-    let mut service = Binary::start(&data, 1, &["--nats", &url]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).start();
     let client = service.client();
     wait_applied(
         &client,
@@ -175,7 +172,7 @@ fn a_command_that_a_shard_does_not_know_halts_it_until_the_operator_accepts_that
     service.restart();
     halted(&service.client());
     assert!(service.terminate().success());
-    let mut service = Binary::start(&data, 1, &["--nats", &url, "--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_applied(&client, &[last]);
     assert_eq!(client.get("/v1/boards/arena/members/m").1["score"], 2);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, count_of, entry_path, score_of};
 use crate::support::model::{self, Standing};
+use crate::support::node::Node;
 use crate::support::real_jobs::{self, RealJob};
 
 const ABOVE: usize = 3;
@@ -28,8 +28,7 @@ fn real_jobs_rank_as_the_model_says_whatever_the_shards_and_after_a_crash() {
 
     let mut first: Option<Answers> = None;
     for shards in [1, 3, 10] {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let mut service = Binary::start(&folder.path().join("data"), shards, &CHECKPOINT_ON_THE_WAY);
+        let mut service = Node::shards(shards).flags(&CHECKPOINT_ON_THE_WAY).start();
         load(&service.client(), &jobs);
         let answers = check(&service.client(), &boards);
         service.kill9();

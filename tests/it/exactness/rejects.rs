@@ -5,9 +5,10 @@ use std::fs;
 use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::Client;
+use crate::support::command::command;
 use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 3;
 
@@ -60,7 +61,7 @@ fn order(reject: &Value) -> (std::cmp::Reverse<String>, u64, std::cmp::Reverse<(
 }
 
 /// Twice as large as what is answered at once, over all shards; and the offline list is the same text.
-fn check_lists(service: &mut Binary, expected: usize) -> Vec<Value> {
+fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
     let client = service.client();
     let all = rejects(&client, "", 1_000);
     assert_eq!(all.len(), expected);
@@ -85,8 +86,7 @@ fn check_lists(service: &mut Binary, expected: usize) -> Vec<Value> {
 
 #[test]
 fn without_nats_rejects_of_all_shards_are_listed_newest_first() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     let client = service.client();
     let bounded = json!({ "keys": [{ "name": "score", "min": 0, "max": 10 }] });
     assert_eq!(client.put("/v1/boards/arena", &bounded).0, 201);
@@ -116,10 +116,8 @@ fn without_nats_rejects_of_all_shards_are_listed_newest_first() {
 #[test]
 fn with_nats_what_is_no_job_and_jobs_of_other_shards_are_listed_and_logged_now_and_then() {
     const SECRET: &str = "rkt_0123456789abcdef";
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "64"];
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &arguments);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(SHARDS).stream_mib(64).start();
     let client = service.client();
     let garbage = nats.publish("ranktree.jobs.0", format!("\u{1} Bearer {SECRET}"));
     let stranger = json!({ "board": "arena", "member": member_of(2), "score": 1 });
@@ -189,9 +187,7 @@ fn a_token_that_is_confined_to_boards_is_told_of_their_rejects_only() {
             &["--scope", "write", "--name", "game"],
         ],
     );
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "64", "--tokens", &file];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let mut service = Node::with_nats(&nats).stream_mib(64).flags(&["--tokens", &file]).start();
     let with = |index: usize| service.client().with_token(&secrets[index]);
     let bad = |board: &str| json!({ "board": board, "member": "m", "score": 1.5 }).to_string();
     let mut last = 0;

@@ -4,9 +4,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, count_of};
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 
 const SHARDS: u16 = 3;
 const MEMBERS: usize = 30_000;
@@ -48,8 +48,7 @@ fn total(client: &Client) -> usize {
 
 #[test]
 fn a_trim_that_a_kill_cuts_short_is_completed_by_the_same_request() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     let client = service.client();
     fill(&client);
     let before = listed(&client);
@@ -97,8 +96,7 @@ fn a_trim_that_a_kill_cuts_short_is_completed_by_the_same_request() {
 
 #[test]
 fn a_cleared_board_is_empty_on_every_shard_and_takes_what_comes_after() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     let definition = json!({ "ties": "last", "policy": "best", "keep": 3 });
     assert_eq!(service.client().put("/v1/boards/arena", &definition).0, 201);
     for round in 1..=3 {
@@ -136,8 +134,7 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_what_comes_after() {
 
 #[test]
 fn no_write_after_a_clear_goes_with_it() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+    let mut service = Node::shards(SHARDS).start();
     clear_while_others_write(&service);
     assert!(service.terminate().success());
     service.verify();
@@ -145,7 +142,7 @@ fn no_write_after_a_clear_goes_with_it() {
 
 /// Writers go on while the board is cleared again and again. Who has seen it empty and writes finds the write there afterwards;
 /// none of before is.
-pub fn clear_while_others_write(service: &Binary) {
+pub fn clear_while_others_write(service: &Node) {
     let client = service.client();
     assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
     let stop = std::sync::atomic::AtomicBool::new(false);

@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
+use crate::support::node::Node;
 use crate::support::random::Random;
 
 const SHARDS: u16 = 3;
 
-fn start(folder: &tempfile::TempDir) -> (Binary, Client) {
-    let service = Binary::start(&folder.path().join("data"), SHARDS, &[]);
+fn start() -> (Node, Client) {
+    let service = Node::shards(SHARDS).start();
     let client = service.client();
     (service, client)
 }
@@ -43,8 +43,7 @@ const LISTED: &str = "member score rank position updated_at meta";
 
 #[test]
 fn answers_have_the_names_and_shapes_of_the_contract() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let (mut service, client) = start(&folder);
+    let (mut service, client) = start();
     let race = json!({"keys": [{"name": "points", "order": "desc", "min": 0, "max": 1_000_000},
         {"name": "time_ms", "order": "asc"}], "policy": "best", "ties": "first", "windows": ["all"],
         "utc_offset": "+09:00", "keep": 12, "entry_ttl": null, "capacity": null});
@@ -141,7 +140,7 @@ fn check_ranks(client: &Client) {
     has(&both["entries"][0], ENTRY);
 }
 
-fn check_probes(service: &Binary, client: &Client) {
+fn check_probes(service: &Node, client: &Client) {
     let status = ok(client.get("/v1/status"));
     assert_eq!(status["shards"].as_array().map(Vec::len), Some(3), "{status}");
     has(
@@ -162,8 +161,7 @@ fn check_probes(service: &Binary, client: &Client) {
 
 #[test]
 fn what_is_refused_has_its_code_and_changes_nothing() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let (service, client) = start(&folder);
+    let (service, client) = start();
     let capped = json!({"keys": [{"name": "points", "min": 0, "max": 10}], "policy": "incr"});
     ok(client.put("/v1/boards/capped", &capped));
     let alice = entry_path("capped", "alice");
@@ -229,7 +227,7 @@ fn what_is_refused_has_its_code_and_changes_nothing() {
 }
 
 /// Sends pieces one by one, as clients do that send a body apart from its head, and reads until the end.
-fn raw(service: &Binary, pieces: &[&[u8]]) -> String {
+fn raw(service: &Node, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(service.address()).expect("the service is there");
     stream.set_nodelay(true).expect("a socket has the option");
     stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a socket has the option");
@@ -243,8 +241,7 @@ fn raw(service: &Binary, pieces: &[&[u8]]) -> String {
 
 #[test]
 fn a_refused_request_costs_no_connection() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let (service, _) = start(&folder);
+    let (service, _) = start();
     // More than anyone reads along with a head.
     let body = vec![b' '; 1 << 20];
     for request in ["POST /nowhere", "PATCH /v1/boards", "PUT /v1/boards/a/members/%ff"] {
@@ -256,8 +253,7 @@ fn a_refused_request_costs_no_connection() {
 
 #[test]
 fn results_tell_each_jobs_own_metadata() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let (_service, client) = start(&folder);
+    let (_service, client) = start();
     let job = |score: i64, rest: Value| {
         let mut job = json!({"board": "arena", "member": "m", "score": score});
         job.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
@@ -288,8 +284,7 @@ const WALKS: usize = 60;
 
 #[test]
 fn metadata_is_its_scores_own_and_cursors_neither_skip_nor_repeat_while_scores_move() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let (service, client) = start(&folder);
+    let (service, client) = start();
     let job = |member: String, score: u64| json!({"board": "arena", "member": member, "score": score, "meta": {"n": score}});
     let standing = (0..STANDING).map(|n| job(format!("s{n:02}"), n * STANDING_APART));
     let moving = (0..MOVING).map(|n| job(format!("m{n}"), n));

@@ -5,7 +5,8 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::json;
 
-use crate::support::binary::{Binary, command};
+use crate::support::command::command;
+use crate::support::node::Node;
 use crate::support::raw::{ask, connect, rest_of};
 
 const JOB: &str = r#"{"score":1}"#;
@@ -20,8 +21,7 @@ fn chunks(body: &str) -> String {
 
 #[test]
 fn a_body_whose_end_is_not_certain_is_refused_and_the_connection_ends() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     let address = service.address();
     let length = format!("content-length: {}\r\n", chunks(JOB).len());
     for (fields, status, code) in [
@@ -54,8 +54,7 @@ fn a_client_without_a_token_is_refused_before_it_is_told_to_send_its_body() {
     let token = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
     let file = folder.path().join("tokens.toml");
     fs::write(&file, made.stdout).expect("it can be written");
-    let flags = ["--tokens", file.to_str().expect("UTF-8")];
-    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let service = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
     let asks_first = format!("expect: 100-continue\r\ncontent-length: {}\r\n", JOB.len());
 
     // All that comes, without a byte of the body: the connection ends.

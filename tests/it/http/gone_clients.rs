@@ -5,8 +5,8 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
-use crate::support::binary::Binary;
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 use crate::support::raw::{connect, get};
 
 const PLACES: usize = 20;
@@ -33,10 +33,8 @@ fn occupy(address: &str, beyond: &str) -> Vec<TcpStream> {
 
 #[test]
 fn a_client_that_leaves_gives_its_place_back_whatever_it_has_sent() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
     let limit = PLACES.to_string();
-    let flags = ["--max-connections", &limit, "--max-connections-per-client", "0"];
-    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let service = Node::flags(&["--max-connections", &limit, "--max-connections-per-client", "0"]).start();
     let address = service.address();
     {
         let client = service.client();

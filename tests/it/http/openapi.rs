@@ -7,14 +7,13 @@ use std::process::Command;
 use serde_json::Value;
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
+use crate::support::node::Node;
 
 #[test]
 fn the_examples_of_the_document_are_what_a_node_answers() {
     let mut exchanges = exchanges();
     assert!(exchanges.len() > 20, "{}", exchanges.len());
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let mut service = Node::shards(2).start();
     let client = service.client();
     let renew = std::env::var_os("RENEW_EXAMPLES").is_some();
     for exchange in &mut exchanges {
@@ -46,7 +45,7 @@ fn the_examples_of_the_document_are_what_a_node_answers() {
 #[test]
 fn a_fuzzer_finds_no_violation_of_the_document() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let mut service = Node::shards(2).start();
     let client = service.client();
     let mut writes = exchanges();
     writes.retain(|exchange| {
@@ -86,7 +85,7 @@ checks.allow_header_conformance.enabled = false
 
 /// # Panics
 /// With what Schemathesis says, if it finds anything.
-fn fuzz(service: &Binary, folder: &Path, operations: &[&str]) {
+fn fuzz(service: &Node, folder: &Path, operations: &[&str]) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/schemathesis");
     let mut command = Command::new(program);
     command.arg("run").arg(format!("http://{}/openapi.json", service.address()));

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 use crate::support::raw::{connect, get};
 
 const LIMIT: usize = 2;
@@ -19,9 +19,8 @@ fn shed(address: &str) -> u64 {
 
 #[test]
 fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let flags = ["--write-seconds", "3600", "--max-requests", &LIMIT.to_string()];
-    let service = Binary::start(&folder.path().join("data"), 2, &flags);
+    let service =
+        Node::shards(2).flags(&["--write-seconds", "3600", "--max-requests", &LIMIT.to_string()]).start();
     let (client, address) = (service.client(), service.address());
     assert_eq!(client.put("/v1/boards/a", &json!({})).0, 201);
     assert_eq!(client.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);

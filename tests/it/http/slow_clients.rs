@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 use crate::support::raw::{ask, connect, get, rest_of, trickle};
 
 const PACE: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ fn check_time(began: Instant, seconds: u64, what: &str) {
 }
 
 /// How many connections were ended for this reason.
-fn ended(service: &Binary, reason: &str) -> u64 {
+fn ended(service: &Node, reason: &str) -> u64 {
     let metrics = get(service.address(), "/metrics");
     let name = format!("ranktree_http_connections_ended_total{{reason=\"{reason}\"}} ");
     let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
@@ -50,9 +50,8 @@ fn connect_and_ask(address: &str, sent: &str) -> TcpStream {
 #[test]
 fn a_head_that_does_not_come_to_an_end_is_waited_for_so_long() {
     const SECONDS: u64 = 1;
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let times = ["--header-seconds", "1", "--idle-seconds", NEVER, "--write-seconds", NEVER];
-    let service = Binary::start(&folder.path().join("data"), 1, &times);
+    let service =
+        Node::flags(&["--header-seconds", "1", "--idle-seconds", NEVER, "--write-seconds", NEVER]).start();
     let address = service.address();
     let health = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n";
 
@@ -88,9 +87,8 @@ fn a_head_that_does_not_come_to_an_end_is_waited_for_so_long() {
 
 #[test]
 fn a_body_that_does_not_come_to_an_end_is_answered() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let times = ["--header-seconds", NEVER, "--body-seconds", "3", "--idle-seconds", NEVER];
-    let service = Binary::start(&folder.path().join("data"), 1, &times);
+    let service =
+        Node::flags(&["--header-seconds", NEVER, "--body-seconds", "3", "--idle-seconds", NEVER]).start();
     let address = service.address();
 
     // A byte at a time. A client that pauses for a third of the time is let go at once.
@@ -123,9 +121,7 @@ fn a_body_that_does_not_come_to_an_end_is_answered() {
 
 #[test]
 fn a_connection_that_is_kept_open_without_use_is_ended() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let times = ["--header-seconds", NEVER, "--idle-seconds", "1"];
-    let service = Binary::start(&folder.path().join("data"), 1, &times);
+    let service = Node::flags(&["--header-seconds", NEVER, "--idle-seconds", "1"]).start();
     let began = Instant::now();
     let said = ask(service.address(), "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
     check_time(began, 1, "an idle connection");
@@ -135,8 +131,7 @@ fn a_connection_that_is_kept_open_without_use_is_ended() {
 
 #[test]
 fn a_client_that_does_not_read_its_answers_is_let_go() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = Binary::start(&folder.path().join("data"), 1, &["--write-seconds", "1"]);
+    let service = Node::flags(&["--write-seconds", "1"]).start();
     let jobs: Vec<Value> =
         (0..1_000).map(|n| json!({"board": "a", "member": format!("member-{n}"), "score": n})).collect();
     assert_eq!(service.client().post("/v1/jobs", &json!(jobs)).0, 200);
@@ -154,9 +149,7 @@ fn a_client_that_does_not_read_its_answers_is_let_go() {
 /// Clients that do not read hold what their answers take, until they read or leave: there is a bound to it.
 #[test]
 fn a_request_keeps_its_place_until_its_answer_is_read() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let flags = ["--write-seconds", "3600", "--max-requests", "1"];
-    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let service = Node::flags(&["--write-seconds", "3600", "--max-requests", "1"]).start();
     let jobs: Vec<Value> =
         (0..1_000).map(|n| json!({"board": "a", "member": format!("member-{n}"), "score": n})).collect();
     assert_eq!(service.client().post("/v1/jobs?results=changed", &json!(jobs)).0, 200);
@@ -195,16 +188,11 @@ fn is_ended(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
     for limits in [
         ["--max-connections", "20", "--max-connections-per-client", "0"],
         ["--max-connections", "0", "--max-connections-per-client", "20"],
     ] {
-        let mut service = Binary::start(
-            &folder.path().join("data"),
-            1,
-            &[&limits[..], &["--header-seconds", NEVER]].concat(),
-        );
+        let mut service = Node::flags(&[&limits[..], &["--header-seconds", NEVER]].concat()).start();
         let address = service.address().to_owned();
         let mut held: Vec<_> = (0..20).map(|_| silent(&address)).collect();
         wait_until("all places are taken", || {
@@ -236,9 +224,7 @@ fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
 
 #[test]
 fn silent_connections_do_not_keep_the_service_from_ending() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let times = ["--header-seconds", NEVER, "--idle-seconds", NEVER];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &times);
+    let mut service = Node::flags(&["--header-seconds", NEVER, "--idle-seconds", NEVER]).start();
     let address = service.address().to_owned();
     let mut idle = connect(&address);
     idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("it is open");
@@ -258,9 +244,7 @@ fn pages_with_metadata_that_nobody_reads_take_no_more_memory_than_there_is_for_a
     const MEMBERS: usize = 1_000;
     /// What a service that has done nothing yet takes, the 128 MiB of answers, and as much again while they are made.
     const MOST_KIB: usize = 400 << 10;
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut service =
-        Binary::start(&folder.path().join("data"), 1, &["--write-seconds", NEVER, "--idle-seconds", NEVER]);
+    let mut service = Node::flags(&["--write-seconds", NEVER, "--idle-seconds", NEVER]).start();
     let client = service.client();
     let meta = json!({ "text": "x".repeat(1_000) });
     let job = |n: usize| json!({ "board": "a", "member": format!("m{n}"), "score": n, "meta": meta });

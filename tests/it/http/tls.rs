@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command, run_serve};
 use crate::support::client::Client;
+use crate::support::command::command;
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 use crate::support::raw::{connect, get, rest_of};
 
 /// A certificate for 127.0.0.1 and its key, in PEM.
@@ -39,8 +40,7 @@ fn certificates_are_exchanged_while_connections_go_on() {
     let (cert, key) = (cert.to_str().expect("UTF-8"), key.to_str().expect("UTF-8"));
     let (old, old_key) = pair();
     write(folder.path(), (&old, &old_key));
-    let flags = ["--tls-cert", cert, "--tls-key", key];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let mut service = Node::flags(&["--tls-cert", cert, "--tls-key", key]).start();
     assert!(service.base().starts_with("https://"), "{}", service.base());
     // It keeps its connection, as long as the service does.
     let first = Client::trusting(service.base(), &old);
@@ -76,8 +76,7 @@ fn who_does_not_speak_tls_is_let_go_at_once_or_after_its_time() {
     let (cert, key) = (cert.to_str().expect("UTF-8"), key.to_str().expect("UTF-8"));
     let (certificate, its_key) = pair();
     write(folder.path(), (&certificate, &its_key));
-    let flags = ["--tls-cert", cert, "--tls-key", key, "--header-seconds", "1"];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let mut service = Node::flags(&["--tls-cert", cert, "--tls-key", key, "--header-seconds", "1"]).start();
     let started = Instant::now();
     assert_eq!(rest_of(&mut connect(service.address())), "");
     assert!(started.elapsed().as_millis() >= 950, "{:?}", started.elapsed());
@@ -98,10 +97,10 @@ fn a_start_with_a_pair_that_cannot_be_used_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let flags = ["--tls-cert", cert.to_str().expect("UTF-8"), "--tls-key", key.to_str().expect("UTF-8")];
-    let (status, words) = run_serve(&folder.path().join("data"), 1, &flags);
+    let (status, words) = Node::flags(&flags).refusal();
     assert!(!status.success() && words.contains("cannot read"), "{words}");
     write(folder.path(), (&pair().0, &pair().1));
-    let (status, words) = run_serve(&folder.path().join("data"), 1, &flags);
+    let (status, words) = Node::flags(&flags).refusal();
     assert!(!status.success() && words.contains("cannot be used together"), "{words}");
 }
 
@@ -116,8 +115,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     fs::write(path("tokens.toml"), listed).expect("it can be written");
     fs::write(path("scores.csv"), "board,member,score\na,m,1\na,n,2\n").expect("it can be written");
     let [cert, key, tokens] = ["cert.pem", "key.pem", "tokens.toml"].map(path);
-    let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
-    let service = Binary::start(&folder.path().join("data"), 1, &flags);
+    let service = Node::flags(&["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens]).start();
     let import = |ca: &[&str], token: Option<&str>| {
         let mut command = command();
         command.args(["import", &path("scores.csv"), "--url", service.base()]).args(ca);
@@ -189,10 +187,8 @@ fn a_certificate_that_signed_itself_is_trusted_if_it_is_the_one_that_is_given() 
     let (cert, key) = make("ours", Some(names));
     let (other, _) = make("other", Some(names));
     let (nameless, nameless_key) = make("nameless", None);
-    let start = |name: &str, cert: &str, key: &str| {
-        Binary::start(&folder.path().join(name), 1, &["--tls-cert", cert, "--tls-key", key])
-    };
-    let (service, without_names) = (start("a", &cert, &key), start("b", &nameless, &nameless_key));
+    let start = |cert: &str, key: &str| Node::flags(&["--tls-cert", cert, "--tls-key", key]).start();
+    let (service, without_names) = (start(&cert, &key), start(&nameless, &nameless_key));
     let run = |arguments: &[&str]| {
         let output = command().args(arguments).output().expect("the binary can be started");
         let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -227,8 +223,8 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     fs::write(path("tokens.toml"), first + &second).expect("it can be written");
     fs::write(path("writer"), format!("{writer}\n")).expect("it can be written");
     let [cert, key, tokens, writer_file] = ["cert.pem", "key.pem", "tokens.toml", "writer"].map(path);
-    let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
-    let service = Binary::start(&folder.path().join("data"), 2, &flags);
+    let service =
+        Node::shards(2).flags(&["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens]).start();
     let load = |url: &str, secret: Option<&str>, arguments: &[&str]| {
         let mut command = command();
         command.args(["load", "--json", "--jobs", "300", "--connections", "3", "--url", url]).args(arguments);
@@ -240,7 +236,7 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
         (output.status.code(), summary, words)
     };
     let url = service.base();
-    let plain = Binary::start(&folder.path().join("plain"), 1, &[]);
+    let plain = Node::start();
     let cleartext = url.replace("https:", "http:");
     let no_tls = format!("https://{}", plain.address());
     let other = format!("https://localhost:{}", url.rsplit(':').next().expect("a port"));

@@ -7,9 +7,10 @@ use std::process::Stdio;
 use serde_json::json;
 use ureq::http::Method;
 
-use crate::support::binary::{Binary, command, run_serve};
 use crate::support::client::Client;
+use crate::support::command::command;
 use crate::support::nats::wait_until;
+use crate::support::node::Node;
 use crate::support::raw::{ask, get};
 
 /// What `ranktree token new` made: the token, and its lines for the file.
@@ -34,9 +35,10 @@ fn tokens_say_who_may_do_what_and_are_exchanged_while_the_service_runs() {
     let (game, game_lines) = new_token(&["--scope", "write", "--name", "game"]);
     let (operator, operator_lines) = new_token(&["--scope", "admin", "--name", "operator"]);
     write(&[dashboard_lines.as_str(), &game_lines, &operator_lines].join("\n"));
-    let flags = ["--tokens", file.to_str().expect("UTF-8")];
-    let service =
-        Binary::start_in(&folder.path().join("data"), 2, &flags, &[("RANKTREE_LOG", "trace,ranktree=trace")]);
+    let service = Node::shards(2)
+        .flags(&["--tokens", file.to_str().expect("UTF-8")])
+        .environment(&[("RANKTREE_LOG", "trace,ranktree=trace")])
+        .start();
     let with = |token: &str| service.client().with_token(token);
     let (dashboard, game, operator) = (with(&dashboard), with(&game), (with(&operator), operator));
     let code = |(status, answer): (u16, serde_json::Value)| {
@@ -148,13 +150,12 @@ fn a_start_that_would_let_everybody_in_is_refused() {
 
     let file = folder.path().join("tokens.toml");
     fs::write(&file, "# none yet\n").expect("it can be written");
-    let (status, words) = run_serve(&data, 1, &["--tokens", file.to_str().expect("UTF-8")]);
+    let (status, words) = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).refusal();
     assert!(!status.success() && words.contains("there are no tokens in it"), "{words}");
 }
 
 #[test]
 fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
     let requests = [
         // What a page may send without being asked: it writes.
         ("POST /v1/jobs", "host: localhost\r\norigin: http://evil.example\r\ncontent-type: text/plain\r\n"),
@@ -163,7 +164,7 @@ fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
         ("GET /metrics", "host: evil.example:8080\r\n"),
     ];
     let job = r#"{"board":"a","member":"m","score":1}"#;
-    let send = |service: &Binary, (line, headers): (&str, &str)| {
+    let send = |service: &Node, (line, headers): (&str, &str)| {
         let body = if line.starts_with("POST") { job } else { "" };
         let length = body.len();
         ask(
@@ -173,7 +174,7 @@ fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
             ),
         )
     };
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     for request in requests {
         let said = send(&service, request);
         assert!(said.starts_with("HTTP/1.1 403") && said.contains("\"foreign_origin\""), "{said}");
@@ -191,7 +192,7 @@ fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
         let said = send(&service, request);
         assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     }
-    let insecure = Binary::start(&folder.path().join("insecure"), 1, &["--insecure"]);
+    let insecure = Node::flags(&["--insecure"]).start();
     for request in requests {
         let said = send(&insecure, request);
         assert!(said.starts_with("HTTP/1.1 200"), "{said}");
@@ -217,8 +218,7 @@ fn tokens_of_other_makers_and_lists_in_the_environment_do_too() {
     let lines = hash(&format!("{secret}\n"));
     assert!(lines.status.success());
     let list = String::from_utf8(lines.stdout).expect("UTF-8");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let service = Binary::start_in(&folder.path().join("data"), 1, &[], &[("RANKTREE_TOKEN_LIST", &list)]);
+    let service = Node::environment(&[("RANKTREE_TOKEN_LIST", &list)]).start();
     assert_eq!(service.client().get("/v1/boards").0, 401);
     assert_eq!(Client::new(service.base()).with_token(secret).get("/v1/boards").0, 200);
 }

@@ -1,7 +1,6 @@
 //! `--accept-gap`: what a stream holds that does not continue what was applied is applied once, and not passed over.
 
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -9,23 +8,17 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, entry_path};
+use crate::support::command::command;
 use crate::support::counting::{Retries, check, count_up};
 use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
 use crate::support::random::Random;
 
 const STREAM: &str = "RANKTREE_JOBS_0";
 const SUBJECT: &str = "ranktree.jobs.0";
 /// The one that counts members up.
 const BOARD: &str = crate::support::counting::BOARD;
-
-fn start(nats: &Nats, data: &Path, extra: &[&str]) -> Binary {
-    let url = nats.url();
-    let mut arguments = vec!["--nats", &url, "--nats-stream-mib", "64"];
-    arguments.extend(extra);
-    Binary::start(data, 1, &arguments)
-}
 
 fn incr(member: &str) -> Value {
     json!({ "board": BOARD, "member": member, "op": "incr", "score": 1 })
@@ -41,8 +34,8 @@ fn score(client: &Client, member: &str) -> Option<i64> {
 }
 
 /// A service with a board, and so many jobs of `old` applied.
-fn filled(nats: &Nats, data: &Path, jobs: usize) -> (Binary, u64) {
-    let mut service = start(nats, data, &[]);
+fn filled(nats: &Nats, jobs: usize) -> (Node, u64) {
+    let mut service = Node::with_nats(nats).stream_mib(64).start();
     let client = service.client();
     let (status, answer) = client.put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
@@ -72,10 +65,9 @@ fn assert_open(nats: &Nats, config: &Config) {
 
 #[test]
 fn a_stream_made_again_is_applied_once_from_its_first_message() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let data = folder.path().join("data");
+    let nats = Nats::start();
     // The node runs while it happens.
-    let (mut service, before) = filled(&nats, &data, 30);
+    let (mut service, before) = filled(&nats, 30);
     let config = make_again(&nats);
     let reason = wait_state(&service.client(), 0, "halted");
     assert!(reason.contains("--accept-gap 0"), "{reason}");
@@ -87,7 +79,7 @@ fn a_stream_made_again_is_applied_once_from_its_first_message() {
     assert!(reason.contains("all 9 messages that it holds are applied"), "{reason}");
     assert!(service.terminate().success());
 
-    let mut service = start(&nats, &data, &["--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
     assert_eq!((score(&client, "old"), score(&client, "new")), (Some(32), Some(7)));
@@ -104,7 +96,7 @@ fn a_stream_made_again_is_applied_once_from_its_first_message() {
     assert_open(&nats, &config);
     service.kill9();
 
-    let mut service = start(&nats, &data, &[]);
+    service.restart();
     let client = service.client();
     wait_state(&client, 0, "live");
     assert_eq!((score(&client, "old"), score(&client, "new")), (Some(32), Some(8)));
@@ -115,15 +107,14 @@ fn a_stream_made_again_is_applied_once_from_its_first_message() {
 
 #[test]
 fn an_empty_stream_made_again_is_accepted_for_good() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let data = folder.path().join("data");
-    let (mut service, before) = filled(&nats, &data, 5);
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 5);
     service.kill9();
     let config = make_again(&nats);
-    let mut service = start(&nats, &data, &["--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     wait_state(&service.client(), 0, "live");
     service.kill9();
-    let mut service = start(&nats, &data, &[]);
+    service.restart();
     let client = service.client();
     wait_state(&client, 0, "live");
     assert_open(&nats, &config);
@@ -137,13 +128,12 @@ fn an_empty_stream_made_again_is_accepted_for_good() {
 
 #[test]
 fn what_is_longer_than_what_was_applied_is_applied_too() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let data = folder.path().join("data");
-    let (mut service, before) = filled(&nats, &data, 10);
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 10);
     service.kill9();
     let config = make_again(&nats);
     nats.publish_jobs(1, &times("new", 5_000), 1);
-    let mut service = start(&nats, &data, &["--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
     assert_eq!((score(&client, "old"), score(&client, "new")), (Some(10), Some(5_000)));
@@ -155,11 +145,10 @@ fn what_is_longer_than_what_was_applied_is_applied_too() {
 
 #[test]
 fn what_is_not_at_odds_is_not_accepted_beforehand() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let data = folder.path().join("data");
-    let (mut service, _) = filled(&nats, &data, 5);
+    let nats = Nats::start();
+    let (mut service, _) = filled(&nats, 5);
     assert!(service.terminate().success());
-    let mut service = start(&nats, &data, &["--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
     make_again(&nats);
@@ -179,15 +168,16 @@ fn a_stream_is_taken_up_once_whatever_is_killed() {
     const LONG_WINDOW: Duration = Duration::from_secs(3_600);
     let mut random = Random::seeded();
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, log, url) = (folder.path().join("data"), folder.path().join("killed.log"), nats.url());
-    let (mut service, before) = filled(&nats, &data, OLD);
+    let (log, url) = (folder.path().join("killed.log"), nats.url());
+    let (mut service, before) = filled(&nats, OLD);
     service.kill9();
+    let data = service.data_dir().to_owned();
     make_again(&nats);
     // A message that is known by its id has to be stored within it, however long the rounds take.
     nats.update(&Config { duplicate_window: LONG_WINDOW, ..nats.info(STREAM).config });
     let config = nats.info(STREAM).config;
     nats.publish_jobs(1, &times("new", NEW), 1);
-    let (mut accepted, mut started) = (0, None);
+    let mut accepted = 0;
     let retries = [Retries::Version, Retries::MessageId];
     let counted = count_up(&url, 1, &retries, LONG_WINDOW, &mut random, |random, budget| {
         let mut accept = true;
@@ -211,15 +201,13 @@ fn a_stream_is_taken_up_once_whatever_is_killed() {
             accept = !went_on && (accept || said.contains("is halted"));
         }
         // What is being published is stored only once the stream is taken up.
-        let service = start(&nats, &data, &[]);
+        service.restart();
         let client = service.client();
         wait_until("the shard is live or halted", || shard_status(&client, 0)["state"] != "catching_up");
         let state = shard_status(&client, 0);
-        started = Some(service);
         assert_eq!(state["state"], "live", "{state}");
     });
     assert!(accepted >= 1, "every kill came before the gap was accepted");
-    let mut service = started.expect("it was started");
     let client = service.client();
     wait_applied(&client, &[nats.info(STREAM).state.last_sequence]);
     assert_eq!(
@@ -236,17 +224,16 @@ fn a_stream_is_taken_up_once_whatever_is_killed() {
 /// Each node purges by its own checkpoint; one with older data finds that out.
 #[test]
 fn a_node_whose_messages_another_one_purged_says_so_and_takes_a_copy() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    let (mut service, before) = filled(&nats, &first, 5);
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 5);
     assert!(service.terminate().success());
-    copy_folder(&first, &second);
+    let older = Node::with_nats(&nats).stream_mib(64).copy_of(&service);
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
-    let mut service = start(&nats, &first, &["--nats-keep", "0", "--checkpoint-seconds", "1"]);
+    service.restart_with(&["--nats-keep", "0", "--checkpoint-seconds", "1"]);
     let last = nats.publish_jobs(1, &times("new", 50), 1)[0];
     wait_until("the stream is purged", || nats.info(STREAM).state.first_sequence == last);
 
-    let mut behind = start(&nats, &second, &[]);
+    let mut behind = older.start();
     let client = behind.client();
     let reason = wait_state(&client, 0, "halted");
     for said in [
@@ -261,10 +248,8 @@ fn a_node_whose_messages_another_one_purged_says_so_and_takes_a_copy() {
     assert!(behind.terminate().success());
     // The way on that the reason names.
     assert!(service.terminate().success());
-    fs::remove_dir_all(&second).expect("it can be removed");
-    copy_folder(&first, &second);
+    let mut behind = Node::with_nats(&nats).stream_mib(64).copy_of(&service).start();
     service.restart();
-    let mut behind = start(&nats, &second, &[]);
     wait_state(&behind.client(), 0, "live");
     let last = nats.publish_jobs(1, &times("new", 1), 1);
     for node in [&service, &behind] {
@@ -273,17 +258,4 @@ fn a_node_whose_messages_another_one_purged_says_so_and_takes_a_copy() {
     }
     assert!(behind.terminate().success());
     assert!(service.terminate().success());
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("it can be made");
-    for entry in fs::read_dir(from).expect("it is there") {
-        let entry = entry.expect("readable");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("known").is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("it can be copied");
-        }
-    }
 }

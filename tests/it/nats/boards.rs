@@ -4,9 +4,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::{Client, count_of, entry_path};
+use crate::support::command::command;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_freed, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 3;
 const ROUNDS: usize = 12;
@@ -21,10 +22,8 @@ fn parked(client: &Client) -> usize {
 /// name it on every shard.
 #[test]
 fn of_definitions_and_jobs_at_the_same_moment_one_definition_wins_everywhere() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "16"];
-    let mut nodes = ["one", "two"].map(|name| Binary::start(&folder.path().join(name), SHARDS, &arguments));
+    let nats = Nats::start();
+    let mut nodes = [(); 2].map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start());
     let mut last = Vec::new();
     for round in 0..ROUNDS {
         let board = format!("b{round}");
@@ -36,7 +35,7 @@ fn of_definitions_and_jobs_at_the_same_moment_one_definition_wins_everywhere() {
             .collect();
         let mut statuses = Vec::new();
         thread::scope(|scope| {
-            let define = |node: &Binary, policy: &'static str| {
+            let define = |node: &Node, policy: &'static str| {
                 let (client, path) = (node.client(), path.clone());
                 scope.spawn(move || (policy, client.put(&path, &json!({ "policy": policy }))))
             };
@@ -88,9 +87,8 @@ fn of_definitions_and_jobs_at_the_same_moment_one_definition_wins_everywhere() {
 
 #[test]
 fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &url]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     for policy in ["best", "incr", "set"] {
         let client = service.client();
         let (status, answer) = client.put("/v1/boards/a.b", &json!({ "policy": policy }));
@@ -119,9 +117,8 @@ fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
 /// The first job that names a board comes before its definition on every shard; whoever waits for it waits for the board.
 #[test]
 fn a_write_that_waits_for_a_new_board_is_told_what_came_of_it() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).start();
     let client = service.client();
     let path = entry_path("first", "a");
     let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
@@ -162,10 +159,8 @@ fn a_write_that_waits_for_a_new_board_is_told_what_came_of_it() {
 #[test]
 fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
     const WAITING: usize = 103_000;
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service =
-        Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--nats-stream-mib", "64"]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(64).start();
     assert!(service.terminate().success());
     let jobs: Vec<Value> = (0..WAITING)
         .map(|n| json!({ "board": format!("b{}", n % 5), "member": format!("m{n}"), "score": n }))
@@ -200,7 +195,7 @@ fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
 #[test]
 fn an_import_of_new_boards_counts_what_changed() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = Binary::start(&folder.path().join("data"), 2, &["--nats", &nats.url()]);
+    let mut service = Node::with_nats(&nats).shards(2).start();
     let rows: Vec<String> = (0..300)
         .map(|n| json!({ "board": format!("b{}", n % 30), "member": format!("m{}", n % 100), "score": n }))
         .map(|row| row.to_string())
@@ -220,9 +215,8 @@ fn an_import_of_new_boards_counts_what_changed() {
 
 #[test]
 fn without_auto_create_a_job_for_an_unknown_board_is_rejected() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--no-auto-create"]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).flags(&["--no-auto-create"]).start();
     let client = service.client();
     let last = nats.publish("ranktree.jobs.0", r#"{"board":"arena","member":"a","score":1}"#);
     wait_applied(&client, &[last]);
@@ -245,8 +239,7 @@ fn a_token_makes_no_more_boards_than_it_may_through_streams_either() {
     let tokens = folder.path().join("tokens.toml");
     std::fs::write(&tokens, made.stdout).expect("it can be written");
     let (url, tokens) = (nats.url(), tokens.to_str().expect("UTF-8").to_owned());
-    let arguments = ["--nats", &url, "--nats-stream-mib", "16", "--tokens", &tokens];
-    let mut service = Binary::start(&folder.path().join("data"), 2, &arguments);
+    let mut service = Node::with_nats(&url).shards(2).stream_mib(16).flags(&["--tokens", &tokens]).start();
     let client = service.client().with_token(secret);
     let score = |board: &str| client.put(&entry_path(board, "m"), &json!({"score": 1}));
     assert_eq!(score("eu-1").0, 202);

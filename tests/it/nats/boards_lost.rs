@@ -10,10 +10,10 @@ use ranktree::state::REMEMBERED_MAX;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, Reply, count_of};
 use crate::support::delivery_link::{DeliveryLink, Fate};
 use crate::support::nats::{Nats, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 3;
 const STREAM: &str = "RANKTREE_BOARDS";
@@ -26,8 +26,8 @@ fn lose(nats: &Nats) {
     nats.create(Config { first_sequence: None, ..config });
 }
 
-fn start(nats: &Nats, folder: &tempfile::TempDir) -> Binary {
-    Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &nats.url(), "--nats-stream-mib", "16"])
+fn start(nats: &Nats) -> Node {
+    Node::with_nats(nats).shards(SHARDS).stream_mib(16).start()
 }
 
 /// The answer to a definition or a drop, once boards can be decided.
@@ -59,8 +59,8 @@ fn names_every_shard(answer: &Value) {
 
 #[test]
 fn a_board_that_is_defined_again_after_the_stream_was_lost_keeps_its_entries() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let best = json!({ "policy": "best" });
     let (status, answer) = service.client().put("/v1/boards/arena", &best);
     assert_eq!(status, 201, "{answer}");
@@ -93,8 +93,8 @@ fn a_board_that_is_defined_again_after_the_stream_was_lost_keeps_its_entries() {
 
 #[test]
 fn a_board_that_is_dropped_after_the_stream_was_lost_is_gone_and_begins_anew() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     // Lives are numbered by the stream: those of the new one begin far below.
     for number in 0..20 {
         let (status, answer) = service.client().put(&format!("/v1/boards/b{number}"), &json!({}));
@@ -131,8 +131,8 @@ fn a_board_that_is_dropped_after_the_stream_was_lost_is_gone_and_begins_anew() {
 #[test]
 fn many_boards_are_told_to_a_stream_that_lost_them_before_jobs_create_any() {
     const BOARDS: usize = 500;
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let job = |board: String, score: i64| json!({ "board": board, "member": "m", "score": score });
     let known = |score| (0..BOARDS).map(move |n| job(format!("b{n}"), score)).collect::<Vec<_>>();
     let listed =
@@ -166,8 +166,8 @@ fn many_boards_are_told_to_a_stream_that_lost_them_before_jobs_create_any() {
 /// Nobody makes it again but the service itself.
 #[test]
 fn a_stream_that_is_deleted_is_made_again_while_the_service_runs() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let client = service.client();
     assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
     score_all(&nats, &client, "arena", 5);
@@ -186,8 +186,8 @@ fn a_stream_that_is_deleted_is_made_again_while_the_service_runs() {
 /// What a newer version says of a board, this one cannot read: it lets it stand.
 #[test]
 fn a_record_that_cannot_be_read_is_not_overwritten() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     assert_eq!(service.client().put("/v1/boards/arena", &json!({})).0, 201);
     score_all(&nats, &service.client(), "arena", 5);
     service.kill9();
@@ -208,11 +208,10 @@ fn a_record_that_cannot_be_read_is_not_overwritten() {
 /// A connection that is lost takes with it what was on its way.
 #[test]
 fn what_does_not_arrive_of_the_stream_is_read_again() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
-    let nodes = [("one", nats.url()), ("two", link.url())];
-    let nodes = nodes.map(|(name, url)| Binary::start(&folder.path().join(name), 1, &["--nats", &url]));
-    let [one, two] = nodes.each_ref().map(Binary::client);
+    let nodes = [nats.url(), link.url()].map(|url| Node::with_nats(&url).start());
+    let [one, two] = nodes.each_ref().map(Node::client);
     assert_eq!(one.put("/v1/boards/first", &json!({})).0, 201);
     wait_until("the other one hears of boards", || two.get("/v1/boards/first").0 == 200);
     let mut withheld = 1;
@@ -237,9 +236,9 @@ fn what_does_not_arrive_of_the_stream_is_read_again() {
 /// is lost the stream is read again. Nothing is decided before all were heard.
 #[test]
 fn what_is_late_when_the_stream_is_read_is_waited_for_and_what_is_lost_is_read_again() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
-    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &link.url()]);
+    let mut service = Node::with_nats(&link.url()).start();
     assert_eq!(service.client().put("/v1/boards/first", &json!({})).0, 201);
     for fate in [Fate::IsLate, Fate::IsLost] {
         service.kill9();
@@ -271,9 +270,8 @@ fn what_is_late_when_the_stream_is_read_is_waited_for_and_what_is_lost_is_read_a
 /// boards there are, the board would be brought to life again everywhere.
 #[test]
 fn what_only_a_halted_shard_holds_is_not_told_to_the_stream() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, url) = (folder.path().join("data"), nats.url());
-    let mut service = Binary::start(&data, 2, &["--nats", &url]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(2).start();
     let client = service.client();
     assert_eq!(client.put("/v1/boards/gone", &json!({ "policy": "best" })).0, 201);
     let jobs = |board: &str| -> Vec<_> {
@@ -296,7 +294,7 @@ fn what_only_a_halted_shard_holds_is_not_told_to_the_stream() {
     nats.publish("ranktree.control.0", "no command");
     nats.purge("RANKTREE_JOBS_0", missed + 1);
     lose(&nats);
-    let mut service = Binary::start(&data, 2, &["--nats", &url, "--nats-halt-seconds", "1"]);
+    service.restart_with(&["--nats-halt-seconds", "1"]);
     let client = service.client();
     wait_state(&client, 0, "halted");
     // A board that jobs want is decided once the stream was compared with the shards.
@@ -315,9 +313,8 @@ fn what_only_a_halted_shard_holds_is_not_told_to_the_stream() {
 #[test]
 fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again() {
     const JOBS: &str = "RANKTREE_JOBS_0";
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, url) = (folder.path().join("data"), nats.url());
-    let mut service = Binary::start(&data, 1, &["--nats", &url]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).start();
     let client = service.client();
     for (board, policy) in [("arena", "best"), ("gone", "incr")] {
         assert_eq!(client.put(&format!("/v1/boards/{board}"), &json!({ "policy": policy })).0, 201);
@@ -336,7 +333,7 @@ fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again(
     let drop = json!({ "board": "gone", "incarnation": life }).to_string();
     nats.try_publish_with("ranktree.control.0", drop.as_bytes(), headers).expect("it is stored");
     lose(&nats);
-    let mut service = Binary::start(&data, 1, &["--nats", &url, "--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     let (status, answer) = decide(&client, &Method::PUT, "other", Some(&json!({ "policy": "set" })));
     assert_eq!(status, 201, "{answer}");
@@ -353,8 +350,8 @@ fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again(
 /// are told that there is no such board as soon as the decision is known; what is written after that is kept.
 #[test]
 fn what_is_written_after_a_drop_that_was_cut_short_is_kept() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     for round in 0..5 {
         let (board, client) = (format!("b{round}"), service.client());
         assert_eq!(client.put(&format!("/v1/boards/{board}"), &json!({})).0, 201);

@@ -10,10 +10,10 @@ use ranktree::types::ShardId;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::Binary;
 use crate::support::client::Client;
 use crate::support::late_link::LateLink;
 use crate::support::nats::{Nats, wait_applied, wait_freed, wait_until};
+use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 
@@ -21,11 +21,11 @@ const SHARDS: u16 = 2;
 #[test]
 fn a_thousand_boards_are_made_by_their_first_jobs_without_a_round_trip_for_each() {
     const BOARDS: usize = 1_000;
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let link =
         LateLink::start(nats.url().strip_prefix("nats://").expect("a URL"), Duration::from_millis(125));
     let url = format!("nats://{}", link.address());
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &url]);
+    let mut service = Node::with_nats(&url).shards(SHARDS).start();
     let client = service.client();
     let jobs: Vec<_> = (0..BOARDS)
         .flat_map(|n| {
@@ -44,7 +44,7 @@ fn a_thousand_boards_are_made_by_their_first_jobs_without_a_round_trip_for_each(
     service.verify();
 }
 
-fn open(service: &Binary) -> Vec<Shard> {
+fn open(service: &Node) -> Vec<Shard> {
     let resources = StorageResources::new(8 << 20, SHARDS);
     let shards = (0..SHARDS).map(ShardId).map(|shard| {
         let path = shard_directory(service.data_dir(), shard);
@@ -74,8 +74,8 @@ fn boards_that_come_and_go_leave_little_behind_and_late_definitions_bring_none_b
     const BOARDS: usize = 100;
     const OTHERS: usize = 11_000;
     const BOARDS_STREAM: &str = "RANKTREE_BOARDS";
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = Binary::start(&folder.path().join("data"), SHARDS, &["--nats", &nats.url()]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     let client = service.client();
     let delete = |board: &str| {
         let path = format!("/v1/boards/{board}");
@@ -146,9 +146,8 @@ fn boards_that_come_and_go_leave_little_behind_and_late_definitions_bring_none_b
 /// one that was dropped: it comes to the shard by a later record, and nothing is lost elsewhere.
 #[test]
 fn a_board_whose_definition_was_lost_in_a_gap_comes_again_and_no_board_is_lost() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, url) = (folder.path().join("data"), nats.url());
-    let mut service = Binary::start(&data, SHARDS, &["--nats", &url]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     let client = service.client();
     let members: Vec<String> = (0..20).map(|number| format!("m{number}")).collect();
     let jobs = |board: &str| -> Vec<Value> {
@@ -173,7 +172,7 @@ fn a_board_whose_definition_was_lost_in_a_gap_comes_again_and_no_board_is_lost()
     };
     let last = [nats.publish_all(drops(0)), nats.publish_all(drops(1))];
     nats.purge("RANKTREE_JOBS_0", gap + 1);
-    let mut service = Binary::start(&data, SHARDS, &["--nats", &url, "--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let total =
         |client: &Client, board: &str| client.get(&format!("/v1/boards/{board}")).1["totals"]["all"].clone();
     for restarts in [false, true] {

@@ -5,10 +5,11 @@ use std::process::Command;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::support::binary::{self, Binary};
 use crate::support::client::{Client, entry_path};
+use crate::support::command;
 use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::nats_server::free_port;
+use crate::support::node::Node;
 use crate::support::slow_link::SlowLink;
 
 const SUBJECT: &str = "ranktree.jobs.0";
@@ -51,7 +52,7 @@ fn a_start_that_has_much_to_catch_up_on_answers_meanwhile_and_can_be_told_to_end
     let nats = Nats::start_with("write_deadline: \"10m\"\n");
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data_dir = folder.path().join("data");
-    let mut service = Binary::start(&data_dir, 1, &["--nats", &nats.url()]);
+    let mut service = Node::with_nats(&nats).at(&data_dir).start();
     let (status, answer) = service.client().put("/v1/boards/arena", &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
     let first = nats.publish(SUBJECT, json!({"board": "arena", "member": "a", "score": 1}).to_string());
@@ -70,7 +71,8 @@ fn a_start_that_has_much_to_catch_up_on_answers_meanwhile_and_can_be_told_to_end
     // Before it says that it listens, it does. Its port is known beforehand, as an operator's is.
     let listen = format!("127.0.0.1:{}", free_port());
     let path = data_dir.to_str().expect("UTF-8");
-    let mut started = binary::spawn(&["serve", "--listen", &listen, "--data-dir", path, "--nats", &slow_url]);
+    let mut started =
+        command::spawn(&["serve", "--listen", &listen, "--data-dir", path, "--nats", &slow_url]);
     let client = Client::new(&format!("http://{listen}"));
     wait_until("it answers", || {
         client.send(Method::GET, "/healthz", None).is_ok_and(|(status, _)| status == 200)
@@ -82,7 +84,7 @@ fn a_start_that_has_much_to_catch_up_on_answers_meanwhile_and_can_be_told_to_end
     assert!(started.wait().expect("it ends").success(), "it was told to, in the middle of it");
 
     // The next one goes on from there, and says after ten seconds that it listens, though it is still behind.
-    let mut service = Binary::start(&data_dir, 1, &["--nats", &slow_url]);
+    let mut service = Node::with_nats(&slow_url).at(&data_dir).start();
     let client = service.client();
     check_is_behind(&client, first, last);
     assert!(applied(&client, 0) >= before, "nothing is applied twice");

@@ -5,9 +5,9 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, run_serve};
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::node::Node;
 
 const STREAM: &str = "RANKTREE_JOBS_0";
 const JOBS: &str = "ranktree.jobs.0";
@@ -29,9 +29,8 @@ fn score(client: &Client) -> Value {
     client.get("/v1/boards/arena/members/m").1["score"].clone()
 }
 
-fn start(nats: &Nats, folder: &tempfile::TempDir) -> Binary {
-    let url = nats.url();
-    let service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url]);
+fn start(nats: &Nats) -> Node {
+    let service = Node::with_nats(nats).start();
     let (status, answer) = service.client().put("/v1/boards/arena", &json!({ "policy": "best" }));
     assert_eq!(status, 201, "{answer}");
     service
@@ -39,8 +38,8 @@ fn start(nats: &Nats, folder: &tempfile::TempDir) -> Binary {
 
 #[test]
 fn a_command_among_the_jobs_is_a_malformed_job() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let client = service.client();
     // The first message of the stream is the real command, which a forger may have learned.
     let real = nats.message(STREAM, 1);
@@ -74,8 +73,8 @@ fn a_command_among_the_jobs_is_a_malformed_job() {
 
 #[test]
 fn what_is_no_command_on_the_control_subject_is_rejected_and_stops_nothing() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let client = service.client();
     for (command, body) in [("define", "{}"), ("drop", "nonsense"), ("trim", "{}"), ("free", "[]")] {
         let headers = headers(&[("Ranktree-Command", command)]);
@@ -94,8 +93,8 @@ fn what_is_no_command_on_the_control_subject_is_rejected_and_stops_nothing() {
 
 #[test]
 fn headers_that_ask_the_server_for_more_are_refused_by_it() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let client = service.client();
     let last = nats.publish(JOBS, job(1));
     let drop = json!({ "board": "arena", "incarnation": 1 }).to_string();
@@ -132,15 +131,15 @@ fn headers_that_ask_the_server_for_more_are_refused_by_it() {
 
 #[test]
 fn a_stream_of_another_layout_is_refused_in_words() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     assert!(service.terminate().success());
     let config = nats.info(STREAM).config;
     nats.delete(STREAM);
     let mut metadata = config.metadata.clone();
     metadata.insert("ranktree-layout".to_owned(), "1".to_owned());
     nats.create(Config { subjects: vec![JOBS.to_owned()], metadata, ..config });
-    let (status, words) = run_serve(&folder.path().join("other"), 1, &["--nats", &nats.url()]);
+    let (status, words) = Node::with_nats(&nats).refusal();
     assert!(!status.success(), "{words}");
     for said in [STREAM, "another version of ranktree", "--prefix", CONTROL] {
         assert!(words.contains(said), "it does not say {said}: {words}");
@@ -150,8 +149,8 @@ fn a_stream_of_another_layout_is_refused_in_words() {
 /// The server sends the answer to a publish wherever the publisher says, also to a subject that he may not publish to.
 #[test]
 fn an_answer_sent_where_only_nodes_publish_does_no_harm() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder);
+    let nats = Nats::start();
+    let mut service = start(&nats);
     let client = service.client();
     nats.publish(JOBS, "no job");
     wait_until("a reject is told", || nats.info("RANKTREE_REJECTS").state.messages == 1);

@@ -1,29 +1,19 @@
 //! Every way to say who a node is, against a server that asks: let in with the right one, and with a wrong one told why,
 //! serving reads meanwhile, and let in as soon as it is put right.
 
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::support::binary::{Binary, run_serve};
 use crate::support::certificates::Authority;
 use crate::support::client::entry_path;
 use crate::support::jwt::Operator;
 use crate::support::nats::{shard_status, wait_state, wait_until};
+use crate::support::node::Node;
 use crate::support::secured::Secured;
 
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary directory")
-}
-
-fn start(data: &Path, url: &str, arguments: &[&str]) -> Binary {
-    Binary::start(data, 1, &[&["--nats", url], arguments].concat())
-}
-
 /// Writes through NATS, and reads what was written.
-fn check_works(service: &Binary, score: i64) {
+fn check_works(service: &Node, score: i64) {
     let client = service.client();
     wait_state(&client, 0, "live");
     let path = entry_path("arena", "a");
@@ -37,7 +27,7 @@ fn check_works(service: &Binary, score: i64) {
 }
 
 /// Waits until the shard says this of its connection, and checks that reads go on.
-fn check_refused(service: &Binary, says: &str, score: i64) {
+fn check_refused(service: &Node, says: &str, score: i64) {
     let client = service.client();
     let mut status = Value::Null;
     wait_until(says, || {
@@ -51,9 +41,9 @@ fn check_refused(service: &Binary, says: &str, score: i64) {
 }
 
 /// Ends the service, and looks for secrets in what it logged.
-fn end(mut service: Binary, data: &Path, secrets: &[&str]) {
+fn end(mut service: Node, secrets: &[&str]) {
     assert!(service.terminate().success());
-    let log = std::fs::read_to_string(data.with_extension("log")).expect("there is a log");
+    let log = service.log();
     for secret in secrets {
         assert!(!log.contains(secret), "the log shows {secret}:\n{log}");
     }
@@ -66,11 +56,10 @@ fn with_password(password: &str) -> String {
 
 #[test]
 fn a_password_that_was_changed_is_taken_up_from_its_file() {
-    let (mut server, data) = (Secured::start(&with_password("first-secret")), folder());
-    let data = data.path().join("data");
+    let mut server = Secured::start(&with_password("first-secret"));
     let file = server.file("password", "first-secret\n");
     let arguments = ["--nats-user", "node", "--nats-password-file", &file];
-    let service = start(&data, &server.url(), &arguments);
+    let service = Node::with_nats(&server.url()).flags(&arguments).start();
     check_works(&service, 1);
     server.restart_with(&with_password("second-secret"));
     check_refused(&service, "does not accept these credentials", 1);
@@ -81,36 +70,35 @@ fn a_password_that_was_changed_is_taken_up_from_its_file() {
     check_refused(&service, "cannot read the password file", 2);
     server.file("password", "second-secret");
     check_works(&service, 3);
-    end(service, &data, &["first-secret", "second-secret"]);
+    end(service, &["first-secret", "second-secret"]);
 }
 
 #[test]
 fn a_node_that_is_not_let_in_serves_what_it_has_and_says_why() {
-    let (mut server, data) = (Secured::start(&with_password("right")), folder());
-    let data = data.path().join("data");
+    let mut server = Secured::start(&with_password("right"));
     let url = |password: &str| format!("nats://node:{password}@127.0.0.1:{}", server.port);
-    let mut service = start(&data, &url("right"), &[]);
+    let mut service = Node::with_nats(&url("right")).start();
     check_works(&service, 1);
     assert!(service.terminate().success());
-    let service = start(&data, &url("wr%6fng-secret"), &[]);
+    let service = Node::with_nats(&url("wr%6fng-secret")).at(service.data_dir()).start();
     check_refused(&service, "does not accept these credentials", 1);
     server.restart_with(&with_password("wrong-secret"));
     check_works(&service, 2);
-    end(service, &data, &["wrong-secret", "wr%6fng"]);
+    end(service, &["wrong-secret", "wr%6fng"]);
 }
 
 #[test]
 fn a_token_lets_in_from_a_file_and_from_the_url() {
     let server = Secured::start("authorization { token: \"t0ken-secret\" }");
-    let data = folder();
-    let data = data.path().join("data");
     let file = server.file("token", "t0ken-secret\n");
-    let mut service = start(&data, &server.url(), &["--nats-token-file", &file]);
+    let mut service = Node::with_nats(&server.url()).flags(&["--nats-token-file", &file]).start();
     check_works(&service, 1);
     assert!(service.terminate().success());
-    let service = start(&data, &format!("nats://t0ken-secret@127.0.0.1:{}", server.port), &[]);
+    let service = Node::with_nats(&format!("nats://t0ken-secret@127.0.0.1:{}", server.port))
+        .at(service.data_dir())
+        .start();
     check_works(&service, 2);
-    end(service, &data, &["t0ken-secret"]);
+    end(service, &["t0ken-secret"]);
 }
 
 #[test]
@@ -118,34 +106,32 @@ fn an_nkey_lets_in_and_another_does_not() {
     let [right, other] = [nkeys::KeyPair::new_user(), nkeys::KeyPair::new_user()];
     let allow =
         |key: &nkeys::KeyPair| format!("authorization {{ users: [ {{ nkey: {} }} ] }}", key.public_key());
-    let (mut server, data) = (Secured::start(&allow(&right)), folder());
-    let data = data.path().join("data");
+    let mut server = Secured::start(&allow(&right));
     let seed = right.seed().expect("it was made with one");
     let file = server.file("node.nk", &format!("# the node\n{seed}\n"));
-    let service = start(&data, &server.url(), &["--nats-nkey", &file]);
+    let service = Node::with_nats(&server.url()).flags(&["--nats-nkey", &file]).start();
     check_works(&service, 1);
     server.restart_with(&allow(&other));
     check_refused(&service, "does not accept these credentials", 1);
     server.file("node.nk", &other.seed().expect("it was made with one"));
     check_works(&service, 2);
-    end(service, &data, &[&seed]);
+    end(service, &[&seed]);
 }
 
 #[test]
 fn credentials_that_expire_are_replaced_while_the_node_runs() {
     let operator = Operator::new();
-    let (server, data) = (Secured::start(&operator.config()), folder());
-    let data = data.path().join("data");
+    let server = Secured::start(&operator.config());
     let soon = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() + 10;
     let file = server.file("node.creds", &operator.user(Some(soon)));
-    let service = start(&data, &server.url(), &["--nats-creds", &file]);
+    let service = Node::with_nats(&server.url()).flags(&["--nats-creds", &file]).start();
     check_works(&service, 1);
     check_refused(&service, "does not accept these credentials", 1);
     let lasting = operator.user(None);
     server.file("node.creds", &lasting);
     check_works(&service, 2);
     let seed = lasting.lines().find(|line| line.starts_with("SU")).expect("there is a seed");
-    end(service, &data, &[seed]);
+    end(service, &[seed]);
 }
 
 fn with_tls(server: &str, extra: &str) -> String {
@@ -163,13 +149,12 @@ fn certify(server: &Secured, authority: &Authority, name: &str) -> String {
 #[test]
 fn only_a_server_that_our_own_authority_vouches_for_is_talked_to() {
     let [ours, foreign] = ["ours", "foreign"].map(Authority::new);
-    let (mut server, data) = (Secured::start(""), folder());
-    let data = data.path().join("data");
+    let mut server = Secured::start("");
     let names =
         [(&ours, "good"), (&foreign, "other")].map(|(authority, name)| certify(&server, authority, name));
     let ca = server.file("ca.pem", &ours.pem());
     server.restart_with(&with_tls(&names[0], ""));
-    let service = start(&data, &server.url(), &["--nats-ca", &ca]);
+    let service = Node::with_nats(&server.url()).flags(&["--nats-ca", &ca]).start();
     check_works(&service, 1);
     server.restart_with(&with_tls(&names[1], ""));
     check_refused(&service, "authority that is not trusted here", 1);
@@ -181,14 +166,13 @@ fn only_a_server_that_our_own_authority_vouches_for_is_talked_to() {
     check_refused(&service, "NATS cannot be reached", 2);
     server.restart_with(&with_tls(&names[0], "handshake_first: auto"));
     check_works(&service, 3);
-    end(service, &data, &[]);
+    end(service, &[]);
 }
 
 #[test]
 fn a_client_certificate_says_who_a_node_is() {
     let authority = Authority::new("ours");
-    let (mut server, data) = (Secured::start(""), folder());
-    let data = data.path().join("data");
+    let mut server = Secured::start("");
     let ca = server.file("ca.pem", &authority.pem());
     let name = certify(&server, &authority, "server");
     let node = certify(&server, &authority, "node.example");
@@ -198,21 +182,21 @@ fn a_client_certificate_says_who_a_node_is() {
     server.restart_with(&config);
     let first = ["--nats-ca", &ca, "--nats-tls-first"];
     let with_certificate = [&first[..], &["--nats-cert", &certificate, "--nats-key", &key]].concat();
-    let mut service = start(&data, &server.url(), &with_certificate);
+    let mut service = Node::with_nats(&server.url()).flags(&with_certificate).start();
     check_works(&service, 1);
     assert!(service.terminate().success());
-    let mut service = start(&data, &server.url(), &first);
+    let mut service = Node::with_nats(&server.url()).flags(&first).at(service.data_dir()).start();
     check_refused(&service, "wants a client certificate", 1);
     assert!(service.terminate().success());
-    let service = start(&data, &server.url(), &with_certificate);
+    let service = Node::with_nats(&server.url()).flags(&with_certificate).at(service.data_dir()).start();
     check_works(&service, 2);
-    end(service, &data, &[]);
+    end(service, &[]);
 }
 
 #[test]
 fn mistakes_are_told_at_the_start_and_no_secret_with_them() {
-    let data = folder();
-    let other = data.path().join("other");
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let other = folder.path().join("other");
     std::fs::write(&other, "hunter2").expect("it can be written");
     let other = other.to_str().expect("UTF-8");
     for (arguments, says) in [
@@ -225,7 +209,7 @@ fn mistakes_are_told_at_the_start_and_no_secret_with_them() {
         (&["--nats", "h", "--nats-nkey", other, "--nats-creds", other], "one of them is enough"),
         (&["--nats-creds", other], "--nats-creds is given without --nats"),
     ] {
-        let (status, words) = run_serve(&data.path().join("data"), 1, arguments);
+        let (status, words) = Node::flags(arguments).refusal();
         assert!(!status.success() && words.contains(says), "{arguments:?}: {words}");
         assert!(!words.contains("hunter2"), "{words}");
     }

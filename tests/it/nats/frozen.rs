@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, is_there, job_of, start};
-use crate::support::binary::Binary;
+use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, is_there, job_of};
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, Publisher, shard_status, wait_applied, wait_until};
 use crate::support::nats_cluster::{Cluster, SERVERS};
+use crate::support::node::Node;
 use crate::support::slow_link::SlowLink;
 
 const PURPOSES: [&str; 3] = ["ranktree consume", "ranktree publish", "ranktree manage"];
@@ -39,9 +39,8 @@ fn write(client: &Client, member: &str) {
 
 #[test]
 fn a_frozen_server_is_left_and_jobs_go_on_by_way_of_the_others() {
-    let (cluster, folder) = (Cluster::start(), tempfile::tempdir().expect("a temporary directory"));
-    let urls = cluster.urls();
-    let service = start(&urls, &folder.path().join("data"), 64, &["--nats-replicas", "3"]);
+    let cluster = Cluster::start();
+    let service = Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start();
     let client = service.client();
     define(&client, &json!({}));
     // Each of the three leads the stream, or feeds the service, or neither.
@@ -74,11 +73,11 @@ fn a_frozen_server_is_left_and_jobs_go_on_by_way_of_the_others() {
 
 #[test]
 fn a_server_whose_packets_are_dropped_is_left() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let url = nats.url();
     let links = [(); 2].map(|()| SlowLink::start(url.strip_prefix("nats://").expect("a URL"), 0));
     let urls = links.each_ref().map(|link| format!("nats://{}", link.address())).join(",");
-    let service = Binary::start(&folder.path().join("data"), 1, &["--nats", &urls]);
+    let service = Node::with_nats(&urls).start();
     let client = service.client();
     define(&client, &json!({}));
     let publisher = nats.publisher();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
-use crate::support::arena::{STREAM, SUBJECT, define, publish, start};
-use crate::support::binary::Binary;
+use crate::support::arena::{STREAM, SUBJECT, define, publish};
 use crate::support::client::{Client, count_of};
 use crate::support::delivery_link::DeliveryLink;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::node::Node;
 use crate::support::raw::get;
 
 const STREAM_MIB: u64 = 2;
@@ -45,24 +45,22 @@ fn refusal(client: &Client) -> String {
     refused["detail"].as_str().expect("words").to_owned()
 }
 
-fn warnings(service: &Binary) -> Vec<String> {
+fn warnings(service: &Node) -> Vec<String> {
     let log = service.log();
     log.lines().filter(|line| line.contains("little or no room left")).map(str::to_owned).collect()
 }
 
-fn ready(service: &Binary) -> String {
+fn ready(service: &Node) -> String {
     get(service.address(), "/readyz")
 }
 
 #[test]
 fn a_stream_that_is_never_purged_says_so_when_it_is_full_and_again_when_it_has_room() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(
-        &nats.url(),
-        &folder.path().join("data"),
-        STREAM_MIB,
-        &["--nats-no-purge", "--checkpoint-seconds", "1"],
-    );
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats)
+        .stream_mib(STREAM_MIB)
+        .flags(&["--nats-no-purge", "--checkpoint-seconds", "1"])
+        .start();
     let client = service.client();
     define(&client, &json!({}));
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
@@ -111,10 +109,10 @@ fn a_stream_that_is_never_purged_says_so_when_it_is_full_and_again_when_it_has_r
 /// Nothing that comes by the stream arrives, so that all of it waits to be applied.
 #[test]
 fn a_stream_whose_shard_is_behind_says_that_lag_holds_it() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     link.pass_if(|_| true);
-    let mut service = start(&link.url(), &folder.path().join("data"), STREAM_MIB, &[]);
+    let mut service = Node::with_nats(&link.url()).stream_mib(STREAM_MIB).start();
     let client = service.client();
     define(&client, &json!({}));
     let last = publish(&nats, "first");

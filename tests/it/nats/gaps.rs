@@ -8,18 +8,18 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::support::arena::{STREAM, define, end_unhalted, is_there, publish, start};
-use crate::support::binary::Binary;
+use crate::support::arena::{STREAM, define, end_unhalted, is_there, publish};
 use crate::support::client::entry_path;
 use crate::support::delivery_link::{Delivery, DeliveryLink};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
 
 const STREAM_MIB: u64 = 16;
 /// For a test that waits for a halt.
 const AT_ONCE: [&str; 2] = ["--nats-halt-seconds", "1"];
 
 /// A service behind a link, with a board and one job applied, and what the link says of its consumers.
-fn linked(nats: &Nats, data: &Path) -> (Binary, DeliveryLink, Arc<Mutex<Vec<Delivery>>>) {
+fn linked(nats: &Nats) -> (Node, DeliveryLink, Arc<Mutex<Vec<Delivery>>>) {
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     let seen: Arc<Mutex<Vec<Delivery>>> = Arc::default();
     let noting = Arc::clone(&seen);
@@ -27,7 +27,7 @@ fn linked(nats: &Nats, data: &Path) -> (Binary, DeliveryLink, Arc<Mutex<Vec<Deli
         noting.lock().push(delivery.clone());
         true
     });
-    let service = start(&link.url(), data, STREAM_MIB, &[]);
+    let service = Node::with_nats(&link.url()).stream_mib(STREAM_MIB).start();
     define(&service.client(), &json!({}));
     wait_applied(&service.client(), &[publish(nats, "first")]);
     (service, link, seen)
@@ -35,8 +35,8 @@ fn linked(nats: &Nats, data: &Path) -> (Binary, DeliveryLink, Arc<Mutex<Vec<Deli
 
 #[test]
 fn a_consumer_that_brings_nothing_is_replaced() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (service, link, seen) = linked(&nats, &folder.path().join("data"));
+    let nats = Nats::start();
+    let (service, link, seen) = linked(&nats);
     let client = service.client();
     let behind =
         seen.lock().iter().rfind(|delivery| delivery.stream == STREAM).expect("one").consumer.clone();
@@ -50,8 +50,8 @@ fn a_consumer_that_brings_nothing_is_replaced() {
 
 #[test]
 fn what_consumers_skip_and_the_leader_has_is_no_gap() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (service, link, _) = linked(&nats, &folder.path().join("data"));
+    let nats = Nats::start();
+    let (service, link, _) = linked(&nats);
     let client = service.client();
     let (skipped, consumers) =
         (nats.info(STREAM).state.last_sequence + 1, Arc::new(Mutex::new(BTreeSet::new())));
@@ -77,9 +77,8 @@ fn what_consumers_skip_and_the_leader_has_is_no_gap() {
 
 #[test]
 fn what_the_leader_lacks_halts_the_shard_until_the_operator_accepts_it() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, url) = (folder.path().join("data"), nats.url());
-    let mut service = start(&url, &data, STREAM_MIB, &[]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(STREAM_MIB).start();
     define(&service.client(), &json!({}));
     wait_applied(&service.client(), &[publish(&nats, "first")]);
     assert!(service.terminate().success());
@@ -88,14 +87,14 @@ fn what_the_leader_lacks_halts_the_shard_until_the_operator_accepts_it() {
     let last = publish(&nats, "third");
     nats.purge_subject(STREAM, "ranktree.control.0");
 
-    service = start(&url, &data, STREAM_MIB, &AT_ONCE);
+    service.restart_with(&AT_ONCE);
     let client = service.client();
     let reason = wait_state(&client, 0, "halted");
     assert!(reason.contains(&format!("the message {missing} is missing")), "{reason}");
     assert!(reason.contains("--accept-gap 0"), "{reason}");
     assert!(is_there(&client, "second") && !is_there(&client, "third"));
     assert!(service.terminate().success());
-    let mut service = start(&url, &data, STREAM_MIB, &[&AT_ONCE[..], &["--accept-gap", "0"]].concat());
+    service.restart_with(&[&AT_ONCE[..], &["--accept-gap", "0"]].concat());
     wait_applied(&service.client(), &[last]);
     assert!(is_there(&service.client(), "third"));
     assert!(service.terminate().success());
@@ -117,9 +116,10 @@ fn swap_store(nats: &mut Nats, aside: &Path) {
 #[test]
 fn a_stream_that_is_gone_is_waited_for_and_a_halt_is_over_when_it_is_back() {
     let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, url, aside) = (folder.path().join("data"), nats.url(), folder.path().join("aside"));
+    let aside = folder.path().join("aside");
     // Longer than any test takes.
-    let mut service = start(&url, &data, STREAM_MIB, &["--nats-halt-seconds", "3600"]);
+    let mut service =
+        Node::with_nats(&nats).stream_mib(STREAM_MIB).flags(&["--nats-halt-seconds", "3600"]).start();
     let client = service.client();
     define(&client, &json!({}));
     wait_applied(&client, &[publish(&nats, "first")]);
@@ -140,7 +140,8 @@ fn a_stream_that_is_gone_is_waited_for_and_a_halt_is_over_when_it_is_back() {
     assert!(service.terminate().success());
     assert!(!service.log().contains("is halted"), "{}", service.log());
 
-    let mut service = start(&url, &data, STREAM_MIB, &AT_ONCE);
+    let mut service =
+        Node::with_nats(&nats).stream_mib(STREAM_MIB).flags(&AT_ONCE).at(service.data_dir()).start();
     let client = service.client();
     wait_state(&client, 0, "live");
     swap_store(&mut nats, &aside);

@@ -1,18 +1,13 @@
 //! Writes over HTTP to a service that is fed by NATS.
 
-use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, wait_until};
+use crate::support::node::Node;
 use crate::support::raw::ask;
-
-fn start(nats: &Nats, data: &Path, shards: u16) -> Binary {
-    Binary::start(data, shards, &["--nats", &nats.url(), "--nats-stream-mib", "16"])
-}
 
 fn define_arena(client: &Client) {
     let (status, answer) = client.put("/v1/boards/arena", &json!({}));
@@ -21,8 +16,8 @@ fn define_arena(client: &Client) {
 
 #[test]
 fn http_writes_are_published_and_their_tokens_are_stream_sequences() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 3);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(3).stream_mib(16).start();
     let client = service.client();
     define_arena(&client);
     let (status, answer) = client.put(&entry_path("arena", "alice"), &json!({ "score": 7 }));
@@ -61,8 +56,8 @@ const WRITES: usize = 50;
 
 #[test]
 fn writes_of_the_same_moment_share_messages_and_each_is_told_of_its_own() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     define_arena(&service.client());
     thread::scope(|scope| {
         for number in 0..CLIENTS {
@@ -85,10 +80,8 @@ const IN_ORDER: i64 = 200;
 
 #[test]
 fn jobs_of_one_request_are_applied_in_their_order_whatever_shares_their_messages() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let arguments = ["--nats", &url, "--nats-stream-mib", "64", "--http-threads", "4"];
-    let mut service = Binary::start(&folder.path().join("data"), 1, &arguments);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(64).flags(&["--http-threads", "4"]).start();
     define_arena(&service.client());
     thread::scope(|scope| {
         for number in 0..CLIENTS {
@@ -120,8 +113,8 @@ const PER_MESSAGE: i64 = 64;
 
 #[test]
 fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
     define_arena(&client);
     // The server says no to the second message alone, after it has taken the first and while the third is there already.
@@ -168,8 +161,8 @@ const META: &str = r#"{"id":123456789012345678901234567890,"price":1.10,"k":1,"k
 
 #[test]
 fn metadata_keeps_its_text_by_way_of_http_and_of_jobs_that_wait_for_their_board() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let address = service.address().to_owned();
     let send = |method: &str, path: &str, body: &str| {
         let length = body.len();

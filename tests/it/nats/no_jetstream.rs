@@ -3,16 +3,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::binary::Binary;
 use crate::support::nats::wait_until;
 use crate::support::nats_server::NatsServer;
+use crate::support::node::Node;
 
 #[test]
 fn a_server_without_jetstream_is_told_once() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
     let server = NatsServer::start(&[]);
     let started = Instant::now();
-    let service = Binary::start(&folder.path().join("data"), 2, &["--nats", &server.url()]);
+    let service = Node::with_nats(&server.url()).shards(2).start();
     let is_told = || {
         service.client().get("/v1/status").1["shards"][1]["reason"]
             .as_str()

@@ -4,10 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, signal};
 use crate::support::client::{Client, entry_path};
+use crate::support::command::signal;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::nats_server::free_port;
+use crate::support::node::Node;
 
 const SUBJECT: &str = "ranktree.jobs.0";
 const STREAM: &str = "RANKTREE_JOBS_0";
@@ -33,9 +34,8 @@ fn check_serves_what_it_has(client: &Client) {
 
 #[test]
 fn without_nats_the_service_serves_what_it_has_and_takes_nats_up_when_it_comes() {
-    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service = Binary::start(&folder.path().join("data"), 1, &["--nats", &url]);
+    let mut nats = Nats::start();
+    let mut service = Node::with_nats(&nats).start();
     let (status, answer) = service.client().put("/v1/boards/arena", &json!({}));
     assert_eq!(status, 201, "{answer}");
     let job =
@@ -91,10 +91,8 @@ const MEMORY_MIB: u64 = 450;
 fn a_service_that_was_too_slow_for_nats_catches_up_within_bounds() {
     let monitor = free_port();
     let settings = format!("write_deadline: \"200ms\"\nhttp: \"127.0.0.1:{monitor}\"\n");
-    let (nats, folder) = (Nats::start_with(&settings), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service =
-        Binary::start(&folder.path().join("data"), 1, &["--nats", &url, "--nats-stream-mib", "1024"]);
+    let nats = Nats::start_with(&settings);
+    let mut service = Node::with_nats(&nats).stream_mib(1024).start();
     let client = service.client();
     let (status, answer) = client.put("/v1/boards/arena", &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");

@@ -11,13 +11,13 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::entry_path;
+use crate::support::command::command;
 use crate::support::nats::{applied, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
 use crate::support::secured::Secured;
 
 /// What the server denies has no answer.
@@ -59,15 +59,13 @@ async fn publish(context: &Context, subject: &str, body: &Value) -> u64 {
 }
 
 /// Starts a node that checkpoints and purges soon.
-fn start_node(server: &Secured, folder: &Path, extra: &[&str]) -> Binary {
-    let (url, password) = (server.url(), server.file("node-password", "node-secret"));
-    let arguments =
-        ["--nats", &url, "--nats-user", "node", "--nats-password-file", &password, "--nats-keep", "0"];
-    let node = Binary::start(
-        &folder.join("data"),
-        2,
-        &[&arguments[..], &["--checkpoint-seconds", "1"], extra].concat(),
-    );
+fn start_node(server: &Secured) -> Node {
+    let password = server.file("node-password", "node-secret");
+    let node = Node::with_nats(&server.url())
+        .shards(2)
+        .flags(&["--nats-user", "node", "--nats-password-file", &password])
+        .flags(&["--nats-keep", "0", "--checkpoint-seconds", "1"])
+        .start();
     for shard in 0..2 {
         wait_state(&node.client(), shard, "live");
     }
@@ -80,7 +78,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     let config = shipped();
     let allowed = allowed_to_nodes(&config);
     let listening = config.replacen("users: [", "users: [ { user: all, password: all-secret }", 1);
-    let (server, folder) = (Secured::start(&listening), tempfile::tempdir().expect("a temporary directory"));
+    let server = Secured::start(&listening);
     let runtime = Runtime::new().expect("a runtime");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let mut listener = runtime.block_on(async {
@@ -95,7 +93,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
             hearing.lock().expect("nobody panicked").push(message.subject.to_string());
         }
     });
-    let mut node = start_node(&server, folder.path(), &[]);
+    let mut node = start_node(&server);
     let client = node.client();
     // What a publisher may send again is not purged for so long.
     runtime.block_on(async {
@@ -156,17 +154,20 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         context.create_stream(config).await.expect("it is created");
         publish(&context, JOBS, &json!("no job")).await;
     });
-    let mut node = start_node(&server, folder.path(), &["--accept-gap", "0"]);
+    node.restart_with(&["--accept-gap", "0"]);
+    for shard in 0..2 {
+        wait_state(&node.client(), shard, "live");
+    }
     // And nothing of what it tried was denied.
     assert!(node.terminate().success());
-    let log = fs::read_to_string(folder.path().join("data.log")).expect("there is a log");
+    let log = node.log();
     assert!(!log.contains("ermissions"), "{log}");
     node.verify();
 }
 
 /// A node, and others who are let in.
 struct Scene {
-    node: Binary,
+    node: Node,
     runtime: Runtime,
     game: Client,
     rejects: Client,
@@ -175,16 +176,14 @@ struct Scene {
     /// A member of shard 0.
     member: String,
     _server: Secured,
-    _folder: TempDir,
 }
 
 const JOBS: &str = "ranktree.jobs.0";
 
 impl Scene {
     fn new() -> Self {
-        let (server, folder) =
-            (Secured::start(&shipped()), tempfile::tempdir().expect("a temporary directory"));
-        let node = start_node(&server, folder.path(), &[]);
+        let server = Secured::start(&shipped());
+        let node = start_node(&server);
         assert_eq!(node.client().put("/v1/boards/arena", &json!({})).0, 201);
         let runtime = Runtime::new().expect("a runtime");
         let (game, rejects, looking) = runtime.block_on(async {
@@ -200,7 +199,7 @@ impl Scene {
         };
         let member = (0..99).map(|n| format!("m{n}")).find(|member| home(member) == 0).expect("one of many");
         let looking = runtime.block_on(async { jetstream::new(looking) });
-        Self { node, runtime, game, rejects, looking, member, _server: server, _folder: folder }
+        Self { node, runtime, game, rejects, looking, member, _server: server }
     }
 
     /// The last sequence of each stream.
@@ -300,8 +299,8 @@ fn game_services_can_publish_nothing_but_jobs() {
 /// A node's user can ask how many shards there are; a game service, which may only publish, is told.
 #[test]
 fn a_load_needs_no_more_permissions_than_a_node_or_a_game_service_has() {
-    let (server, folder) = (Secured::start(&shipped()), tempfile::tempdir().expect("a temporary directory"));
-    let mut node = start_node(&server, folder.path(), &[]);
+    let server = Secured::start(&shipped());
+    let mut node = start_node(&server);
     let url = server.url();
     for (user, more) in [("node", &[][..]), ("game", &["--shards", "2"])] {
         let password = server.file(&format!("{user}-password"), &format!("{user}-secret"));

@@ -1,26 +1,18 @@
 //! What the service does with messages that are no jobs, and when a stream is not what it was.
 
-use std::fs::{self, OpenOptions};
-use std::path::Path;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, run_serve};
 use crate::support::client::{Client, count_of, entry_path};
+use crate::support::files::cut_last_block;
 use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
 
 const STREAM: &str = "RANKTREE_JOBS_0";
 const SUBJECT: &str = "ranktree.jobs.0";
-
-fn start(nats: &Nats, data: &Path, shards: u16, extra: &[&str]) -> Binary {
-    let url = nats.url();
-    let mut arguments = vec!["--nats", &url, "--nats-stream-mib", "16"];
-    arguments.extend(extra);
-    Binary::start(data, shards, &arguments)
-}
 
 fn job(member: &str, score: i64) -> String {
     json!({ "board": "arena", "member": member, "score": score }).to_string()
@@ -45,8 +37,8 @@ fn define_arena(client: &Client) {
 
 #[test]
 fn poison_between_good_messages_is_rejected_and_told_once() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 2, &[]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).start();
     let client = service.client();
     define_arena(&client);
     // `alice` belongs to shard 1 of 2, `p42` too; `b` to shard 1 or 0 as the hash says.
@@ -107,17 +99,15 @@ fn poison_between_good_messages_is_rejected_and_told_once() {
 
 #[test]
 fn streams_are_made_as_designed_and_others_refused_in_words() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 2, &[]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).start();
     let config = nats.info("RANKTREE_JOBS_1").config;
     assert_eq!(config.subjects, ["ranktree.jobs.1", "ranktree.control.1"]);
     assert_eq!((config.discard, config.max_bytes, config.deny_delete), (DiscardPolicy::New, 16 << 20, true));
     assert_eq!(config.metadata["ranktree-shards"], "2");
     assert!(service.terminate().success());
     // Another number of shards is another layout.
-    let url = nats.url();
-    let other = folder.path().join("other");
-    let (status, words) = run_serve(&other, 3, &["--nats", &url]);
+    let (status, words) = Node::with_nats(&nats).shards(3).refusal();
     assert!(!status.success() && words.contains("RANKTREE_JOBS_0"), "{words}");
     assert!(words.contains("ranktree-shards"), "{words}");
     nats.create(Config {
@@ -125,16 +115,14 @@ fn streams_are_made_as_designed_and_others_refused_in_words() {
         subjects: vec!["game.jobs.*".to_owned()],
         ..Config::default()
     });
-    let other = folder.path().join("third");
-    let (status, words) = run_serve(&other, 1, &["--nats", &url, "--prefix", "game"]);
+    let (status, words) = Node::with_nats(&nats).flags(&["--prefix", "game"]).refusal();
     assert!(!status.success() && words.contains("GAME_JOBS_0") && words.contains("subjects"), "{words}");
 }
 
 #[test]
 fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let url = nats.url();
-    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     assert!(service.terminate().success());
     for (stream, alter, said) in [
         ("RANKTREE_BOARDS", Config { max_age: Duration::from_secs(600), ..Config::default() }, "max_age"),
@@ -148,13 +136,13 @@ fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() 
         let Config { max_age, discard, .. } = alter;
         let discard = if stream == "RANKTREE_BOARDS" { good.discard } else { discard };
         nats.update(&Config { max_age, discard, ..good.clone() });
-        let (status, words) = run_serve(&folder.path().join("data"), 1, &["--nats", &url]);
+        let (status, words) = Node::with_nats(&nats).at(service.data_dir()).refusal();
         assert!(!status.success() && words.contains(stream) && words.contains(said), "{words}");
         nats.update(&good);
     }
     let good = nats.info(STREAM).config;
     nats.update(&Config { max_message_size: 10_000, ..good.clone() });
-    let (status, words) = run_serve(&folder.path().join("data"), 1, &["--nats", &url]);
+    let (status, words) = Node::with_nats(&nats).at(service.data_dir()).refusal();
     assert!(!status.success() && words.contains(STREAM) && words.contains("max_msg_size"), "{words}");
     nats.update(&good);
     // Put right, they are taken.
@@ -164,8 +152,8 @@ fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() 
 
 #[test]
 fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
     define_arena(&client);
     publish(&nats, &client, "a", 1);
@@ -191,7 +179,7 @@ fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
     assert_eq!(score(&service.client(), "b"), Some(2));
     assert!(service.terminate().success());
 
-    let mut service = start(&nats, &folder.path().join("data"), 1, &["--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
     let sequence = publish(&nats, &client, "c", 3);
@@ -200,7 +188,7 @@ fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
     assert!(service.terminate().success());
     service.verify();
     // Accepted once is accepted.
-    let mut service = start(&nats, &folder.path().join("data"), 1, &[]);
+    service.restart();
     wait_state(&service.client(), 0, "live");
     assert_eq!(score(&service.client(), "c"), Some(3));
     assert!(service.terminate().success());
@@ -208,8 +196,8 @@ fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
 
 #[test]
 fn a_stream_that_lost_its_end_halts_its_shard() {
-    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1, &["--nats-halt-seconds", "1"]);
+    let mut nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-halt-seconds", "1"]).start();
     let client = service.client();
     define_arena(&client);
     for number in 0..20 {
@@ -219,7 +207,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     nats.kill9();
     let reason = wait_state(&client, 0, "catching_up");
     assert!(!reason.is_empty(), "it says why");
-    cut_last_block(&nats.blocks_of(STREAM));
+    cut_last_block(&nats.blocks_of(STREAM), 3);
     nats.restart();
     let reason = wait_state(&client, 0, "halted");
     assert!(reason.contains("lost the end"), "{reason}");
@@ -237,7 +225,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     assert_eq!(applied(&client, 0), before);
     assert_eq!((score(&client, "m19"), score(&client, "n0")), (Some(19), None));
     assert!(service.terminate().success());
-    let mut service = start(&nats, &folder.path().join("data"), 1, &["--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
     // What was lost was applied; what came in its place is applied now.
@@ -251,26 +239,10 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     service.verify();
 }
 
-/// Takes the end of the last block file away, and the server's own notes of where the stream ends.
-fn cut_last_block(folder: &Path) {
-    let files =
-        fs::read_dir(folder).expect("the stream has files").map(|entry| entry.expect("readable").path());
-    let (mut blocks, others): (Vec<_>, Vec<_>) =
-        files.partition(|path| path.extension().is_some_and(|extension| extension == "blk"));
-    blocks.sort();
-    let last = OpenOptions::new().write(true).open(blocks.last().expect("one block")).expect("it opens");
-    let length = last.metadata().expect("it is there").len();
-    last.set_len(length - length / 3).expect("it can be cut");
-    for other in others {
-        let _ = fs::remove_file(other);
-    }
-}
-
 #[test]
 fn purging_what_was_applied_is_fine_and_purging_more_is_not() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let data = folder.path().join("data");
-    let mut service = start(&nats, &data, 1, &["--nats-no-purge"]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
     define_arena(&client);
     let mut last = 0;
@@ -293,14 +265,14 @@ fn purging_what_was_applied_is_fine_and_purging_more_is_not() {
     assert!(reason.contains(&format!("{} to {}", last + 1, last + 3)), "{reason}");
     assert_eq!(score(&client, "a"), Some(10));
     assert!(service.terminate().success());
-    let mut service = start(&nats, &data, 1, &["--nats-no-purge", "--accept-gap", "0"]);
+    service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_applied(&client, &[last + 5]);
     assert_eq!(score(&client, "a"), Some(104));
     assert!(service.terminate().success());
     service.verify();
     // The gap is behind it now, for the disk too.
-    let mut service = start(&nats, &data, 1, &["--nats-no-purge"]);
+    service.restart();
     wait_state(&service.client(), 0, "live");
     assert_eq!(score(&service.client(), "a"), Some(104));
     assert!(service.terminate().success());
@@ -308,9 +280,9 @@ fn purging_what_was_applied_is_fine_and_purging_more_is_not() {
 
 #[test]
 fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
-    let mut service = start(&nats, &folder.path().join("data"), 1, &arguments);
+    let mut service = Node::with_nats(&nats).stream_mib(16).flags(&arguments).start();
     let client = service.client();
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
     define_arena(&client);
@@ -333,9 +305,9 @@ fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
 /// The server knows the ids of what it stores: what was purged it would store again once it was restarted.
 #[test]
 fn what_may_be_sent_again_under_its_id_is_not_purged() {
-    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut nats = Nats::start();
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
-    let mut service = start(&nats, &folder.path().join("data"), 2, &arguments);
+    let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).flags(&arguments).start();
     let client = service.client();
     define_arena(&client);
     // The stream of shard 1 is purged as soon as may be, which shows that shard 0's could have been too.
@@ -379,20 +351,19 @@ fn what_may_be_sent_again_under_its_id_is_not_purged() {
 
 #[test]
 fn an_older_copy_of_the_data_catches_up() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
-    let mut service = start(&nats, &data, 1, &[]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).start();
     define_arena(&service.client());
     publish(&nats, &service.client(), "a", 1);
     assert!(service.terminate().success());
-    copy_folder(&data, &copy);
+    let copy = Node::with_nats(&nats).stream_mib(16).copy_of(&service);
     service.restart();
     for number in 0..50 {
         publish(&nats, &service.client(), &format!("m{number}"), number);
     }
     let (_, top) = service.client().get("/v1/boards/arena/top?limit=100");
     service.kill9();
-    let mut service = start(&nats, &copy, 1, &[]);
+    let mut service = copy.start();
     wait_state(&service.client(), 0, "live");
     let (_, replayed) = service.client().get("/v1/boards/arena/top?limit=100");
     assert_eq!(replayed["entries"], top["entries"]);
@@ -400,23 +371,10 @@ fn an_older_copy_of_the_data_catches_up() {
     service.verify();
 }
 
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("it can be made");
-    for entry in fs::read_dir(from).expect("it is there") {
-        let entry = entry.expect("readable");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("known").is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("it can be copied");
-        }
-    }
-}
-
 #[test]
 fn a_full_stream_refuses_publishers_and_loses_nothing() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), 1, &["--nats-no-purge"]);
+    let nats = Nats::start();
+    let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
     define_arena(&client);
     let config = nats.info(STREAM).config;
@@ -447,13 +405,12 @@ fn a_full_stream_refuses_publishers_and_loses_nothing() {
 /// What came without NATS is continued by no stream, whether or not there is one already; nothing is accepted there.
 #[test]
 fn a_directory_that_was_filled_without_nats_is_refused_in_words() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let data = folder.path().join("data");
-    let mut service = Binary::start(&data, 1, &[]);
-    assert_eq!(service.client().put(&entry_path("arena", "m"), &json!({ "score": 1 })).0, 200);
-    assert!(service.terminate().success());
+    let nats = Nats::start();
+    let mut alone = Node::start();
+    assert_eq!(alone.client().put(&entry_path("arena", "m"), &json!({ "score": 1 })).0, 200);
+    assert!(alone.terminate().success());
     for extra in [&[][..], &["--accept-gap", "0"], &[]] {
-        let mut service = start(&nats, &data, 1, extra);
+        let mut service = Node::with_nats(&nats).stream_mib(16).flags(extra).at(alone.data_dir()).start();
         let reason = wait_state(&service.client(), 0, "halted");
         assert!(reason.contains("filled without NATS up to 1"), "{extra:?}: {reason}");
         assert!(reason.contains("ranktree export and ranktree import"), "{extra:?}: {reason}");

@@ -1,22 +1,21 @@
 //! What of a stream is kept and what goes: bounded by messages and by bytes, and never beyond the stream's end.
 
-use std::fs::{self, OpenOptions};
-use std::path::Path;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
 use crate::support::arena::{self, STREAM, SUBJECT};
-use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
+use crate::support::files::cut_last_block;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
 
 const STREAM_MIB: u64 = 8;
 const STREAM_BYTES: u64 = STREAM_MIB << 20;
 
-fn start(nats: &Nats, data: &Path, extra: &[&str]) -> Binary {
-    let service = arena::start(&nats.url(), data, STREAM_MIB, extra);
+fn start(nats: &Nats, extra: &[&str]) -> Node {
+    let service = Node::with_nats(nats).stream_mib(STREAM_MIB).flags(extra).start();
     arena::define(&service.client(), &json!({ "policy": "incr" }));
     service
 }
@@ -39,7 +38,7 @@ fn counted(client: &Client) -> u64 {
     answer["score"].as_u64().expect("a count")
 }
 
-fn metric(service: &Binary, name: &str) -> u64 {
+fn metric(service: &Node, name: &str) -> u64 {
     let mut answer = ureq::get(format!("{}/metrics", service.base())).call().expect("metrics are served");
     let text = answer.body_mut().read_to_string().expect("it is text");
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}{{shard=\"0\"}} ")));
@@ -50,8 +49,8 @@ fn metric(service: &Binary, name: &str) -> u64 {
 #[test]
 fn large_messages_find_room_before_the_stream_is_full() {
     const MESSAGES: u64 = 1_600;
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), &[]);
+    let nats = Nats::start();
+    let mut service = start(&nats, &[]);
     let (body, mut last) = (large_message(), 0);
     for _ in 0..MESSAGES {
         // As quick as a checkpoint takes, and no quicker: then nobody is refused.
@@ -80,8 +79,8 @@ fn large_messages_find_room_before_the_stream_is_full() {
 #[test]
 fn a_stream_that_is_filled_at_full_speed_goes_on() {
     const MESSAGES: usize = 60_000;
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), &[]);
+    let nats = Nats::start();
+    let mut service = start(&nats, &[]);
     let client = service.client();
     let filler = "x".repeat(200);
     let job = json!({ "board": "arena", "member": "m7", "score": 1, "meta": { "m": filler } }).to_string();
@@ -98,8 +97,8 @@ fn a_stream_that_is_filled_at_full_speed_goes_on() {
 
 #[test]
 fn what_is_kept_for_other_nodes_takes_half_of_a_stream_at_most() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = start(&nats, &folder.path().join("data"), &["--checkpoint-seconds", "1"]);
+    let nats = Nats::start();
+    let mut service = start(&nats, &["--checkpoint-seconds", "1"]);
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
     let body = large_message();
     // Under three quarters of it: nothing has to give way.
@@ -119,8 +118,8 @@ fn what_is_kept_for_other_nodes_takes_half_of_a_stream_at_most() {
 #[test]
 fn streams_are_created_as_large_as_the_server_has_room_for() {
     let settings = "jetstream { max_file_store: 3GB }\n";
-    let (nats, folder) = (Nats::start_with(settings), tempfile::tempdir().expect("a temporary directory"));
-    let mut service = Binary::start(&folder.path().join("data"), 2, &["--nats", &nats.url()]);
+    let nats = Nats::start_with(settings);
+    let mut service = Node::with_nats(&nats).shards(2).start();
     let limit = |stream: &str| nats.info(stream).config.max_bytes;
     // Two of 1 GiB, beside those of boards and rejects; two of 2 GiB do not fit.
     assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (1 << 30, 1 << 30));
@@ -137,9 +136,9 @@ fn streams_are_created_as_large_as_the_server_has_room_for() {
 /// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the stream.
 #[test]
 fn a_stream_that_lost_its_end_is_not_purged() {
-    let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let mut nats = Nats::start();
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1", "--nats-halt-seconds", "1"];
-    let mut service = start(&nats, &folder.path().join("data"), &arguments);
+    let mut service = start(&nats, &arguments);
     let client = service.client();
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
     let publish = |nats: &Nats, count: u32| (0..count).map(|_| arena::publish(nats, "m7")).last();
@@ -151,7 +150,7 @@ fn a_stream_that_lost_its_end_is_not_purged() {
     wait_until("there is a checkpoint", || {
         shard_status(&client, 0)["checkpoint_sequence"].as_u64() == Some(last)
     });
-    cut_last_block(&nats.blocks_of(STREAM));
+    cut_last_block(&nats.blocks_of(STREAM), 6);
     nats.restart();
     let reason = wait_state(&client, 0, "halted");
     let state = nats.info(STREAM).state;
@@ -160,19 +159,4 @@ fn a_stream_that_lost_its_end_is_not_purged() {
     assert!(state.messages > 0 && state.last_sequence < last, "{state:?}");
     assert_eq!(state.last_sequence - state.first_sequence + 1, state.messages);
     assert!(service.terminate().success());
-}
-
-/// Takes the end of the last block file away, and the server's own notes of where the stream ends.
-fn cut_last_block(folder: &Path) {
-    let files =
-        fs::read_dir(folder).expect("the stream has files").map(|entry| entry.expect("readable").path());
-    let (mut blocks, others): (Vec<_>, Vec<_>) =
-        files.partition(|path| path.extension().is_some_and(|extension| extension == "blk"));
-    blocks.sort();
-    let last = OpenOptions::new().write(true).open(blocks.last().expect("one block")).expect("it opens");
-    let length = last.metadata().expect("it is there").len();
-    last.set_len(length - length / 6).expect("it can be cut");
-    for other in others {
-        let _ = fs::remove_file(other);
-    }
 }

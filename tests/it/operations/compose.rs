@@ -9,11 +9,12 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::binary::{Binary, command};
 use crate::support::client::Client;
+use crate::support::command::command;
 use crate::support::compose::{Compose, Service};
 use crate::support::nats::wait_until;
 use crate::support::nats_server::free_port;
+use crate::support::node::Node;
 
 /// What stands here for the places in containers.
 struct Here {
@@ -144,7 +145,7 @@ fn what_is_started_works_together_and_lets_nobody_else_in() {
     let checked = check.output().expect("the binary can be started");
     assert!(checked.status.success(), "{checked:?}");
     assert_eq!(node.list("command"), ["serve"]);
-    let service = Binary::start_in(&data, 3, &[], &environment);
+    let service = Node::at(&data).shards(3).environment(&environment).start();
     service.address().clone_into(&mut here.ranktree);
     let stranger = service.client();
     wait_until("the node is ready", || stranger.get("/readyz").0 == 200);

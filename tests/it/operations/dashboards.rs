@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
 use crate::support::client::Client;
 use crate::support::nats::Nats;
+use crate::support::node::Node;
 use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
 
 /// Scrapes come every second here; a rate needs two of them.
@@ -35,15 +35,14 @@ const NOT_SHOWN: &[(&str, &str)] = &[
 fn every_expression_of_every_panel_and_rule_finds_something() {
     let nats = Nats::start();
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let url = nats.url();
     let often = ["--checkpoint-seconds", "1"];
     // One of them asks for a token.
     let tokens = folder.path().join("tokens.toml");
     let line = format!("[[token]]\nname = \"all\"\nscope = \"admin\"\nsha256 = \"{TOKEN_SHA256}\"\n");
     fs::write(&tokens, line).expect("it can be written");
     let guarded = [&often[..], &["--tokens", tokens.to_str().expect("it is UTF-8")]].concat();
-    let embedded = Binary::start(&folder.path().join("embedded"), 2, &guarded);
-    let fed = Binary::start(&folder.path().join("fed"), 1, &["--checkpoint-seconds", "1", "--nats", &url]);
+    let embedded = Node::shards(2).flags(&guarded).start();
+    let fed = Node::with_nats(&nats).flags(&["--checkpoint-seconds", "1"]).start();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for (service, nats) in [(&embedded, None), (&fed, Some(&nats))] {
@@ -87,7 +86,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
 }
 
 /// Of all metrics that these services have, and that the source names.
-fn assert_all_are_used(services: &[&Binary], used: &BTreeSet<String>) {
+fn assert_all_are_used(services: &[&Node], used: &BTreeSet<String>) {
     let source = fs::read_to_string(root().join("src/metrics.rs")).expect("it is in the repository");
     let named: BTreeSet<_> =
         source.split('"').filter(|text| text.starts_with("ranktree_")).map(str::to_owned).collect();

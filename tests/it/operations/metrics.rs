@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::support::binary::Binary;
 use crate::support::nats::{Nats, wait_until};
+use crate::support::node::Node;
 
 /// The names of the contract, and those that dashboards and alerts rest on, with their types.
 const OF_THE_CONTRACT: &[(&str, &str)] = &[
@@ -73,8 +73,7 @@ const OF_NATS: &[(&str, &str)] = &[
 
 #[test]
 fn every_metric_is_there_with_its_meaning_and_no_member_is_a_label() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let service = Binary::start(&folder.path().join("data"), 2, &[]);
+    let service = Node::shards(2).start();
     make_traffic(&service, 0..300);
     let before = scrape_with(&service, OF_OURS);
     for (name, kind) in OF_THE_CONTRACT.iter().chain(OF_OURS) {
@@ -103,8 +102,7 @@ fn every_metric_is_there_with_its_meaning_and_no_member_is_a_label() {
 
 #[test]
 fn seconds_are_counted_from_25_microseconds_to_10_seconds() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let service = Binary::start(&folder.path().join("data"), 1, &[]);
+    let service = Node::start();
     make_traffic(&service, 0..10);
     let text = text_of(&service);
     for name in ["plan_seconds", "commit_seconds", "apply_seconds", "publish_to_visible_seconds"] {
@@ -118,9 +116,7 @@ fn seconds_are_counted_from_25_microseconds_to_10_seconds() {
 #[test]
 fn nats_and_its_streams_have_figures_of_their_own() {
     let mut nats = Nats::start();
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let url = nats.url();
-    let service = Binary::start(&folder.path().join("data"), 3, &["--nats", &url]);
+    let service = Node::with_nats(&nats).shards(3).start();
     make_traffic(&service, 0..100);
     let found = scrape_with(&service, OF_NATS);
     for (name, kind) in OF_NATS {
@@ -148,7 +144,7 @@ fn nats_and_its_streams_have_figures_of_their_own() {
 }
 
 /// Writes and reads of some members, one board for each.
-fn make_traffic(service: &Binary, members: std::ops::Range<u32>) {
+fn make_traffic(service: &Node, members: std::ops::Range<u32>) {
     let client = service.client();
     let jobs: Vec<_> = members
         .clone()
@@ -164,14 +160,14 @@ fn make_traffic(service: &Binary, members: std::ops::Range<u32>) {
     assert_eq!(client.get("/v1/boards/b0/members/nobody").0, 404);
 }
 
-fn text_of(service: &Binary) -> String {
+fn text_of(service: &Node) -> String {
     let url = format!("http://{}/metrics", service.address());
     let mut answer = ureq::get(url).call().expect("metrics are served");
     answer.body_mut().read_to_string().expect("they are text")
 }
 
 /// Scrapes until the figures that are looked at now and then have been looked at.
-fn scrape_with(service: &Binary, names: &[(&str, &str)]) -> Scrape {
+fn scrape_with(service: &Node, names: &[(&str, &str)]) -> Scrape {
     let mut scrape = Scrape::parse(&text_of(service));
     wait_until("all figures were looked at", || {
         scrape = Scrape::parse(&text_of(service));

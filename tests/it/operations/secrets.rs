@@ -4,7 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::support::binary::{Binary, command};
+use crate::support::command::command;
+use crate::support::node::Node;
 
 /// The exit code, and all that was written.
 fn run(arguments: &[&str]) -> (Option<i32>, String) {
@@ -73,7 +74,7 @@ fn files_of_secrets_that_others_can_get_at_are_told_of() {
             }
         }
     }
-    let service = Binary::start(Path::new(&data), 1, &tls);
+    let service = Node::at(Path::new(&data)).flags(&tls).start();
     let log = service.log();
     assert!(log.contains(&format!("tls_key = {key} holds a secret")), "{log}");
 }
@@ -83,7 +84,7 @@ fn a_new_data_directory_is_its_owners() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data = folder.path().join("data");
     let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
-    drop(Binary::start(&data, 1, &[]));
+    drop(Node::at(&data).start());
     for made in [&data, &data.join("shard-000")] {
         assert_eq!(mode(made), 0o700, "{}", made.display());
     }
@@ -91,6 +92,6 @@ fn a_new_data_directory_is_its_owners() {
     let made = folder.path().join("made");
     fs::create_dir(&made).expect("it can be made");
     set_mode(&made, 0o750);
-    drop(Binary::start(&made, 1, &[]));
+    drop(Node::at(&made).start());
     assert_eq!(mode(&made), 0o750);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::binary::command;
+use crate::support::command::command;
 use crate::support::compose::Compose;
 
 /// Where flags and variables are named. The change log is not here: it may name what is no more.

@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use serde_json::json;
 
-use crate::support::binary::Binary;
 use crate::support::client::entry_path;
 use crate::support::nats::Nats;
+use crate::support::node::Node;
 
 /// The contract's members and their hashes.
 const VECTORS: [(&str, u32); 4] =
@@ -38,9 +38,9 @@ fn python(code: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn the_publisher_in_python_publishes_once_and_is_ranked() {
-    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let nats = Nats::start();
     let url = nats.url();
-    let mut service = Binary::start(&folder.path().join("data"), 3, &["--nats", &url]);
+    let mut service = Node::with_nats(&nats).shards(3).start();
     let client = service.client();
     let (status, answer) = client.put("/v1/boards/arena", &json!({}));
     assert_eq!(status, 201, "{answer}");

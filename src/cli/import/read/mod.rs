@@ -6,11 +6,11 @@ mod csv_rows;
 mod input;
 mod ndjson_rows;
 mod redis_rows;
-mod row;
+pub mod row;
 mod scale;
 
 pub use csv_rows::{ColumnNames, CsvRows};
 pub use input::Input;
 pub use ndjson_rows::NdjsonRows;
 pub use redis_rows::{RedisRows, RedisSource};
-pub use row::{Defaults, MAX_BODY_BYTES, MAX_JOB_BYTES, Parsed, RejectedLine, Row, Rows};
+pub use row::{Defaults, MAX_BODY_BYTES, Parsed, RejectedLine, Row, Rows};
