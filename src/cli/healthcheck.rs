@@ -9,8 +9,7 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
-use crate::cli::client::base_url::BaseUrl;
-use crate::cli::client::tls_roots::{agent, trusting};
+use crate::cli::client::{BaseUrl, agent, load_tls_roots};
 use crate::config::{FileArgs, HttpArgs};
 
 /// More than enough of a probe's answer.
@@ -60,7 +59,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         .user_agent(concat!("ranktree-healthcheck/", env!("CARGO_PKG_VERSION")))
         .build();
     let agent = match &args.ca {
-        Some(ca) => agent(config, Some(trusting(Some(ca))?)),
+        Some(ca) => agent(config, Some(load_tls_roots(Some(ca))?)),
         None => Agent::new_with_config(config),
     };
     let asked = agent.get(&url).call().and_then(|mut response| {

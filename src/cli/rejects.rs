@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cli::Failure;
-use crate::cli::client::reader::Service;
+use crate::cli::client::Reader;
 use crate::cli::offline::Offline;
 use crate::config::ClientArgs;
 use crate::job::RejectCode;
@@ -67,7 +67,7 @@ struct Page<'a> {
 }
 
 fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failure> {
-    let service = Service::new(url, &args.client, "ranktree-rejects")?;
+    let service = Reader::new(url, &args.client, "rejects")?;
     let shard = args.shard.map(|shard| format!("&shard={shard}")).unwrap_or_default();
     let reason = args.reason.map(|reason| format!("&reason={reason}")).unwrap_or_default();
     let filters = shard + &reason;

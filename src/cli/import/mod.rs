@@ -22,12 +22,13 @@ use std::thread;
 pub use args::Args;
 pub use error::ImportError;
 
+use crate::cli::client::Client;
 use crate::job::Op;
 use crate::types::{BoardName, Timestamp};
 use args::Format;
 use progress::Progress;
 use read::{ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows};
-use send::{Lane, Service};
+use send::{Connection, Lane, Service};
 use tally::Tally;
 
 /// Batches that wait for a connection while it sends one: enough that a connection never waits for the reader.
@@ -113,14 +114,14 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
 
 fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
     let token = args.client.token()?;
-    let service =
-        Service::new(&args.url, token.as_deref(), args.client.ca.as_deref(), args.retry_for, tally)?;
+    let client = Client::new(&args.url, token.as_deref(), args.client.ca.as_deref(), "import")?;
+    let service = Service::new(client, args.retry_for, tally);
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut connections = Vec::new();
         for _ in 0..args.connections.get() {
             let (queue, batches) = sync_channel(BATCHES_QUEUED);
-            let connection = service.connection();
+            let connection = Connection::new(&service);
             connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
             lanes.push(Lane::new(queue, args.batch));
         }
@@ -142,7 +143,7 @@ fn distribute(
 ) -> Result<(), ImportError> {
     let tally = service.tally;
     let mut boards_that_add = BTreeMap::new();
-    let connection = service.connection();
+    let connection = Connection::new(service);
     let mut warned = false;
     for parsed in rows {
         let mut row = match parsed? {

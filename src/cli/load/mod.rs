@@ -10,8 +10,7 @@ use clap::ArgAction;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
-use crate::cli::client::base_url::BaseUrl;
-use crate::cli::client::tls_roots::trusting;
+use crate::cli::client::{BaseUrl, load_tls_roots};
 use crate::cli::duration::duration;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
@@ -243,7 +242,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     } else {
         return Err("what is to be loaded? give --nats nats://HOST:4222, or --url http://HOST:8080".into());
     };
-    let tls = over_tls.then(|| trusting(args.client.ca.as_deref())).transpose()?;
+    let tls = over_tls.then(|| load_tls_roots(args.client.ca.as_deref())).transpose()?;
     let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
     let boards = boards.collect::<Result<Vec<_>, _>>().map_err(|why| format!("--board-prefix: {why}"))?;
     let default_connections = if args.url.is_some() { HTTP_CONNECTIONS } else { 1 };

@@ -1,114 +1,49 @@
 //! Sends batches to the service, one after the other, and settles what comes of their jobs.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ureq::http::{StatusCode, header};
-use ureq::{Agent, RequestBuilder};
+use ureq::http::StatusCode;
 
 use crate::cli::board_line::BoardLine;
-use crate::cli::client::base_url::BaseUrl;
-use crate::cli::client::tls_roots::{agent, trusting};
+use crate::cli::client::Client;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::RejectedLine;
 use crate::cli::import::send::answer::{InvalidJob, JobResult};
 use crate::cli::import::send::batch::Batch;
-use crate::cli::import::send::retry::{Ended, Patience, until_answered};
-use crate::cli::import::tally::Tally;
-use crate::tls_roots::ClientTls;
+use crate::cli::import::send::service::Service;
+use crate::cli::import::send::tries::{Ended, Tries, until_answered};
 
-/// How long to go on trying where nothing else is said.
-const RETRY_FOR: Duration = Duration::from_secs(60);
-/// A connection that takes longer will not come to be.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than the service itself waits for a commit, so that it is the one to say what came of it.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Failures of one job among others that say that it was not applied.
 const JOB_NOT_APPLIED: [&str; 1] = ["overloaded"];
 /// What a row with a version is answered that was applied before.
 const STALE: &str = "stale_version";
 
-/// The service, and how patient to be with it.
-pub struct Service<'a> {
-    pub base: String,
-    authorization: Option<String>,
-    /// Whose certificates are good, for https.
-    tls: Option<ClientTls>,
-    /// `None`: not at all before the service has answered once, and for a minute from then on.
-    retry_for: Option<Duration>,
-    has_answered: AtomicBool,
-    pub tally: &'a Tally,
-}
-
 /// One keep-alive connection.
 pub struct Connection<'a> {
     service: &'a Service<'a>,
-    agent: Agent,
-}
-
-impl<'a> Service<'a> {
-    /// # Errors
-    /// When the address is not one that can be connected to, or nothing says whose certificates to trust.
-    pub fn new(
-        to: &str,
-        token: Option<&str>,
-        ca: Option<&Path>,
-        retry_for: Option<Duration>,
-        tally: &'a Tally,
-    ) -> Result<Self, ImportError> {
-        let BaseUrl { text: base, is_https } = BaseUrl::parse("--url", to).map_err(ImportError::Address)?;
-        let tls = is_https.then(|| trusting(ca)).transpose().map_err(ImportError::Trust)?;
-        let authorization = token.map(|token| format!("Bearer {token}"));
-        let has_answered = AtomicBool::new(false);
-        Ok(Self { base, authorization, tls, retry_for, has_answered, tally })
-    }
-
-    pub fn connection(&'a self) -> Connection<'a> {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_recv_response(Some(ANSWER_TIMEOUT))
-            .timeout_recv_body(Some(ANSWER_TIMEOUT))
-            .user_agent(concat!("ranktree-import/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Connection { service: self, agent: agent(config, self.tls.clone()) }
-    }
-
-    /// How long to go on trying; `None` where there may be no service at all.
-    pub fn retry_for(&self) -> Option<Duration> {
-        let once_there = self.has_answered.load(Ordering::Relaxed).then_some(RETRY_FOR);
-        self.retry_for.or(once_there)
-    }
-
-    pub fn note_answered(&self) {
-        self.has_answered.store(true, Ordering::Relaxed);
-    }
-
-    fn not_understood(&self, reason: String) -> ImportError {
-        ImportError::Answer { to: self.base.clone(), reason }
-    }
+    client: Client,
 }
 
 impl<'a> Connection<'a> {
+    pub fn new(service: &'a Service<'a>) -> Self {
+        Self { service, client: service.client.with_own_connections() }
+    }
+
     /// Sends a batch until every job of it is settled. What the service finds invalid is taken out and the rest sent
     /// again, because such an answer means that none was applied; so are jobs that failed while others did not.
     ///
     /// # Errors
     /// When the import cannot go on.
     pub fn send(&self, mut batch: Batch) -> Result<(), ImportError> {
-        let uri = format!("{}/v1/jobs?wait=applied", self.service.base);
-        let mut patience = Patience::new(self.service);
+        let url = format!("{}/v1/jobs?wait=applied", self.client.base());
+        let mut tries = Tries::new(self.service);
         while !batch.rows.is_empty() {
             let (first, last) = batch.lines();
-            let to = || self.service.base.clone();
+            let to = || self.client.base().to_owned();
             let body = batch.body();
-            let post = || {
-                let request = self.agent.post(&uri).header(header::CONTENT_TYPE, "application/json");
-                self.authorized(request).send(&body)
-            };
-            let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut patience)? {
+            let post = || self.client.post(&url, &body);
+            let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut tries)? {
                 Ended::Answered(status, answer) => (status, answer),
                 Ended::InDoubt { reason } => {
                     return Err(ImportError::InDoubt { to: to(), first, last, reason });
@@ -116,7 +51,7 @@ impl<'a> Connection<'a> {
                 Ended::Hopeless { reason } => return Err(ImportError::Unusable { to: to(), reason }),
             };
             if status.is_success() || !answer.results.is_empty() {
-                self.settle(&mut batch, answer.results, &mut patience)?;
+                self.settle(&mut batch, answer.results, &mut tries)?;
             } else if answer.errors.is_empty() {
                 return Err(ImportError::Refused { to: to(), first, last, reason: answer.describe(status) });
             } else {
@@ -131,16 +66,16 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// When the service cannot be reached.
     pub fn board_adds(&self, board: &str) -> Result<bool, ImportError> {
-        let uri = self.board_uri(board);
-        let get = || self.authorized(self.agent.get(&uri)).call();
-        match until_answered(get, true, &mut Patience::new(self.service))? {
-            // It will be created with the defaults, whose policy is set.
+        let url = self.board_url(board);
+        let get = || self.client.get(&url);
+        match until_answered(get, true, &mut Tries::new(self.service))? {
+            // The board will be created with the defaults, whose policy is set.
             Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(false),
-            // Whoever may not read the definition is told more than may be true, rather than less.
+            // Without the right to read the definition, better to warn once too often.
             Ended::Answered(_, board) => Ok(board.policy.is_none_or(|policy| policy == "incr")),
             Ended::InDoubt { reason } => Err(self.service.not_understood(reason)),
             Ended::Hopeless { reason } => {
-                Err(ImportError::Unusable { to: self.service.base.clone(), reason })
+                Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
             }
         }
     }
@@ -152,24 +87,21 @@ impl<'a> Connection<'a> {
     pub fn define(&self, line: &BoardLine) -> Result<(), ImportError> {
         let BoardLine { board, definition } = line;
         let refused = |reason: String| {
-            let (to, board) = (self.service.base.clone(), board.to_string());
+            let (to, board) = (self.client.base().to_owned(), board.to_string());
             ImportError::Board { to, board, reason }
         };
-        let uri = self.board_uri(board.as_str());
-        let mut patience = Patience::new(self.service);
-        let get = || self.authorized(self.agent.get(&uri)).call();
-        match until_answered(get, true, &mut patience)? {
+        let url = self.board_url(board.as_str());
+        let mut tries = Tries::new(self.service);
+        let get = || self.client.get(&url);
+        match until_answered(get, true, &mut tries)? {
             Ended::Answered(StatusCode::OK, found) if line.is_met_by(&found.definition()) => return Ok(()),
             // The service says what is wrong better than a comparison here.
             Ended::Answered(..) => {}
             Ended::InDoubt { reason } | Ended::Hopeless { reason } => return Err(refused(reason)),
         }
-        let put = || {
-            let request = self.agent.put(&uri).header(header::CONTENT_TYPE, "application/json");
-            self.authorized(request).send(definition)
-        };
+        let put = || self.client.put(&url, definition);
         // Twice the same definition is the same as once.
-        match until_answered(put, true, &mut patience)? {
+        match until_answered(put, true, &mut tries)? {
             Ended::Answered(status, _) if status.is_success() => {
                 self.service.tally.note(&format!("board {board} is defined as the file says"));
                 Ok(())
@@ -179,15 +111,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    fn board_uri(&self, board: &str) -> String {
-        format!("{}/v1/boards/{}", self.service.base, utf8_percent_encode(board, NON_ALPHANUMERIC))
-    }
-
-    fn authorized<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
-        match &self.service.authorization {
-            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
-            None => request,
-        }
+    fn board_url(&self, board: &str) -> String {
+        format!("{}/v1/boards/{}", self.client.base(), utf8_percent_encode(board, NON_ALPHANUMERIC))
     }
 
     /// Counts what came of the jobs, and leaves those in the batch that are to be sent again.
@@ -195,20 +120,20 @@ impl<'a> Connection<'a> {
         &self,
         batch: &mut Batch,
         results: Vec<JobResult>,
-        patience: &mut Patience<'a>,
+        tries: &mut Tries<'a>,
     ) -> Result<(), ImportError> {
         let (found, expected) = (results.len(), batch.rows.len());
         if found != expected {
             return Err(self.service.not_understood(format!("{found} results for {expected} jobs")));
         }
         let (mut applied, mut changed, mut repeated) = (0, 0, 0);
-        let mut sent_twice = patience.sent_twice;
+        let mut sent_twice = tries.sent_twice;
         let mut rejected = Vec::new();
         let mut failed = Vec::new();
         let mut in_doubt = None;
         let mut last_reason = String::new();
         for (row, result) in std::mem::take(&mut batch.rows).into_iter().zip(results) {
-            if result.rejected.as_deref() == Some(STALE) && patience.sent_twice {
+            if result.rejected.as_deref() == Some(STALE) && tries.sent_twice {
                 repeated += 1;
             } else if let Some(code) = result.rejected {
                 rejected.push(RejectedLine { line: row.line, code, detail: result.detail });
@@ -230,15 +155,15 @@ impl<'a> Connection<'a> {
         self.service.tally.repeated(repeated);
         rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))?;
         if let Some((first, last)) = in_doubt {
-            let to = self.service.base.clone();
+            let to = self.client.base().to_owned();
             return Err(ImportError::InDoubt { to, first, last, reason: last_reason });
         }
         *batch = Batch::of(failed);
         if progressed {
-            *patience = Patience::new(self.service);
+            *tries = Tries::new(self.service);
         }
-        patience.sent_twice = sent_twice;
-        if batch.rows.is_empty() { Ok(()) } else { patience.wait(last_reason, Duration::ZERO) }
+        tries.sent_twice = sent_twice;
+        if batch.rows.is_empty() { Ok(()) } else { tries.wait(last_reason, Duration::ZERO) }
     }
 
     /// Reports invalid jobs, and leaves the others in the batch.
@@ -268,8 +193,10 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::cli::client::RETRY_FOR;
     use crate::cli::import::progress::Progress;
     use crate::cli::import::read::Row;
+    use crate::cli::import::tally::Tally;
 
     /// What the service does with one request.
     #[derive(Clone, Copy)]
@@ -317,13 +244,13 @@ mod tests {
     /// Sends the jobs `0`, `1`, ... of lines 10, 11, ... as one batch; bodies received, and the summary or the error.
     fn send(replies: Vec<Reply>, jobs: u64, op: &str) -> (Vec<String>, Result<String, String>) {
         // Nothing is said where nobody listens.
-        let patience = (!replies.is_empty()).then_some(Duration::from_secs(30));
+        let retry_for = (!replies.is_empty()).then_some(Duration::from_secs(30));
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let service = Service::new(&base, None, None, patience, &tally).expect("an address");
+        let service = Service::new(Client::new(&base, None, None, "import").expect("an address"), retry_for, &tally);
         let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Vec::new());
         let batch = Batch::of((0..jobs).map(row));
-        let sent = service.connection().send(batch).map_err(|error| error.to_string().replace(&base, "URL"));
+        let sent = Connection::new(&service).send(batch).map_err(|error| error.to_string().replace(&base, "URL"));
         let summary = tally.finish(false).expect("no file to write").0;
         (bodies.try_iter().collect(), sent.map(|()| summary))
     }
@@ -368,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overloaded_service_is_asked_again() {
+    fn jobs_are_sent_again_to_an_overloaded_service() {
         let overloaded = Reply::With(503, r#"{"code":"overloaded"}"#);
         let applied = Reply::With(200, r#"{"results":[{"changed":true}]}"#);
         check(vec![overloaded, overloaded, applied], 1, &["[0]"; 3], &["applied 1"]);
@@ -381,21 +308,21 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_unknown_fate_is_sent_again_only_if_that_changes_nothing() {
-        for trouble in [Reply::Break, Reply::With(500, "{}"), Reply::With(503, r#"{"code":"commit_failed"}"#)]
+    fn a_batch_of_unknown_outcome_is_sent_again_only_if_that_changes_nothing() {
+        for failure in [Reply::Break, Reply::With(500, "{}"), Reply::With(503, r#"{"code":"commit_failed"}"#)]
         {
             let applied = Reply::With(200, r#"{"results":[{"changed":true}]}"#);
-            let (bodies, sent) = send(vec![trouble, applied], 1, "incr");
+            let (bodies, sent) = send(vec![failure, applied], 1, "incr");
             let error = sent.expect_err("nobody knows whether it was applied");
             assert!(error.starts_with("URL may or may not have applied lines 10 to 10"), "{error}");
             assert_eq!(bodies, ["[0]"]);
-            check(vec![trouble, applied], 1, &["[0]"; 2], &["applied 1"]);
+            check(vec![failure, applied], 1, &["[0]"; 2], &["applied 1"]);
         }
     }
 
-    /// Whoever reads `stale_version` looks for a mistake in the rows.
+    /// A reject of `stale_version` would send the operator looking for a mistake in the rows.
     #[test]
-    fn rows_that_a_lost_answer_was_about_are_no_rejects() {
+    fn rows_applied_before_their_answer_was_lost_count_as_sent_twice_and_not_as_rejected() {
         let stale = Reply::With(
             200,
             r#"{"results":[{"rejected":"stale_version","detail":"7 is stored"},{"changed":true}]}"#,
@@ -404,7 +331,7 @@ mod tests {
         for lost in [Reply::Break, Reply::With(500, "{}")] {
             check(vec![lost, stale], 2, &["[0,1]"; 2], &["applied 1", twice, "rejected 0"]);
         }
-        // Nothing of it was applied before: somebody else has these versions.
+        // Nothing of the batch was applied before: these versions are another writer's.
         let overloaded = Reply::With(503, r#"{"code":"overloaded"}"#);
         check(vec![overloaded, stale], 2, &["[0,1]"; 2], &["applied 1", "rejected 1", "stale_version 1"]);
         let partly = r#"{"results":[{"changed":true},{"failed":"commit_unknown","detail":"?"}]}"#;
@@ -452,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends() {
+    fn a_service_that_was_never_there_is_not_waited_for() {
         let (_, sent) = send(Vec::new(), 1, "set");
         let error = sent.expect_err("nobody is there");
         assert!(error.starts_with("nothing answers at URL: "), "{error}");
@@ -460,31 +387,17 @@ mod tests {
     }
 
     #[test]
-    fn what_has_answered_once_is_waited_for() {
+    fn a_service_that_has_answered_once_is_waited_for() {
         let (base, _) = service(vec![Reply::With(404, "{}")]);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let service = |retry_for| Service::new(&base, None, None, retry_for, &tally).expect("an address");
+        let client = || Client::new(&base, None, None, "import").expect("an address");
+        let service = |retry_for| Service::new(client(), retry_for, &tally);
         let there = service(None);
         assert_eq!(there.retry_for(), None);
-        assert!(there.connection().board_adds("b").is_ok_and(|adds| !adds));
+        assert!(Connection::new(&there).board_adds("b").is_ok_and(|adds| !adds));
         assert_eq!(there.retry_for(), Some(RETRY_FOR));
         let asked = service(Some(Duration::ZERO));
-        let error = asked.connection().board_adds("b").expect_err("nobody is there any more").to_string();
+        let error = Connection::new(&asked).board_adds("b").expect_err("nobody is there any more").to_string();
         assert!(error.contains("for 0 s (--retry-for):"), "{error}");
-    }
-
-    #[test]
-    fn only_http_and_https_addresses_are_taken() {
-        let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
-            assert!(Service::new(bad, None, None, Some(Duration::ZERO), &tally).is_err(), "{bad}");
-        }
-        let service = Service::new("http://ranks.example/base/", None, None, Some(Duration::ZERO), &tally)
-            .expect("an address");
-        assert_eq!(service.base, "http://ranks.example/base");
-        let no_ca = Some(Path::new("/no/such/file"));
-        let refused = Service::new("https://ranks.example", None, no_ca, None, &tally).map(|_| ());
-        let refused = refused.expect_err("there is no such file").to_string();
-        assert!(refused.contains("cannot read /no/such/file"), "{refused}");
     }
 }

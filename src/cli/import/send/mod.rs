@@ -5,7 +5,9 @@
 mod answer;
 mod batch;
 mod connection;
-mod retry;
+mod service;
+mod tries;
 
 pub use batch::Lane;
-pub use connection::Service;
+pub use connection::Connection;
+pub use service::Service;

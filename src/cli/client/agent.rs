@@ -1,4 +1,4 @@
-//! TLS for ureq, set up as `trust` has it. ureq's own takes lists of authorities only.
+//! What sends requests: ureq, with TLS as `tls_roots` sets it up. ureq's own TLS takes lists of authorities only.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -6,20 +6,37 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConnection, StreamOwned};
-use ureq::Error;
+use ureq::config::Config;
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
+    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout,
+    TcpConnector, Transport, TransportAdapter,
 };
+use ureq::{Agent, Error};
 
 use crate::tls_roots::{ClientTls, untrusted};
 
-/// Sets TLS up on connections to https. Without a configuration there is no such connection.
-pub struct TlsConnector(pub Option<ClientTls>);
+/// An agent of ureq; https needs `tls`.
+pub fn agent(config: Config, tls: Option<ClientTls>) -> Agent {
+    let connector =
+        ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(TlsConnector(tls));
+    Agent::with_parts(config, connector, DefaultResolver::default())
+}
 
-/// The service's certificate is not taken: nothing was sent, and waiting does not help.
+/// Whether a request failed because the service's certificate is not accepted: nothing was sent then, and waiting does
+/// not help. The error's own words say what to do.
+pub fn is_untrusted(error: &Error) -> bool {
+    let Error::Io(error) = error else { return false };
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Untrusted>()).is_some()
+}
+
+/// Sets TLS up on connections to https. Without a configuration there is no such connection.
+struct TlsConnector(Option<ClientTls>);
+
+/// The service's certificate is not accepted: nothing was sent, and waiting does not help.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Untrusted(String);
+struct Untrusted(String);
 
 impl fmt::Debug for TlsConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +77,7 @@ fn told(error: std::io::Error, host: &str) -> Error {
     }
 }
 
-pub struct TlsTransport {
+struct TlsTransport {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }
