@@ -1,7 +1,7 @@
-//! Tokens and certificates from where the operator keeps them, read again when they change.
+//! The files that hold tokens and certificates, reloaded when they change.
 //!
-//! Knows: files, and how often to look at them. What is in them is for `access` and `http` to judge. A file that is not
-//! right when the service starts ends the start; one that is not right later leaves what was in force, and the log says so.
+//! Knows: files, and how often to look at them. `access` and `http` judge what is in them. A file that cannot be used
+//! ends a start. If a file cannot be used later, what was loaded before stays in force, and the log says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,46 +13,46 @@ use crate::access::{Access, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
 
-/// How often files are looked at. What they hold is compared and not their times: these are too coarse on some file
-/// systems, and the files are small.
+/// How often files are looked at. Their content is compared: the files are small, and their times are too coarse on
+/// some file systems.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Why there are no credentials.
+/// Why a file of credentials is not in force.
 #[derive(Debug, Error)]
-pub enum CredentialsError {
+pub enum CredentialFilesError {
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
     #[error("{whence} cannot be used: {reason}")]
     Unusable { whence: String, reason: String },
 }
 
-/// What is in force.
+/// What was loaded and is in force.
 #[derive(Default)]
-pub struct Credentials {
+pub struct CredentialFiles {
     pub access: Option<Arc<Access>>,
     pub tls: Option<Arc<Tls>>,
-    files: Vec<Followed>,
+    files: Vec<WatchedFiles>,
 }
 
-/// Files that are in force together.
-struct Followed {
+/// Files that are reloaded together: the tokens, or a certificate and its key.
+struct WatchedFiles {
     /// For people: "the tokens in tokens.toml".
     name: String,
     paths: Vec<PathBuf>,
-    /// What was last seen in them, good or not, so that each change is told of once.
+    /// What was last seen in them, usable or not, so that each change is logged once.
     seen: Result<Vec<Vec<u8>>, String>,
-    put_in_force: PutInForce,
+    reload: Reload,
 }
 
-/// Puts what the files hold in force, or says why not.
-type PutInForce = Box<dyn Fn(&[Vec<u8>]) -> Result<(), String> + Send>;
+/// Puts what the files hold in force, or says why it cannot be used.
+type Reload = Box<dyn Fn(&[Vec<u8>]) -> Result<(), String> + Send>;
 
-impl Credentials {
+impl CredentialFiles {
     /// Reads what the configuration names.
     ///
     /// # Errors
     /// When it cannot be read or used.
-    pub fn load(config: &HttpConfig) -> Result<Self, CredentialsError> {
+    pub fn load(config: &HttpConfig) -> Result<Self, CredentialFilesError> {
         let mut credentials = Self::default();
         credentials.load_tokens(config.tokens.as_ref())?;
         credentials.load_tls(config.tls.as_ref())?;
@@ -64,14 +64,14 @@ impl Credentials {
 
     /// All that keeps a start from using what the configuration names.
     #[must_use]
-    pub fn problems(config: &HttpConfig) -> Vec<CredentialsError> {
+    pub fn problems(config: &HttpConfig) -> Vec<CredentialFilesError> {
         let mut credentials = Self::default();
         let loaded =
             [credentials.load_tokens(config.tokens.as_ref()), credentials.load_tls(config.tls.as_ref())];
         loaded.into_iter().filter_map(Result::err).collect()
     }
 
-    fn load_tokens(&mut self, source: Option<&TokenSource>) -> Result<(), CredentialsError> {
+    fn load_tokens(&mut self, source: Option<&TokenSource>) -> Result<(), CredentialFilesError> {
         match source {
             None => {}
             Some(TokenSource::Text(text)) => {
@@ -83,44 +83,44 @@ impl Credentials {
                 let text = read(path)?;
                 let access = Arc::new(Access::new(tokens(&text, || name.clone())?));
                 self.access = Some(Arc::clone(&access));
-                let put_in_force: PutInForce = Box::new(move |texts| {
+                let reload: Reload = Box::new(move |texts| {
                     let text = texts.first().map(Vec::as_slice).unwrap_or_default();
                     let tokens = parse_tokens(text)?;
                     log_names(&tokens);
                     access.replace(tokens);
                     Ok(())
                 });
-                self.follow(name, vec![path.clone()], vec![text], put_in_force);
+                self.watch_also(name, vec![path.clone()], vec![text], reload);
             }
         }
         Ok(())
     }
 
-    fn load_tls(&mut self, files: Option<&TlsFiles>) -> Result<(), CredentialsError> {
+    fn load_tls(&mut self, files: Option<&TlsFiles>) -> Result<(), CredentialFilesError> {
         let Some(TlsFiles { cert, key }) = files else { return Ok(()) };
         let name = format!("the certificate {} with the key {}", cert.display(), key.display());
         let paths = vec![cert.clone(), key.clone()];
         let (certificates, key) = (read(cert)?, read(key)?);
-        let tls = Tls::new(&certificates, &key).map_err(|error| CredentialsError::Unusable {
+        let tls = Tls::new(&certificates, &key).map_err(|error| CredentialFilesError::Unusable {
             whence: name.clone(),
             reason: error.to_string(),
         })?;
         let tls = Arc::new(tls);
         self.tls = Some(Arc::clone(&tls));
-        let put_in_force: PutInForce = Box::new(move |texts| {
+        let reload: Reload = Box::new(move |texts| {
             let text = |index| texts.get(index).map(Vec::as_slice).unwrap_or_default();
             tls.replace(text(0), text(1)).map_err(|error| error.to_string())
         });
-        self.follow(name, paths, vec![certificates, key], put_in_force);
+        self.watch_also(name, paths, vec![certificates, key], reload);
         Ok(())
     }
 
-    fn follow(&mut self, name: String, paths: Vec<PathBuf>, seen: Vec<Vec<u8>>, put_in_force: PutInForce) {
-        self.files.push(Followed { name, paths, seen: Ok(seen), put_in_force });
+    fn watch_also(&mut self, name: String, paths: Vec<PathBuf>, seen: Vec<Vec<u8>>, reload: Reload) {
+        self.files.push(WatchedFiles { name, paths, seen: Ok(seen), reload });
     }
 
-    /// Looks at the files for as long as the service runs.
-    pub fn keep_up(&mut self) {
+    /// Watches the files for as long as the service runs.
+    pub fn watch(&mut self) {
         let mut files = std::mem::take(&mut self.files);
         if files.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl Credentials {
                 tokio::time::sleep(LOOK_EVERY).await;
                 // A file on a network may keep its reader waiting.
                 let look = move || {
-                    files.iter_mut().for_each(Followed::look);
+                    files.iter_mut().for_each(WatchedFiles::look);
                     files
                 };
                 match tokio::task::spawn_blocking(look).await {
@@ -142,8 +142,8 @@ impl Credentials {
     }
 }
 
-impl Followed {
-    /// Reads the files, and puts what they hold in force if it is not what they held before.
+impl WatchedFiles {
+    /// Reads the files, and reloads them if their content has changed.
     fn look(&mut self) {
         let found: Result<Vec<_>, _> = self.paths.iter().map(|path| read(path)).collect();
         let found = found.map_err(|error| error.to_string());
@@ -151,7 +151,7 @@ impl Followed {
             return;
         }
         let outcome = match &found {
-            Ok(texts) => (self.put_in_force)(texts),
+            Ok(texts) => (self.reload)(texts),
             Err(error) => Err(error.clone()),
         };
         match outcome {
@@ -167,12 +167,12 @@ impl Followed {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
-    std::fs::read(path).map_err(|error| CredentialsError::Unreadable { path: path.to_owned(), error })
+fn read(path: &Path) -> Result<Vec<u8>, CredentialFilesError> {
+    std::fs::read(path).map_err(|error| CredentialFilesError::Unreadable { path: path.to_owned(), error })
 }
 
-fn tokens(text: &[u8], whence: impl Fn() -> String) -> Result<Tokens, CredentialsError> {
-    parse_tokens(text).map_err(|reason| CredentialsError::Unusable { whence: whence(), reason })
+fn tokens(text: &[u8], whence: impl Fn() -> String) -> Result<Tokens, CredentialFilesError> {
+    parse_tokens(text).map_err(|reason| CredentialFilesError::Unusable { whence: whence(), reason })
 }
 
 fn parse_tokens(text: &[u8]) -> Result<Tokens, String> {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_in_force_and_a_broken_one_is_not() {
+    fn a_changed_file_is_reloaded_and_an_unusable_one_leaves_the_old_in_force() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("tokens.toml");
         let secrets: Vec<_> = (0..3).map(|_| Secret::random().expect("random numbers")).collect();
@@ -205,10 +205,10 @@ mod tests {
         };
         write(&list(&secrets[0]));
         let mut credentials =
-            Credentials::load(&config(Some(TokenSource::File(path.clone())))).expect("a good file");
+            CredentialFiles::load(&config(Some(TokenSource::File(path.clone())))).expect("a good file");
         let access = credentials.access.clone().expect("there are tokens");
         let mut check = |in_force: usize| {
-            credentials.files.iter_mut().for_each(Followed::look);
+            credentials.files.iter_mut().for_each(WatchedFiles::look);
             for (index, secret) in secrets.iter().enumerate() {
                 assert_eq!(access.tokens().find(secret.reveal()).is_some(), index == in_force, "{index}");
             }
@@ -227,16 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn a_start_without_good_credentials_is_refused() {
+    fn files_that_cannot_be_used_are_refused_when_they_are_loaded() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("tokens.toml");
         let guarded = config(Some(TokenSource::File(path.clone())));
-        let refused = || Credentials::load(&guarded).map(|_| ()).expect_err("it is refused").to_string();
+        let refused = || CredentialFiles::load(&guarded).map(|_| ()).expect_err("it is refused").to_string();
         assert!(refused().starts_with("cannot read "), "{}", refused());
         std::fs::write(&path, "").expect("it can be written");
         assert!(refused().contains("there are no tokens in it"), "{}", refused());
         let text = config(Some(TokenSource::Text("x".to_owned())));
-        assert!(Credentials::load(&text).is_err());
-        assert!(Credentials::load(&config(None)).expect("nothing to read").access.is_none());
+        assert!(CredentialFiles::load(&text).is_err());
+        assert!(CredentialFiles::load(&config(None)).expect("nothing to read").access.is_none());
     }
 }

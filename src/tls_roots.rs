@@ -1,11 +1,11 @@
-//! Whom a client of a service trusts to be that service, and what is wrong with one that is not, in words.
+//! Which certificates a client accepts from a service, and what to do about one that it does not accept, in words.
 //!
-//! Knows: certificates that were given, as `--ca` or by the system. Must not know: what is asked of the service.
+//! Knows: the certificates that were given, by `--ca` or by the system. Must not know: what is asked of the service.
 //!
-//! A certificate that signed itself, as `openssl req -x509` makes one, says that it is an authority, and rustls takes no
-//! authority for a server. curl does, if it was given that very certificate; so does this: the one that the service shows has to
-//! be equal to one that was given, byte for byte. Its time and its names are looked at all the same, and the service proves that
-//! it has the key.
+//! A self-signed certificate, as `openssl req -x509` makes one, says that it is an authority, and rustls accepts no
+//! authority as a server. curl does if it was given that certificate, and so does this client: the service's
+//! certificate has to be equal to one that was given, byte for byte. Its dates and names are checked all the same,
+//! and the service proves that it has the key.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-/// How TLS to a service is set up.
+/// The TLS configuration of a client.
 pub type ClientTls = Arc<ClientConfig>;
 
-/// A configuration that trusts whom these certificates, in DER, have signed, and each of them as it is.
+/// A configuration that accepts certificates that one of these (in DER) has signed, and each of these itself.
 ///
 /// # Errors
 /// In words, when there are none.
 pub fn client_tls(given: Vec<CertificateDer<'static>>) -> Result<ClientTls, String> {
     let mut roots = RootCertStore::empty();
-    // A system's list may hold some that rustls cannot read; those it trusts by the others.
+    // A system's list may hold certificates that rustls cannot read; the others suffice.
     roots.add_parsable_certificates(given.iter().cloned());
     let provider = Arc::new(ring::default_provider());
     let verifier =
@@ -47,7 +47,7 @@ pub fn client_tls(given: Vec<CertificateDer<'static>>) -> Result<ClientTls, Stri
     Ok(Arc::new(config))
 }
 
-/// What rustls verifies, and the one case that it has no name for.
+/// Verifies as rustls does, and accepts a given certificate as it is.
 #[derive(Debug)]
 struct Verifier {
     by_authority: Arc<WebPkiServerVerifier>,
@@ -64,7 +64,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.by_authority.verify_server_cert(shown, intermediates, name, ocsp, now) {
-            // Whether its time is up was asked before that, so that this error says that it is not.
+            // rustls checks the dates before it, so they are good where this is the error.
             Err(error) if is_an_authority(&error) && self.given.iter().any(|given| given == shown) => {
                 verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
                 Ok(ServerCertVerified::assertion())
@@ -96,17 +96,17 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether the only thing wrong is that the server's certificate says it is an authority. rustls passes on what its checker of
-/// certificates says, whose type is no part of it.
+/// Whether the only thing wrong is that the server's certificate says it is an authority. rustls passes on the error of
+/// its certificate checker as text only.
 fn is_an_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     other.0.to_string() == "CaUsedAsEndEntity"
 }
 
-/// Why a service's certificate is not taken, and what to do about it; `None` where something else is wrong.
+/// Why a service's certificate is not accepted, and what to do about it; `None` where something else is wrong.
 ///
 /// # Arguments
-/// `host`: whom the client meant to reach.
+/// `host`: the host that the client asked for.
 #[must_use]
 pub fn untrusted(error: &Error, host: &str) -> Option<String> {
     let Error::InvalidCertificate(why) = error else { return None };
@@ -134,7 +134,7 @@ pub fn untrusted(error: &Error, host: &str) -> Option<String> {
 fn not_for(host: &str, names: &[String]) -> String {
     let kind = if host.parse::<IpAddr>().is_ok() { "IP" } else { "DNS" };
     let is_for = match names {
-        // The common name is not one of them: nobody looks at it any more, curl's fallback apart.
+        // The common name does not count: of today's clients only curl falls back to it.
         [] => "names no host: it has no subjectAltName".to_owned(),
         // `DnsName("localhost")`, `IpAddress(127.0.0.1)`.
         names => {
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// One that signed itself, as openssl makes it: an authority.
+    /// A self-signed certificate as openssl makes it: an authority.
     fn certificate(names: &[&str], years: (i32, i32)) -> CertificateDer<'static> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).expect("good names");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_signed_itself_is_taken_if_it_is_the_very_one_for_its_names_in_its_time() {
+    fn a_self_signed_certificate_is_accepted_if_it_was_given_and_its_names_and_dates_are_good() {
         let names = ["localhost", "127.0.0.1"];
         let given = certificate(&names, (2026, 2027));
         for host in names {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn there_must_be_somebody_to_trust() {
+    fn a_configuration_without_certificates_is_refused() {
         assert!(client_tls(Vec::new()).expect_err("nobody is").contains("--ca"));
         assert!(client_tls(vec![certificate(&["a"], (2026, 2027))]).is_ok());
     }

@@ -1,16 +1,16 @@
-//! Files of secrets and of tokens that others than their owner can get at.
+//! Warns of files with secrets and tokens that others than their owner can read or change.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::config::{Names, Settings};
 
-/// Everybody may read. That the group may is how a file is given to a service on purpose.
+/// Everybody may read. The group may: so a file is given to a service on purpose.
 const READABLE: u32 = 0o004;
 /// The group or everybody may write.
 const WRITABLE: u32 = 0o022;
 
-/// Warns of each that settings name.
+/// Warns of each such file that the settings name.
 pub fn warn(settings: &Settings) {
     for setting in &settings.all {
         let what = match setting.names {
@@ -27,7 +27,7 @@ pub fn warn(settings: &Settings) {
 }
 
 fn problem(path: &Path) -> Option<String> {
-    // One that is not there is told of by who needs it; a device or a pipe holds nothing.
+    // A missing file is reported where it is read. A device or a pipe holds nothing.
     let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let mode = found.mode() & 0o777;
     let what = match (mode & READABLE != 0, mode & WRITABLE != 0) {

@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromA
 use thiserror::Error;
 
 use crate::config::file::{File, Words};
-use crate::config::nats_access::OF_ENVIRONMENT;
+use crate::config::nats_access::ENVIRONMENT_SECRETS;
 use crate::config::{ConfigError, ServeArgs};
 
 /// The argument that names the file.
@@ -69,11 +69,12 @@ pub enum Secrecy {
     InUrls,
 }
 
-/// A secret that has a variable, and neither a flag nor a key in the file: a file of its own is the other way to say it.
-pub struct OfEnvironment {
-    /// It is listed by this name: whatever else is listed, a file takes.
+/// A secret that only the environment can give, besides a file of its own: it has no flag, and no key in the
+/// configuration file.
+pub struct EnvironmentSecret {
+    /// Its name, also where settings are listed; the keys of other settings can stand in the configuration file.
     pub variable: &'static str,
-    /// The setting that names that file, which it is listed behind.
+    /// The setting that names its file; the secret is listed behind that.
     pub beside: &'static str,
     pub help: &'static str,
 }
@@ -307,14 +308,14 @@ fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Opti
     let with_plain = arguments.filter_map(|arg| Some((arg, *plain.get(arg.get_id().as_str())?)));
     let settings = with_plain.flat_map(|(arg, plain)| {
         let setting = setting(arg, plain, matches, file);
-        let beside = OF_ENVIRONMENT.iter().find(|secret| secret.beside == setting.key);
-        let beside = beside.map(|secret| of_environment(secret, setting.group.clone()));
+        let beside = ENVIRONMENT_SECRETS.iter().find(|secret| secret.beside == setting.key);
+        let beside = beside.map(|secret| environment_secret(secret, setting.group.clone()));
         std::iter::once(setting).chain(beside)
     });
     settings.collect()
 }
 
-fn of_environment(secret: &OfEnvironment, group: Option<String>) -> Setting {
+fn environment_secret(secret: &EnvironmentSecret, group: Option<String>) -> Setting {
     // An empty variable is none, as it is where the secret is used.
     let value = std::env::var(secret.variable).ok().filter(|value| !value.is_empty());
     let origin = match value {

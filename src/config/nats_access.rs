@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::config::layers::OfEnvironment;
+use crate::config::layers::EnvironmentSecret;
 use crate::config::{ConfigError, switch};
 use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
 
@@ -14,9 +14,9 @@ const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";
 
 /// What only the environment can say.
-pub const OF_ENVIRONMENT: [OfEnvironment; 2] = [
-    OfEnvironment { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
-    OfEnvironment { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
+pub const ENVIRONMENT_SECRETS: [EnvironmentSecret; 2] = [
+    EnvironmentSecret { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
+    EnvironmentSecret { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
 ];
 
 #[derive(Debug, Clone, Default, Args)]

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::loadgen::feed::{Due, Feed};
 use crate::loadgen::service::Service;
-use crate::loadgen::tally::{Stored, Tally, Times, Trouble};
+use crate::loadgen::tally::{Stored, Tally, Times, OperationError};
 use crate::loadgen::workload::{Message, Operation, Read, Spec};
 use crate::types::{Sequence, ShardId, decimal};
 
@@ -48,13 +48,13 @@ impl Connection {
     /// In words, when not.
     pub async fn check(&mut self) -> Result<(), String> {
         let health =
-            self.send(Method::GET, "/healthz", Bytes::new()).await.map_err(|trouble| trouble.detail)?;
+            self.send(Method::GET, "/healthz", Bytes::new()).await.map_err(|error| error.detail)?;
         if !health.status.is_success() {
             return Err(format!("{} is no ranktree, or not well: {}", self.service.url(), health.status));
         }
         // What else may be wrong with it passes, and is counted; a token that is refused would be so every time.
         let list = self.send(Method::GET, "/v1/boards?limit=1", Bytes::new()).await;
-        let list = list.map_err(|trouble| trouble.detail)?;
+        let list = list.map_err(|error| error.detail)?;
         match list.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refused(&list).detail),
             _ => Ok(()),
@@ -95,7 +95,7 @@ impl Connection {
         let answer = self.send(method, &path, message.body.clone()).await;
         let ended = Instant::now();
         let outcome = answer.and_then(|answer| stored(&answer, message.jobs));
-        let pause = outcome.as_ref().err().and_then(|trouble| trouble.pause);
+        let pause = outcome.as_ref().err().and_then(|error| error.pause);
         if visible && outcome.is_ok() {
             tally.visible(intended, ended);
         }
@@ -108,20 +108,20 @@ impl Connection {
         let answer = self.send(Method::GET, &read.path, Bytes::new()).await;
         let ended = Instant::now();
         let outcome = answer.and_then(|answer| found(&answer));
-        let pause = outcome.as_ref().err().and_then(|trouble| trouble.pause);
+        let pause = outcome.as_ref().err().and_then(|error| error.pause);
         tally.read(Times { intended, started, ended }, outcome);
         pause
     }
 
     /// Waits until readers see this shard at this sequence.
-    pub async fn until_visible(&mut self, shard: ShardId, sequence: Sequence) -> Result<(), Trouble> {
+    pub async fn until_visible(&mut self, shard: ShardId, sequence: Sequence) -> Result<(), OperationError> {
         let path = format!("/v1/boards?limit=1&timeout_ms=30000&after={shard}:{}", sequence.0);
         let answer = self.send(Method::GET, &path, Bytes::new()).await?;
         if answer.status.is_success() { Ok(()) } else { Err(refused(&answer)) }
     }
 
     /// The service's metrics, as Prometheus has them.
-    pub async fn metrics(&mut self) -> Result<String, Trouble> {
+    pub async fn metrics(&mut self) -> Result<String, OperationError> {
         let answer = self.send(Method::GET, "/metrics", Bytes::new()).await?;
         if !answer.status.is_success() {
             return Err(refused(&answer));
@@ -129,7 +129,7 @@ impl Connection {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
-    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Answer, Trouble> {
+    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Answer, OperationError> {
         let mut sender = match self.sender.take() {
             Some(sender) if sender.is_ready() => sender,
             // Closed by the service while it was idle, or never opened.
@@ -158,7 +158,7 @@ impl Connection {
             Ok(Answer { status, retry_after: retry_after.map(Duration::from_secs), body })
         };
         let answer = timeout(ANSWER_TIMEOUT, exchange).await.map_err(|_| {
-            Trouble::new("unanswered", format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))
+            OperationError::new("unanswered", format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))
         })?;
         if answer.is_ok() && sender.ready().await.is_ok() {
             self.sender = Some(sender);
@@ -167,10 +167,10 @@ impl Connection {
     }
 }
 
-fn broken(error: &dyn std::error::Error) -> Trouble {
+fn broken(error: &dyn std::error::Error) -> OperationError {
     let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
     let detail = format!("the connection broke, and what became of the request is unknown: {error}{cause}");
-    Trouble::new("connection_broken", detail)
+    OperationError::new("connection_broken", detail)
 }
 
 /// What the answer to a write says. Only what is needed of it.
@@ -189,7 +189,7 @@ struct ResultJson {
     failed: Option<String>,
 }
 
-fn stored(answer: &Answer, jobs: u32) -> Result<Stored, Trouble> {
+fn stored(answer: &Answer, jobs: u32) -> Result<Stored, OperationError> {
     let all = Stored { jobs: jobs.into(), rejected: BTreeMap::new() };
     if answer.status == StatusCode::ACCEPTED {
         return Ok(all);
@@ -213,7 +213,7 @@ fn stored(answer: &Answer, jobs: u32) -> Result<Stored, Trouble> {
 }
 
 /// Whether a read found what it asked for. Members and boards that were never written to are no errors.
-fn found(answer: &Answer) -> Result<bool, Trouble> {
+fn found(answer: &Answer) -> Result<bool, OperationError> {
     match answer.status {
         StatusCode::OK => Ok(true),
         StatusCode::NOT_FOUND => {
@@ -229,7 +229,7 @@ fn found(answer: &Answer) -> Result<bool, Trouble> {
 }
 
 /// An answer that is a refusal, in the service's own code and words.
-fn refused(answer: &Answer) -> Trouble {
+fn refused(answer: &Answer) -> OperationError {
     let json: WriteJson = serde_json::from_slice(&answer.body).unwrap_or_default();
     let status = answer.status;
     let failed = json.results.iter().find_map(|result| result.failed.clone());
@@ -244,9 +244,9 @@ fn refused(answer: &Answer) -> Trouble {
         _ => "",
     };
     let detail = format!("the service answered {status}: {}{advice}", json.detail);
-    Trouble {
+    OperationError {
         pause: answer.retry_after.map(|pause| pause.min(RETRY_PAUSE_MAX)),
-        ..Trouble::new(kind, detail)
+        ..OperationError::new(kind, detail)
     }
 }
 
@@ -276,12 +276,12 @@ mod tests {
         );
         let one = stored(&answer(409, r#"{"code":"stale_version"}"#), 1).expect("an answer");
         assert_eq!((one.jobs, one.rejected.get("stale_version")), (0, Some(&1)));
-        let trouble = jobs(503, r#"{"code":"overloaded","detail":"too much"}"#).expect_err("a refusal");
-        assert_eq!((trouble.kind.as_str(), trouble.pause), ("overloaded", Some(Duration::from_secs(1))));
-        assert!(trouble.detail.contains("too much"), "{}", trouble.detail);
-        let trouble = jobs(401, "who are you").expect_err("a refusal");
-        assert_eq!(trouble.kind, "status_401");
-        assert!(trouble.detail.contains("RANKTREE_TOKEN"), "{}", trouble.detail);
+        let error = jobs(503, r#"{"code":"overloaded","detail":"too much"}"#).expect_err("a refusal");
+        assert_eq!((error.kind.as_str(), error.pause), ("overloaded", Some(Duration::from_secs(1))));
+        assert!(error.detail.contains("too much"), "{}", error.detail);
+        let error = jobs(401, "who are you").expect_err("a refusal");
+        assert_eq!(error.kind, "status_401");
+        assert!(error.detail.contains("RANKTREE_TOKEN"), "{}", error.detail);
         let partly = r#"{"results":[{"changed":true},{"failed":"shard_unavailable"}]}"#;
         assert_eq!(jobs(503, partly).expect_err("a refusal").kind, "shard_unavailable");
         assert_eq!(found(&answer(404, r#"{"code":"unknown_member"}"#)), Ok(false));

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::loadgen::feed::{Due, Feed};
 use crate::loadgen::http::Connection;
 use crate::loadgen::service::Service;
-use crate::loadgen::tally::{Stored, Tally, Times, Trouble};
+use crate::loadgen::tally::{Stored, Tally, Times, OperationError};
 use crate::loadgen::workload::{Operation, Read};
 use crate::queue::jetstream::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
@@ -32,7 +32,7 @@ pub struct Outlets {
     pub samples: Option<mpsc::Sender<Sample>>,
 }
 
-impl From<NotStored> for Trouble {
+impl From<NotStored> for OperationError {
     fn from(why: NotStored) -> Self {
         Self::new(why.kind, why.detail)
     }
@@ -62,7 +62,7 @@ pub async fn publish(
                     let _ = samples.try_send(Sample { intended, shard, sequence: *sequence });
                 }
                 let stored = result.map(|_| Stored { jobs: jobs.into(), ..Stored::default() });
-                tally.write(times, jobs, stored.map_err(Trouble::from));
+                tally.write(times, jobs, stored.map_err(OperationError::from));
             }
             place = place(outlets.reads.as_ref()), if waiting_read.is_some() => {
                 if let (Some(place), Some(read)) = (place, waiting_read.take()) {
@@ -122,9 +122,9 @@ pub async fn watch(
         let Some(Sample { intended, shard, sequence }) = next else { return };
         match connection.until_visible(shard, sequence).await {
             Ok(()) => tally.visible(intended, Instant::now()),
-            Err(trouble) => {
-                let pause = trouble.pause;
-                tally.error(Trouble { kind: format!("visible_{}", trouble.kind), ..trouble });
+            Err(error) => {
+                let pause = error.pause;
+                tally.error(OperationError { kind: format!("visible_{}", error.kind), ..error });
                 if let Some(pause) = pause {
                     tokio::time::sleep(pause).await;
                 }

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::loadgen::tally::Trouble;
+use crate::loadgen::tally::OperationError;
 use crate::tls_roots::{ClientTls, untrusted};
 
 /// For the connection, TLS included.
@@ -102,11 +102,11 @@ impl Service {
 
     /// # Errors
     /// When there is no connection; what to do is in its words.
-    pub async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Trouble> {
+    pub async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, OperationError> {
         let opened = timeout(CONNECT_TIMEOUT, self.open()).await;
-        opened.unwrap_or_else(|_| Err(NO_ANSWER.to_owned())).map_err(|why| Trouble {
+        opened.unwrap_or_else(|_| Err(NO_ANSWER.to_owned())).map_err(|why| OperationError {
             pause: Some(CONNECT_PAUSE),
-            ..Trouble::new("connect", format!("cannot connect to {}: {why}", self.url()))
+            ..OperationError::new("connect", format!("cannot connect to {}: {why}", self.url()))
         })
     }
 

@@ -22,14 +22,14 @@ pub struct Times {
 
 /// Why an operation failed: a stable word to count by, and an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct OperationError {
     pub kind: String,
     pub detail: String,
     /// How long the target asks to be left alone.
     pub pause: Option<Duration>,
 }
 
-impl Trouble {
+impl OperationError {
     pub fn new(kind: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { kind: kind.into(), detail: detail.into(), pause: None }
     }
@@ -157,7 +157,7 @@ impl Tally {
     }
 
     /// A message of `jobs` jobs is done.
-    pub fn write(&self, times: Times, jobs: u32, outcome: Result<Stored, Trouble>) {
+    pub fn write(&self, times: Times, jobs: u32, outcome: Result<Stored, OperationError>) {
         let mut counts = self.counts.lock();
         let measured = self.is_measured(times);
         counts.note_times(times);
@@ -177,18 +177,18 @@ impl Tally {
                     counts.warmup_jobs += stored.jobs;
                 }
             }
-            Err(trouble) => {
+            Err(error) => {
                 if measured {
                     counts.messages_failed += 1;
                     counts.jobs_failed += u64::from(jobs);
                 }
-                counts.note_error(trouble);
+                counts.note_error(error);
             }
         }
     }
 
     /// A read is done, and found what it asked for or not.
-    pub fn read(&self, times: Times, outcome: Result<bool, Trouble>) {
+    pub fn read(&self, times: Times, outcome: Result<bool, OperationError>) {
         let mut counts = self.counts.lock();
         let measured = self.is_measured(times);
         counts.note_times(times);
@@ -204,11 +204,11 @@ impl Tally {
                     counts.warmup_reads += 1;
                 }
             }
-            Err(trouble) => {
+            Err(error) => {
                 if measured {
                     counts.reads_failed += 1;
                 }
-                counts.note_error(trouble);
+                counts.note_error(error);
             }
         }
     }
@@ -219,8 +219,8 @@ impl Tally {
     }
 
     /// Something beside the operations themselves failed.
-    pub fn error(&self, trouble: Trouble) {
-        self.counts.lock().note_error(trouble);
+    pub fn error(&self, error: OperationError) {
+        self.counts.lock().note_error(error);
     }
 
     pub fn last_success(&self) -> Option<Instant> {
@@ -276,8 +276,8 @@ impl Counts {
         self.late_max = self.late_max.max(late);
     }
 
-    fn note_error(&mut self, trouble: Trouble) {
-        let (count, _) = self.errors.entry(trouble.kind).or_insert((0, trouble.detail));
+    fn note_error(&mut self, error: OperationError) {
+        let (count, _) = self.errors.entry(error.kind).or_insert((0, error.detail));
         *count += 1;
     }
 }
@@ -320,7 +320,7 @@ mod tests {
         let rejected = BTreeMap::from([("overflow".to_owned(), 2)]);
         tally.write(at(start, 1_000, 1_000, 1_001), 5, Ok(Stored { jobs: 3, rejected }));
         for detail in ["first", "second"] {
-            tally.write(at(start, 1_000, 1_000, 1_001), 5, Err(Trouble::new("stream_full", detail)));
+            tally.write(at(start, 1_000, 1_000, 1_001), 5, Err(OperationError::new("stream_full", detail)));
         }
         tally.read(at(start, 1_000, 1_000, 1_001), Ok(true));
         tally.read(at(start, 1_000, 1_000, 1_001), Ok(false));

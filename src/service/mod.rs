@@ -18,7 +18,7 @@ use thiserror::Error;
 
 pub use run::{RenderMetrics, run};
 
-use crate::credential_files::CredentialsError;
+use crate::credential_files::CredentialFilesError;
 use crate::queue::jetstream::SetupError;
 use crate::storage::StorageError;
 use crate::types::ShardId;
@@ -29,7 +29,7 @@ pub enum ServiceError {
     #[error("shard {shard} cannot be opened: {error}")]
     Shard { shard: ShardId, error: StorageError },
     #[error(transparent)]
-    Credentials(#[from] CredentialsError),
+    Credentials(#[from] CredentialFilesError),
     #[error("NATS cannot be used: {0}")]
     Nats(#[from] SetupError),
     #[error("the data directory cannot be used: {0}")]

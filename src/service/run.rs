@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::config::{HttpConfig, ServeConfig};
-use crate::credential_files::Credentials;
+use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::Node;
 use crate::queue::local;
@@ -42,7 +42,7 @@ pub async fn run(
     ready: impl FnOnce(),
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
-    let mut credentials = Credentials::load(&config.http)?;
+    let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
@@ -91,7 +91,7 @@ pub async fn run(
     let (limits, access) = (limits(&config.http), credentials.access.clone());
     let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, limits, access, boards));
     all_started(&node).await;
-    credentials.keep_up();
+    credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads meanwhile,
     // and a shutdown ends it.
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
@@ -124,7 +124,7 @@ fn limits(config: &HttpConfig) -> Limits {
     }
 }
 
-fn serving(config: &HttpConfig, credentials: &Credentials) -> Serving {
+fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
     if config.sends_tokens_in_the_clear() {
         tracing::warn!(
             "requests carry their tokens unencrypted; pass --tls-cert and --tls-key, unless a proxy in front does TLS and nobody listens in between"
