@@ -1,58 +1,20 @@
 //! Rows of a CSV file: a header that says which column is what, then one job per record.
 
-use std::io::{self, BufRead, Chain, Read};
+use std::io::BufRead;
 
-use csv::{ByteRecord, ReaderBuilder, Terminator};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::cli::board_line::{BoardLine, IN_CSV};
+use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::row::{Defaults, MAX_JOB_BYTES, Parsed, RejectedLine, Row};
+use crate::cli::import::read::csv_columns::{ColumnNames, Columns};
+use crate::cli::import::read::csv_records::{Records, board_line};
+use crate::cli::import::read::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::queue::json_words::json_words;
 use crate::queue::loose::parse_integer;
-use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal, quoted, shown};
-
-/// Columns that a message names.
-const COLUMNS_NAMED: usize = 20;
-
-const FIELDS: [&str; 6] = ["board", "member", "score", "at", "version", "meta"];
-
-/// Under which name each field is looked for in the header.
-#[derive(Debug, Clone, Default)]
-pub struct ColumnNames(Vec<(&'static str, String)>);
-
-impl ColumnNames {
-    /// Reads `--column FIELD=NAME`; fields that are not mentioned have their own name.
-    ///
-    /// # Errors
-    /// When an argument is not of that form.
-    pub fn from_arguments(arguments: &[String]) -> Result<Self, ImportError> {
-        let parse = |argument: &String| {
-            let (field, name) = argument.split_once('=')?;
-            let field = FIELDS.into_iter().find(|known| *known == field.trim())?;
-            Some((field, name.trim().to_owned())).filter(|(_, name)| !name.is_empty())
-        };
-        let named = |argument| parse(argument).ok_or_else(|| ImportError::ColumnArgument(argument.clone()));
-        arguments.iter().map(named).collect::<Result<_, _>>().map(Self)
-    }
-
-    fn given(&self, field: &'static str) -> Option<&str> {
-        self.0.iter().rev().find(|(known, _)| *known == field).map(|(_, name)| name.as_str())
-    }
-}
-
-/// Where each field is in a record.
-struct Columns {
-    board: Option<usize>,
-    member: usize,
-    score: Option<usize>,
-    at: Option<usize>,
-    version: Option<usize>,
-    meta: Option<usize>,
-}
+use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal, quoted};
 
 /// Reads records as jobs.
 pub struct CsvRows<R> {
@@ -74,7 +36,7 @@ impl<R: BufRead> CsvRows<R> {
     pub fn open(mut reader: R, names: &ColumnNames, mut defaults: Defaults) -> Result<Self, ImportError> {
         let board = board_line(&mut reader)?;
         if board.is_some() {
-            // Its rows are what came of jobs, and no steps.
+            // The rows of an export are scores, and no increments.
             defaults.op.get_or_insert(Op::Set);
         }
         let mut records = Records::new(reader, u64::from(board.is_some()));
@@ -83,31 +45,7 @@ impl<R: BufRead> CsvRows<R> {
         }
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
-        let missing = |field, name: &str| {
-            let named: Vec<String> = header.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
-            let more = header.len().saturating_sub(named.len());
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            ImportError::MissingColumn { field, name: name.to_owned(), found: named.join(", ") + &more }
-        };
-        let find = |field| match names.given(field) {
-            Some(name) => find_column(&header, name)?.ok_or_else(|| missing(field, name)).map(Some),
-            None => find_column(&header, field),
-        };
-        let columns = Columns {
-            // Nobody needs to find one that decides nothing.
-            board: if defaults.board.is_some() { None } else { find("board")? },
-            member: find("member")?.ok_or_else(|| missing("member", "member"))?,
-            score: find("score")?,
-            at: find("at")?,
-            version: find("version")?,
-            meta: find("meta")?,
-        };
-        if columns.board.is_none() && defaults.board.is_none() {
-            return Err(missing("board", "board"));
-        }
-        if columns.score.is_none() && defaults.op.is_none_or(Op::takes_score) {
-            return Err(missing("score", "score"));
-        }
+        let columns = Columns::find(&header, names, &defaults)?;
         Ok(Self { records, header, columns, defaults, scale: 1, board })
     }
 
@@ -118,11 +56,7 @@ impl<R: BufRead> CsvRows<R> {
 
     /// Says which columns are not used, if any.
     pub fn ignored_note(&self) -> Option<String> {
-        let Columns { board, member, score, at, version, meta } = self.columns;
-        let used = [board, Some(member), score, at, version, meta];
-        let ignored = self.header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
-        let ignored: Vec<_> = ignored.map(|(_, name)| name.as_str()).collect();
-        (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))
+        self.columns.ignored_note(&self.header)
     }
 
     fn parse(&self, line: u64) -> Result<Row, RejectedLine> {
@@ -215,57 +149,6 @@ impl<R: BufRead> Iterator for CsvRows<R> {
     }
 }
 
-/// Records and the lines they begin at, blank lines left out.
-///
-/// The reader's own position of a record is one that blank lines, and the second half of a CR LF, still lie behind of.
-/// So records end at LF only, which leaves a CR in the last cell; an LF is added at the end of the input; and a
-/// record's line is counted back from its end.
-struct Records<R> {
-    reader: csv::Reader<Chain<R, &'static [u8]>>,
-    record: ByteRecord,
-    /// Lines that were read before the reader's first.
-    lines_before: u64,
-}
-
-impl<R: Read> Records<R> {
-    fn new(reader: R, lines_before: u64) -> Self {
-        let mut builder = ReaderBuilder::new();
-        builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
-        let reader = builder.from_reader(reader.chain(b"\n".as_slice()));
-        Self { reader, record: ByteRecord::new(), lines_before }
-    }
-
-    /// Reads the next record; its first line, counted from 1, or `None` at the end.
-    fn read(&mut self) -> io::Result<Option<u64>> {
-        while self.reader.read_byte_record(&mut self.record)? {
-            let is_blank = self.record.len() == 1 && self.record.get(0) == Some(b"\r");
-            if !is_blank {
-                let inside = self.record.iter().flatten().filter(|byte| **byte == b'\n').count();
-                return Ok(Some(self.lines_read() - u64::try_from(inside).unwrap_or(0)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn lines_read(&self) -> u64 {
-        self.lines_before + self.reader.position().line() - 1
-    }
-}
-
-/// Reads the first line if it is the one that says what the board is.
-fn board_line(reader: &mut impl BufRead) -> Result<Option<BoardLine>, ImportError> {
-    let failed = |source| ImportError::Read { line: 1, source };
-    // A header in which more comes than fits a buffer does not begin so either.
-    if !reader.fill_buf().map_err(failed)?.starts_with(IN_CSV.as_bytes()) {
-        return Ok(None);
-    }
-    let mut line = String::new();
-    let limit = u64::try_from(MAX_JOB_BYTES).unwrap_or(u64::MAX);
-    reader.take(limit).read_line(&mut line).map_err(failed)?;
-    let json = line.strip_prefix(IN_CSV).unwrap_or_default().trim();
-    BoardLine::parse(json).map(Some).map_err(ImportError::BoardLine)
-}
-
 /// A job as the service takes it.
 #[derive(Serialize)]
 struct JobJson<'a> {
@@ -297,13 +180,6 @@ impl<'a> ScoreJson<'a> {
             many => Self::Many(many),
         }
     }
-}
-
-/// Case does not matter in column names.
-fn find_column(header: &[String], name: &str) -> Result<Option<usize>, ImportError> {
-    let mut places = (0..).zip(header).filter(|(_, found)| found.eq_ignore_ascii_case(name));
-    let place = places.next().map(|(index, _)| index);
-    if places.next().is_some() { Err(ImportError::RepeatedColumn(name.to_owned())) } else { Ok(place) }
 }
 
 /// `1200`, or `1200,90000` for several keys.

@@ -2,6 +2,8 @@
 //!
 //! Must not know: where jobs are sent, or what the service answers.
 
+mod csv_columns;
+mod csv_records;
 mod csv_rows;
 mod input;
 mod ndjson_rows;
@@ -9,7 +11,8 @@ mod redis_rows;
 pub mod row;
 mod scale;
 
-pub use csv_rows::{ColumnNames, CsvRows};
+pub use csv_columns::ColumnNames;
+pub use csv_rows::CsvRows;
 pub use input::Input;
 pub use ndjson_rows::NdjsonRows;
 pub use redis_rows::{RedisRows, RedisSource};
