@@ -70,7 +70,7 @@ fn every_setting_says_where_its_value_came_from() {
 }
 
 #[test]
-fn what_is_printed_can_be_read_back_and_shows_no_secret() {
+fn printed_settings_can_be_read_back_and_show_no_secret() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let nats = ("RANKTREE_NATS", "nats://player:s3cret@127.0.0.1:4222");
     let said = ranktree(&["config", "print", "--shards", "3", "--data-dir", "a \"b\" \\ c"], &[nats]);
@@ -95,7 +95,7 @@ fn what_is_printed_can_be_read_back_and_shows_no_secret() {
 
 /// Every key that is listed is one of a file, with whatever value it has.
 #[test]
-fn what_is_listed_is_taken_by_a_file() {
+fn every_listed_setting_is_accepted_in_a_file() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let said = ranktree(&["config", "print", "--json"], &[]);
     let all: Value = serde_json::from_str(&said.out).expect("it is JSON");
@@ -123,7 +123,7 @@ fn what_is_listed_is_taken_by_a_file() {
 
 /// A number that clap or the file's parser refuses is refused in words, with the value.
 #[test]
-fn values_are_refused_without_a_parsers_words() {
+fn refused_values_are_explained_without_parser_messages() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     for (key, value, expect) in [
         ("shards", "many", "a whole number is expected, digits only"),
@@ -144,7 +144,7 @@ fn values_are_refused_without_a_parsers_words() {
 }
 
 #[test]
-fn check_compares_with_what_the_data_directory_holds() {
+fn check_compares_settings_with_the_data_directory() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Node::at(folder.path().join("data")).shards(2).start();
     let job = json!({"score": 1});
@@ -169,7 +169,7 @@ fn check_compares_with_what_the_data_directory_holds() {
 }
 
 #[test]
-fn tokens_that_others_can_get_at_are_warned_of() {
+fn token_files_that_others_can_read_are_warned_of() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let ([_, _, tokens], _) = credentials(folder.path());
     let data_dir = folder.path().join("data");
@@ -193,7 +193,7 @@ fn tokens_that_others_can_get_at_are_warned_of() {
 }
 
 #[test]
-fn secrets_that_only_the_environment_has_are_listed_and_masked() {
+fn environment_only_secrets_are_listed_and_masked() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     // It looks like a URL, of which more would be shown.
     let secret = "nats://hunter2";
@@ -266,7 +266,7 @@ fn one_file_serves_every_subcommand() {
 }
 
 #[test]
-fn check_tells_what_cannot_be_used() {
+fn check_reports_settings_that_cannot_be_used() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data_dir = folder.path().join("data");
     let fine = file(folder.path(), &format!("data_dir = {data_dir:?}\n"));
@@ -330,7 +330,7 @@ fn credentials(folder: &Path) -> ([String; 3], String) {
 
 /// Half a pair would serve without TLS, and two lists of tokens by either of them, without a word.
 #[test]
-fn settings_that_need_each_other_or_rule_each_other_out_do_so_wherever_they_are_said() {
+fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let ([cert, key, tokens], list) = credentials(folder.path());
     let tls = [("tls_cert", cert.clone()), ("tls_key", key)];
@@ -360,7 +360,7 @@ fn settings_that_need_each_other_or_rule_each_other_out_do_so_wherever_they_are_
 }
 
 #[test]
-fn check_looks_into_tokens_and_certificates_as_serve_does() {
+fn check_reads_tokens_and_certificates_as_serve_does() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let ([cert, key, tokens], list) = credentials(folder.path());
     let data_dir = folder.path().join("data");
@@ -458,7 +458,7 @@ fn completions_know_the_subcommands_and_their_flags() {
 
 /// systemd says so itself where it is installed; its own words about the machine do not count.
 #[test]
-fn the_systemd_unit_is_one() {
+fn the_systemd_unit_is_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/ranktree.service");
     let unit = fs::read_to_string(&path).expect("it comes with the source");
     for line in

@@ -141,7 +141,7 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
 }
 
 #[test]
-fn what_cannot_be_exported_leaves_no_file() {
+fn a_failed_export_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data_dir = folder.path().join("data");
     let mut binary = Node::at(&data_dir).shards(2).start();
@@ -212,7 +212,7 @@ fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
 
 /// What is written to may be a pipe or a device, which stays what it is, or a link, whose file is replaced.
 #[test]
-fn an_export_takes_the_place_of_files_alone() {
+fn an_export_replaces_files_only() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Node::start();
     fill(&service.client());

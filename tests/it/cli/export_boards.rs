@@ -191,7 +191,7 @@ fn token(scope: &str, tokens: &Path) -> String {
 }
 
 #[test]
-fn a_board_that_ranks_otherwise_is_not_written_to_and_one_that_may_not_be_defined_is_not_made() {
+fn an_import_refuses_a_board_that_ranks_otherwise_or_that_its_token_may_not_define() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let source = Node::shards(2).start();

@@ -14,7 +14,7 @@ fn healthcheck(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn it_tells_by_its_exit_code_whether_the_service_is_ready() {
+fn the_exit_code_says_whether_the_service_is_ready() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut binary = Node::shards(2).start();
     let address = binary.address().to_owned();
@@ -37,7 +37,7 @@ fn it_tells_by_its_exit_code_whether_the_service_is_ready() {
 }
 
 #[test]
-fn it_does_not_wait_for_ever_and_takes_no_for_an_answer() {
+fn a_healthcheck_times_out_and_reports_a_service_that_is_not_ready() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     // Connections are taken by the system and never answered.

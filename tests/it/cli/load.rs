@@ -79,7 +79,7 @@ fn sums(client: &Client) -> BTreeMap<String, i64> {
 }
 
 #[test]
-fn over_nats_all_that_was_acknowledged_is_applied_once() {
+fn every_job_acknowledged_by_nats_is_applied_once() {
     let nats = Nats::start();
     let url = nats.url();
     let service = Node::with_nats(&nats).shards(3).start();
@@ -121,7 +121,7 @@ fn over_nats_all_that_was_acknowledged_is_applied_once() {
 }
 
 #[test]
-fn over_http_all_that_was_answered_is_applied_once_beside_reads() {
+fn every_job_answered_over_http_is_applied_once_beside_reads() {
     let service = Node::shards(2).start();
     let url = format!("http://{}", service.address());
     for (jobs, per_message) in [("2000", "50"), ("600", "1")] {
@@ -144,7 +144,7 @@ fn over_http_all_that_was_answered_is_applied_once_beside_reads() {
 }
 
 #[test]
-fn a_rate_decides_how_much_is_sent() {
+fn the_rate_decides_how_much_is_sent() {
     let service = Node::start();
     let url = format!("http://{}", service.address());
     let rate = ["--rate", "2000", "--jobs-per-message", "10", "--duration", "1500ms", "--warmup", "500ms"];
@@ -163,7 +163,7 @@ fn a_rate_decides_how_much_is_sent() {
 }
 
 #[test]
-fn a_full_stream_and_a_missing_one_are_told_in_words() {
+fn full_and_missing_streams_are_reported_in_words() {
     let nats = Nats::start();
     let url = nats.url();
     let (code, _, words) = load(&["--nats", &url]);
@@ -218,7 +218,7 @@ fn a_user_who_may_only_publish_can_load_and_one_who_may_not_is_told() {
 }
 
 #[test]
-fn a_service_that_is_killed_is_given_up_and_its_errors_are_counted() {
+fn a_run_gives_up_on_a_killed_service_and_counts_its_errors() {
     let mut service = Node::start();
     let url = format!("http://{}", service.address());
     let run = command::spawn(&[
@@ -269,7 +269,7 @@ fn an_interrupt_ends_a_run_with_its_summary() {
 
 /// Scores up to 1,000 for a board that takes them up to 100: most are rejected, which no answer says over NATS.
 #[test]
-fn rejected_jobs_are_counted_by_reason_whichever_way_they_went() {
+fn rejected_jobs_are_counted_by_reason_over_http_and_nats() {
     let nats = Nats::start();
     let url = nats.url();
     let service = Node::with_nats(&nats).shards(2).start();

@@ -89,7 +89,7 @@ fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) 
 }
 
 #[test]
-fn a_sorted_set_ranks_the_same_here() {
+fn an_imported_sorted_set_ranks_as_in_redis() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut redis = Redis::start(folder.path());
     // More than one page of ZSCAN, ties always, negative scores, and the largest integers that a double tells apart.
@@ -137,7 +137,7 @@ fn a_sorted_set_ranks_the_same_here() {
 }
 
 #[test]
-fn what_is_no_integer_is_refused_in_words_or_scaled() {
+fn fractional_scores_are_refused_in_words_or_scaled() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut redis = Redis::start(folder.path());
     for (score, member) in [("12.34", "a"), ("-0.07", "b"), ("5", "c"), ("inf", "d"), ("0.1234", "e")] {

@@ -49,7 +49,7 @@ type Place = (&'static str, String);
 type Scores = BTreeMap<Place, Option<i64>>;
 
 #[test]
-fn what_was_answered_survives_every_crash_and_counts_once() {
+fn answered_writes_survive_every_crash_and_count_once() {
     let mut random = Random::seeded();
 
     let mut service = Node::shards(SHARDS).flags(&CHECKPOINT_OFTEN).start();

@@ -226,7 +226,7 @@ fn verify_needs_no_permission_to_write() {
 
 /// Jobs that wait for their boards are read as all else is.
 #[test]
-fn verify_reads_waiting_jobs_and_says_which_is_where_nobody_looks_for_it() {
+fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
     let mut service = Node::start();
     let path = entry_path("b", "m");
     assert_eq!(service.client().put(&path, &json!({ "score": 1 })).0, 200);
@@ -275,7 +275,7 @@ fn verify_is_refused_beside_a_running_service() {
 
 /// A pipe that nobody writes to stands for whatever loading may wait for.
 #[test]
-fn loading_ends_when_it_is_told_to_and_says_where_it_is() {
+fn loading_ends_on_a_signal_and_says_how_far_it_was() {
     let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     service.kill9();

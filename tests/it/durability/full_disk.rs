@@ -18,7 +18,7 @@ const HEALED_WITHIN: Duration = Duration::from_secs(120);
 type Scores = BTreeMap<String, i64>;
 
 #[test]
-fn a_full_disk_refuses_writes_goes_on_reading_loses_nothing_and_heals() {
+fn on_a_full_disk_writes_are_refused_reads_go_on_and_nothing_answered_is_lost() {
     // Checkpoints fall due all the time, so that the disk fills up below them too.
     let mut service =
         Node::shards(SHARDS).flags(&["--checkpoint-seconds", "1", "--checkpoint-changes", "1"]).start();

@@ -26,7 +26,7 @@ const DOWN_MS: (u64, u64) = (50, 1_500);
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
 #[test]
-fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
+fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
     let mut random = Random::seeded();
     let mut cluster = Cluster::start();
     let urls = cluster.urls();
@@ -98,7 +98,7 @@ fn what_a_cluster_acknowledged_is_counted_once_whichever_server_is_killed() {
 /// The server that leads refuses the second of two records at one moment by another code than a single server does, and
 /// before the first one can be read.
 #[test]
-fn of_decisions_at_the_same_moment_on_replicated_streams_one_wins_and_the_others_are_told() {
+fn define_races_on_replicated_streams_have_one_winner() {
     const POLICIES: [&str; 3] = ["best", "incr", "set"];
     let cluster = Cluster::start();
     let mut nodes = POLICIES

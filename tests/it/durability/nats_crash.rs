@@ -27,7 +27,7 @@ const PURGE_ROUNDS: u64 = 12;
 const PURGE_RUN_TIME_MS: (u64, u64) = (0, 1_200);
 
 #[test]
-fn what_was_stored_is_counted_once_whatever_is_killed() {
+fn stored_messages_count_once_whatever_is_killed() {
     let mut random = Random::seeded();
     let mut nats = Nats::start();
     let url = nats.url();
@@ -85,7 +85,7 @@ fn what_was_stored_is_counted_once_whatever_is_killed() {
 
 /// What is purged from a stream was applied, and is in a checkpoint on disk, whenever the service is killed.
 #[test]
-fn what_was_purged_is_counted_once_whatever_is_killed() {
+fn purged_messages_count_once_whatever_is_killed() {
     let mut random = Random::seeded();
     let mut nats = Nats::start();
     let url = nats.url();

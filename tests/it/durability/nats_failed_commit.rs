@@ -8,7 +8,7 @@ use crate::support::nats::{Nats, applied, wait_applied, wait_state};
 use crate::support::node::{Node, limit_files};
 
 #[test]
-fn a_write_whose_commit_fails_is_of_unknown_outcome_and_is_applied_once_the_disk_has_room() {
+fn a_write_whose_commit_fails_has_an_unknown_outcome_and_is_applied_once_the_disk_has_room() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();

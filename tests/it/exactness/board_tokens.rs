@@ -68,7 +68,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn without_nats_tokens_of_boards_name_every_shard() {
+fn tokens_of_board_changes_name_every_shard_without_nats() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data = folder.path().join("data");
     let mut service = Node::at(&data).shards(SHARDS).start();
@@ -97,7 +97,7 @@ fn without_nats_tokens_of_boards_name_every_shard() {
 }
 
 #[test]
-fn with_nats_tokens_of_boards_name_every_shard_and_a_drop_that_was_cut_short_goes_on() {
+fn tokens_of_board_changes_name_every_shard_with_nats_and_an_interrupted_drop_is_completed() {
     let nats = Nats::start();
     // What is full stays so.
     let mut service =

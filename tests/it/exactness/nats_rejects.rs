@@ -67,7 +67,7 @@ fn by_place(rejects: impl Iterator<Item = Value>) -> BTreeMap<(usize, usize), Va
 }
 
 #[test]
-fn rejects_of_every_kind_are_told_once_by_two_nodes_and_listed() {
+fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
     let nats = Nats::start();
     let mut nodes = [(); 2]
         .map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).flags(&["--no-auto-create"]).start());
@@ -158,7 +158,7 @@ fn members() -> [String; 2] {
 
 /// Far more than there is time for one by one, and more than a store keeps of those that were published.
 #[test]
-fn a_burst_of_rejects_is_told_whole_in_order_and_once() {
+fn a_burst_of_rejections_is_published_whole_in_order_and_once() {
     const MESSAGES: usize = 30;
     const JOBS: usize = 1_000;
     let nats = Nats::start();
@@ -195,7 +195,7 @@ fn a_burst_of_rejects_is_told_whole_in_order_and_once() {
 
 /// The stream discards old rejects, of whichever shard.
 #[test]
-fn rejects_of_a_quiet_shard_are_not_told_again_when_the_last_one_is_discarded() {
+fn rejections_are_not_published_again_when_the_stream_has_discarded_the_last_one() {
     let nats = Nats::start();
     let mut node = Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start();
     let [quiet, busy] = members().map(|member| bad_job(&member));
@@ -226,7 +226,7 @@ fn rejects_of_a_quiet_shard_are_not_told_again_when_the_last_one_is_discarded() 
 
 /// A stream that an earlier version created takes messages one by one.
 #[test]
-fn a_stream_of_rejects_of_an_earlier_version_is_told_to_take_batches() {
+fn a_rejection_stream_of_an_earlier_version_is_updated_to_take_batches() {
     let nats = Nats::start();
     let mut node = Node::with_nats(&nats).stream_mib(16).start();
     nats.update(&Config { allow_atomic_publish: false, ..nats.info(REJECTS).config });

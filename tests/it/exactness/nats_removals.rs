@@ -134,7 +134,7 @@ fn replicas_and_replays_trim_and_clear_alike() {
 }
 
 #[test]
-fn no_write_after_a_clear_goes_with_it() {
+fn a_clear_removes_no_write_that_came_after_it() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     clear_while_others_write(&service);
@@ -144,7 +144,7 @@ fn no_write_after_a_clear_goes_with_it() {
 
 /// What a later version may have written is neither rejected nor passed over without a word: replicas would differ.
 #[test]
-fn a_command_that_a_shard_does_not_know_halts_it_until_the_operator_accepts_that() {
+fn an_unknown_command_halts_a_shard_until_the_operator_accepts_it() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).start();
     let client = service.client();

@@ -85,7 +85,7 @@ fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
 }
 
 #[test]
-fn without_nats_rejects_of_all_shards_are_listed_newest_first() {
+fn rejections_of_all_shards_are_listed_newest_first_without_nats() {
     let mut service = Node::shards(SHARDS).start();
     let client = service.client();
     let bounded = json!({ "keys": [{ "name": "score", "min": 0, "max": 10 }] });
@@ -114,7 +114,7 @@ fn without_nats_rejects_of_all_shards_are_listed_newest_first() {
 }
 
 #[test]
-fn with_nats_what_is_no_job_and_jobs_of_other_shards_are_listed_and_logged_now_and_then() {
+fn undecodable_jobs_and_jobs_of_other_shards_are_listed_and_logged_with_nats() {
     const SECRET: &str = "rkt_0123456789abcdef";
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(SHARDS).stream_mib(64).start();
@@ -177,7 +177,7 @@ fn tokens(folder: &std::path::Path, wanted: &[&[&str]]) -> (String, Vec<String>)
 }
 
 #[test]
-fn a_token_that_is_confined_to_boards_is_told_of_their_rejects_only() {
+fn a_token_confined_to_boards_lists_only_their_rejections() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let (file, secrets) = tokens(
         folder.path(),

@@ -47,7 +47,7 @@ fn total(client: &Client) -> usize {
 }
 
 #[test]
-fn a_trim_that_a_kill_cuts_short_is_completed_by_the_same_request() {
+fn a_trim_interrupted_by_a_kill_is_completed_by_the_same_request() {
     let mut service = Node::shards(SHARDS).start();
     let client = service.client();
     fill(&client);
@@ -95,7 +95,7 @@ fn a_trim_that_a_kill_cuts_short_is_completed_by_the_same_request() {
 }
 
 #[test]
-fn a_cleared_board_is_empty_on_every_shard_and_takes_what_comes_after() {
+fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes() {
     let mut service = Node::shards(SHARDS).start();
     let definition = json!({ "ties": "last", "policy": "best", "keep": 3 });
     assert_eq!(service.client().put("/v1/boards/arena", &definition).0, 201);
@@ -133,7 +133,7 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_what_comes_after() {
 }
 
 #[test]
-fn no_write_after_a_clear_goes_with_it() {
+fn a_clear_removes_no_write_that_came_after_it() {
     let mut service = Node::shards(SHARDS).start();
     clear_while_others_write(&service);
     assert!(service.terminate().success());

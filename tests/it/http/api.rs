@@ -160,7 +160,7 @@ fn check_probes(service: &Node, client: &Client) {
 }
 
 #[test]
-fn what_is_refused_has_its_code_and_changes_nothing() {
+fn a_refused_request_has_its_code_and_changes_nothing() {
     let (service, client) = start();
     let capped = json!({"keys": [{"name": "points", "min": 0, "max": 10}], "policy": "incr"});
     ok(client.put("/v1/boards/capped", &capped));
@@ -252,7 +252,7 @@ fn a_refused_request_costs_no_connection() {
 }
 
 #[test]
-fn results_tell_each_jobs_own_metadata() {
+fn each_result_has_the_metadata_of_its_own_job() {
     let (_service, client) = start();
     let job = |score: i64, rest: Value| {
         let mut job = json!({"board": "arena", "member": "m", "score": score});
@@ -283,7 +283,7 @@ const STANDING_APART: u64 = 1_000;
 const WALKS: usize = 60;
 
 #[test]
-fn metadata_is_its_scores_own_and_cursors_neither_skip_nor_repeat_while_scores_move() {
+fn metadata_belongs_to_its_score_and_cursors_neither_skip_nor_repeat_while_scores_move() {
     let (service, client) = start();
     let job = |member: String, score: u64| json!({"board": "arena", "member": member, "score": score, "meta": {"n": score}});
     let standing = (0..STANDING).map(|n| job(format!("s{n:02}"), n * STANDING_APART));

@@ -20,7 +20,7 @@ fn chunks(body: &str) -> String {
 }
 
 #[test]
-fn a_body_whose_end_is_not_certain_is_refused_and_the_connection_ends() {
+fn a_body_of_ambiguous_length_is_refused_and_the_connection_ends() {
     let service = Node::start();
     let address = service.address();
     let length = format!("content-length: {}\r\n", chunks(JOB).len());

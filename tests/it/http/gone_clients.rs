@@ -32,7 +32,7 @@ fn occupy(address: &str, beyond: &str) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_place_back_whatever_it_has_sent() {
+fn a_client_that_disconnects_gives_its_permits_back_whatever_it_has_sent() {
     let limit = PLACES.to_string();
     let service = Node::flags(&["--max-connections", &limit, "--max-connections-per-client", "0"]).start();
     let address = service.address();

@@ -10,7 +10,7 @@ use ureq::http::Method;
 use crate::support::node::Node;
 
 #[test]
-fn the_examples_of_the_document_are_what_a_node_answers() {
+fn the_examples_of_the_document_match_a_nodes_answers() {
     let mut exchanges = exchanges();
     assert!(exchanges.len() > 20, "{}", exchanges.len());
     let mut service = Node::shards(2).start();

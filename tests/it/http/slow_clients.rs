@@ -48,7 +48,7 @@ fn connect_and_ask(address: &str, sent: &str) -> TcpStream {
 }
 
 #[test]
-fn a_head_that_does_not_come_to_an_end_is_waited_for_so_long() {
+fn an_incomplete_request_head_is_given_up_after_its_timeout() {
     const SECONDS: u64 = 1;
     let service =
         Node::flags(&["--header-seconds", "1", "--idle-seconds", NEVER, "--write-seconds", NEVER]).start();
@@ -86,7 +86,7 @@ fn a_head_that_does_not_come_to_an_end_is_waited_for_so_long() {
 }
 
 #[test]
-fn a_body_that_does_not_come_to_an_end_is_answered() {
+fn an_incomplete_body_is_answered_with_an_error() {
     let service =
         Node::flags(&["--header-seconds", NEVER, "--body-seconds", "3", "--idle-seconds", NEVER]).start();
     let address = service.address();
@@ -120,7 +120,7 @@ fn a_body_that_does_not_come_to_an_end_is_answered() {
 }
 
 #[test]
-fn a_connection_that_is_kept_open_without_use_is_ended() {
+fn an_idle_connection_is_closed() {
     let service = Node::flags(&["--header-seconds", NEVER, "--idle-seconds", "1"]).start();
     let began = Instant::now();
     let said = ask(service.address(), "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -130,7 +130,7 @@ fn a_connection_that_is_kept_open_without_use_is_ended() {
 }
 
 #[test]
-fn a_client_that_does_not_read_its_answers_is_let_go() {
+fn a_client_that_does_not_read_its_answers_is_disconnected() {
     let service = Node::flags(&["--write-seconds", "1"]).start();
     let jobs: Vec<Value> =
         (0..1_000).map(|n| json!({"board": "a", "member": format!("member-{n}"), "score": n})).collect();
@@ -148,7 +148,7 @@ fn a_client_that_does_not_read_its_answers_is_let_go() {
 
 /// Clients that do not read hold what their answers take, until they read or leave: there is a bound to it.
 #[test]
-fn a_request_keeps_its_place_until_its_answer_is_read() {
+fn a_request_keeps_its_permit_until_its_answer_is_read() {
     let service = Node::flags(&["--write-seconds", "3600", "--max-requests", "1"]).start();
     let jobs: Vec<Value> =
         (0..1_000).map(|n| json!({"board": "a", "member": format!("member-{n}"), "score": n})).collect();
@@ -187,7 +187,7 @@ fn is_ended(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
+fn a_flood_of_connections_is_refused_and_probes_get_through() {
     for limits in [
         ["--max-connections", "20", "--max-connections-per-client", "0"],
         ["--max-connections", "0", "--max-connections-per-client", "20"],
@@ -223,7 +223,7 @@ fn a_flood_of_connections_is_turned_away_and_probes_get_through() {
 }
 
 #[test]
-fn silent_connections_do_not_keep_the_service_from_ending() {
+fn silent_connections_do_not_delay_a_shutdown() {
     let mut service = Node::flags(&["--header-seconds", NEVER, "--idle-seconds", NEVER]).start();
     let address = service.address().to_owned();
     let mut idle = connect(&address);
@@ -239,7 +239,7 @@ fn silent_connections_do_not_keep_the_service_from_ending() {
 
 /// What pages with metadata may come to is counted before any of it is read: what clients leave unread is bounded together.
 #[test]
-fn pages_with_metadata_that_nobody_reads_take_no_more_memory_than_there_is_for_answers() {
+fn unread_pages_with_metadata_stay_within_the_memory_for_answers() {
     const CLIENTS: usize = 600;
     const MEMBERS: usize = 1_000;
     /// What a service that has done nothing yet takes, the 128 MiB of answers, and as much again while they are made.

@@ -34,7 +34,7 @@ fn write(folder: &Path, (certificate, key): (&str, &str)) {
 }
 
 #[test]
-fn certificates_are_exchanged_while_connections_go_on() {
+fn certificates_are_replaced_while_connections_stay_open() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let (cert, key) = (cert.to_str().expect("UTF-8"), key.to_str().expect("UTF-8"));
@@ -70,7 +70,7 @@ fn certificates_are_exchanged_while_connections_go_on() {
 }
 
 #[test]
-fn who_does_not_speak_tls_is_let_go_at_once_or_after_its_time() {
+fn a_client_that_does_not_speak_tls_is_disconnected() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let (cert, key) = (cert.to_str().expect("UTF-8"), key.to_str().expect("UTF-8"));
@@ -93,7 +93,7 @@ fn who_does_not_speak_tls_is_let_go_at_once_or_after_its_time() {
 }
 
 #[test]
-fn a_start_with_a_pair_that_cannot_be_used_is_refused() {
+fn a_start_with_an_unusable_certificate_or_key_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let flags = ["--tls-cert", cert.to_str().expect("UTF-8"), "--tls-key", key.to_str().expect("UTF-8")];
@@ -154,7 +154,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
 
 /// As `openssl req -x509` makes them: authorities that nobody else signed.
 #[test]
-fn a_certificate_that_signed_itself_is_trusted_if_it_is_the_one_that_is_given() {
+fn a_self_signed_certificate_is_accepted_if_it_is_the_given_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let make = |name: &str, names: Option<&str>| {

@@ -26,7 +26,7 @@ fn new_token(arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn tokens_say_who_may_do_what_and_are_exchanged_while_the_service_runs() {
+fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tokens.toml");
     let write = |text: &str| fs::write(&file, text).expect("it can be written");
@@ -155,7 +155,7 @@ fn a_start_that_would_let_everybody_in_is_refused() {
 }
 
 #[test]
-fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
+fn the_loopback_guard_keeps_pages_of_other_sites_from_a_node_without_tokens() {
     let requests = [
         // What a page may send without being asked: it writes.
         ("POST /v1/jobs", "host: localhost\r\norigin: http://evil.example\r\ncontent-type: text/plain\r\n"),
@@ -200,7 +200,7 @@ fn pages_of_other_sites_reach_no_node_that_asks_for_no_tokens() {
 }
 
 #[test]
-fn tokens_of_other_makers_and_lists_in_the_environment_do_too() {
+fn tokens_made_elsewhere_and_token_lists_in_the_environment_are_accepted() {
     let hash = |secret: &str| {
         let mut command = command();
         command.args(["token", "hash", "--scope", "read", "--name", "x"]);

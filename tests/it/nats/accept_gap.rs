@@ -64,7 +64,7 @@ fn assert_open(nats: &Nats, config: &Config) {
 }
 
 #[test]
-fn a_stream_made_again_is_applied_once_from_its_first_message() {
+fn a_recreated_stream_is_applied_once_from_its_first_message() {
     let nats = Nats::start();
     // The node runs while it happens.
     let (mut service, before) = filled(&nats, 30);
@@ -106,7 +106,7 @@ fn a_stream_made_again_is_applied_once_from_its_first_message() {
 }
 
 #[test]
-fn an_empty_stream_made_again_is_accepted_for_good() {
+fn an_empty_recreated_stream_is_accepted_for_good() {
     let nats = Nats::start();
     let (mut service, before) = filled(&nats, 5);
     service.kill9();
@@ -127,7 +127,7 @@ fn an_empty_stream_made_again_is_accepted_for_good() {
 }
 
 #[test]
-fn what_is_longer_than_what_was_applied_is_applied_too() {
+fn a_recreated_stream_that_is_longer_than_what_was_applied_is_applied_whole() {
     let nats = Nats::start();
     let (mut service, before) = filled(&nats, 10);
     service.kill9();
@@ -144,7 +144,7 @@ fn what_is_longer_than_what_was_applied_is_applied_too() {
 }
 
 #[test]
-fn what_is_not_at_odds_is_not_accepted_beforehand() {
+fn accept_gap_does_not_accept_a_gap_that_comes_later() {
     let nats = Nats::start();
     let (mut service, _) = filled(&nats, 5);
     assert!(service.terminate().success());
@@ -161,7 +161,7 @@ fn what_is_not_at_odds_is_not_accepted_beforehand() {
 
 /// A node's start is cut short at any moment, while game services publish to the stream that was made again.
 #[test]
-fn a_stream_is_taken_up_once_whatever_is_killed() {
+fn a_stream_is_rebased_once_whatever_is_killed() {
     const OLD: usize = 8_000;
     const NEW: usize = 6_000;
     const ROUNDS: u32 = 12;
@@ -223,7 +223,7 @@ fn a_stream_is_taken_up_once_whatever_is_killed() {
 
 /// Each node purges by its own checkpoint; one with older data finds that out.
 #[test]
-fn a_node_whose_messages_another_one_purged_says_so_and_takes_a_copy() {
+fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
     let nats = Nats::start();
     let (mut service, before) = filled(&nats, 5);
     assert!(service.terminate().success());

@@ -21,7 +21,7 @@ fn parked(client: &Client) -> usize {
 /// Two nodes, each with all shards, as replicas. Clients define the same board differently through either, while jobs
 /// name it on every shard.
 #[test]
-fn of_definitions_and_jobs_at_the_same_moment_one_definition_wins_everywhere() {
+fn concurrent_definitions_and_jobs_agree_on_one_definition_everywhere() {
     let nats = Nats::start();
     let mut nodes = [(); 2].map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start());
     let mut last = Vec::new();
@@ -116,7 +116,7 @@ fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
 
 /// The first job that names a board comes before its definition on every shard; whoever waits for it waits for the board.
 #[test]
-fn a_write_that_waits_for_a_new_board_is_told_what_came_of_it() {
+fn a_write_that_waits_for_a_new_board_gets_its_result() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).start();
     let client = service.client();
@@ -157,7 +157,7 @@ fn a_write_that_waits_for_a_new_board_is_told_what_came_of_it() {
 /// A shard far behind its stream meets jobs before the definitions of their boards, however many: all are applied, also
 /// over a crash while they are freed, and none is rejected.
 #[test]
-fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
+fn parked_jobs_are_applied_however_many_they_are() {
     const WAITING: usize = 103_000;
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(64).start();
@@ -193,7 +193,7 @@ fn jobs_that_wait_for_a_board_are_applied_however_many_they_are() {
 
 /// What an import says that it changed, changed, also where its rows are the first of their boards.
 #[test]
-fn an_import_of_new_boards_counts_what_changed() {
+fn an_import_into_new_boards_counts_its_changes() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let mut service = Node::with_nats(&nats).shards(2).start();
     let rows: Vec<String> = (0..300)
@@ -228,7 +228,7 @@ fn without_auto_create_a_job_for_an_unknown_board_is_rejected() {
 
 /// Who creates a board for a job, later, knows of no tokens: so it is seen to before the job goes out.
 #[test]
-fn a_token_makes_no_more_boards_than_it_may_through_streams_either() {
+fn a_tokens_limit_of_boards_holds_with_nats() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let limits = ["--board-prefix", "eu-", "--max-boards", "2"];
     let mut new = command();

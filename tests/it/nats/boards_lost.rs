@@ -129,7 +129,7 @@ fn a_board_that_is_dropped_after_the_stream_was_lost_is_gone_and_begins_anew() {
 
 /// What jobs want is decided by the service itself, which must not begin a life either that a shard has.
 #[test]
-fn many_boards_are_told_to_a_stream_that_lost_them_before_jobs_create_any() {
+fn lost_boards_are_published_again_before_jobs_create_any() {
     const BOARDS: usize = 500;
     let nats = Nats::start();
     let mut service = start(&nats);
@@ -165,7 +165,7 @@ fn many_boards_are_told_to_a_stream_that_lost_them_before_jobs_create_any() {
 
 /// Nobody makes it again but the service itself.
 #[test]
-fn a_stream_that_is_deleted_is_made_again_while_the_service_runs() {
+fn a_deleted_boards_stream_is_created_again_while_the_service_runs() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
@@ -207,7 +207,7 @@ fn a_record_that_cannot_be_read_is_not_overwritten() {
 
 /// A connection that is lost takes with it what was on its way.
 #[test]
-fn what_does_not_arrive_of_the_stream_is_read_again() {
+fn records_that_do_not_arrive_are_read_again() {
     let nats = Nats::start();
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     let nodes = [nats.url(), link.url()].map(|url| Node::with_nats(&url).start());
@@ -235,7 +235,7 @@ fn what_does_not_arrive_of_the_stream_is_read_again() {
 /// While the stream is read from its beginning, its messages are counted on: one that is late is waited for once more, and for one that
 /// is lost the stream is read again. Nothing is decided before all were heard.
 #[test]
-fn what_is_late_when_the_stream_is_read_is_waited_for_and_what_is_lost_is_read_again() {
+fn late_records_are_waited_for_and_lost_ones_are_read_again() {
     let nats = Nats::start();
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     let mut service = Node::with_nats(&link.url()).start();
@@ -269,7 +269,7 @@ fn what_is_late_when_the_stream_is_read_is_waited_for_and_what_is_lost_is_read_a
 /// A shard that is halted never met the drop of a board, which the stream has forgotten, and the other shards too. Were it asked what
 /// boards there are, the board would be brought to life again everywhere.
 #[test]
-fn what_only_a_halted_shard_holds_is_not_told_to_the_stream() {
+fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(2).start();
     let client = service.client();
@@ -311,7 +311,7 @@ fn what_only_a_halted_shard_holds_is_not_told_to_the_stream() {
 
 /// The stream of a shard's jobs was made again and holds a drop, which the shard applies under a sequence of its own.
 #[test]
-fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again() {
+fn a_drop_in_a_rebased_stream_counts_before_lost_boards_are_published_again() {
     const JOBS: &str = "RANKTREE_JOBS_0";
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).start();
@@ -349,7 +349,7 @@ fn a_drop_in_a_stream_that_is_taken_up_counts_before_lost_boards_are_told_again(
 /// A node died between the decision that a board is dropped and the shards that were to hear of it. Readers of the next start
 /// are told that there is no such board as soon as the decision is known; what is written after that is kept.
 #[test]
-fn what_is_written_after_a_drop_that_was_cut_short_is_kept() {
+fn entries_written_after_an_interrupted_drop_are_kept() {
     let nats = Nats::start();
     let mut service = start(&nats);
     for round in 0..5 {

@@ -70,7 +70,7 @@ fn definition_in(nats: &Nats, stream: &str, board: &str) -> Value {
 
 /// Boards come and go, most of them by way of another node, which stores what it decides in the boards' stream.
 #[test]
-fn boards_that_come_and_go_leave_little_behind_and_late_definitions_bring_none_back() {
+fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     const BOARDS: usize = 100;
     const OTHERS: usize = 11_000;
     const BOARDS_STREAM: &str = "RANKTREE_BOARDS";
@@ -145,7 +145,7 @@ fn boards_that_come_and_go_leave_little_behind_and_late_definitions_bring_none_b
 /// A shard passes over the definition of a board, and then forgets drops that were decided after it. Nobody takes the board for
 /// one that was dropped: it comes to the shard by a later record, and nothing is lost elsewhere.
 #[test]
-fn a_board_whose_definition_was_lost_in_a_gap_comes_again_and_no_board_is_lost() {
+fn a_definition_lost_in_a_gap_is_restored_and_no_board_is_lost() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     let client = service.client();

@@ -47,7 +47,7 @@ fn check_is_behind(client: &Client, first: u64, last: u64) {
 }
 
 #[test]
-fn a_start_that_has_much_to_catch_up_on_answers_meanwhile_and_can_be_told_to_end() {
+fn a_node_that_is_catching_up_answers_and_ends_on_a_signal() {
     // A link that is slow is no reason for the server to give up on who is behind it.
     let nats = Nats::start_with("write_deadline: \"10m\"\n");
     let folder = tempfile::tempdir().expect("a temporary directory");

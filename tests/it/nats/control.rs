@@ -37,7 +37,7 @@ fn start(nats: &Nats) -> Node {
 }
 
 #[test]
-fn a_command_among_the_jobs_is_a_malformed_job() {
+fn a_command_on_the_job_subject_is_a_malformed_job() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
@@ -72,7 +72,7 @@ fn a_command_among_the_jobs_is_a_malformed_job() {
 }
 
 #[test]
-fn what_is_no_command_on_the_control_subject_is_rejected_and_stops_nothing() {
+fn an_undecodable_command_is_rejected_and_stops_nothing() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
@@ -92,7 +92,7 @@ fn what_is_no_command_on_the_control_subject_is_rejected_and_stops_nothing() {
 }
 
 #[test]
-fn headers_that_ask_the_server_for_more_are_refused_by_it() {
+fn the_server_refuses_headers_that_ask_for_more_than_storing() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
@@ -148,7 +148,7 @@ fn a_stream_of_another_layout_is_refused_in_words() {
 
 /// The server sends the answer to a publish wherever the publisher says, also to a subject that he may not publish to.
 #[test]
-fn an_answer_sent_where_only_nodes_publish_does_no_harm() {
+fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();

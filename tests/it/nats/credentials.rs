@@ -55,7 +55,7 @@ fn with_password(password: &str) -> String {
 }
 
 #[test]
-fn a_password_that_was_changed_is_taken_up_from_its_file() {
+fn a_changed_password_is_read_from_its_file() {
     let mut server = Secured::start(&with_password("first-secret"));
     let file = server.file("password", "first-secret\n");
     let arguments = ["--nats-user", "node", "--nats-password-file", &file];
@@ -74,7 +74,7 @@ fn a_password_that_was_changed_is_taken_up_from_its_file() {
 }
 
 #[test]
-fn a_node_that_is_not_let_in_serves_what_it_has_and_says_why() {
+fn a_node_with_wrong_credentials_serves_what_it_has_and_says_why() {
     let mut server = Secured::start(&with_password("right"));
     let url = |password: &str| format!("nats://node:{password}@127.0.0.1:{}", server.port);
     let mut service = Node::with_nats(&url("right")).start();
@@ -88,7 +88,7 @@ fn a_node_that_is_not_let_in_serves_what_it_has_and_says_why() {
 }
 
 #[test]
-fn a_token_lets_in_from_a_file_and_from_the_url() {
+fn a_token_logs_in_from_a_file_and_from_the_url() {
     let server = Secured::start("authorization { token: \"t0ken-secret\" }");
     let file = server.file("token", "t0ken-secret\n");
     let mut service = Node::with_nats(&server.url()).flags(&["--nats-token-file", &file]).start();
@@ -102,7 +102,7 @@ fn a_token_lets_in_from_a_file_and_from_the_url() {
 }
 
 #[test]
-fn an_nkey_lets_in_and_another_does_not() {
+fn only_the_right_nkey_logs_in() {
     let [right, other] = [nkeys::KeyPair::new_user(), nkeys::KeyPair::new_user()];
     let allow =
         |key: &nkeys::KeyPair| format!("authorization {{ users: [ {{ nkey: {} }} ] }}", key.public_key());
@@ -147,7 +147,7 @@ fn certify(server: &Secured, authority: &Authority, name: &str) -> String {
 }
 
 #[test]
-fn only_a_server_that_our_own_authority_vouches_for_is_talked_to() {
+fn only_a_server_signed_by_the_given_authority_is_connected_to() {
     let [ours, foreign] = ["ours", "foreign"].map(Authority::new);
     let mut server = Secured::start("");
     let names =
@@ -170,7 +170,7 @@ fn only_a_server_that_our_own_authority_vouches_for_is_talked_to() {
 }
 
 #[test]
-fn a_client_certificate_says_who_a_node_is() {
+fn a_client_certificate_logs_in() {
     let authority = Authority::new("ours");
     let mut server = Secured::start("");
     let ca = server.file("ca.pem", &authority.pem());
@@ -194,7 +194,7 @@ fn a_client_certificate_says_who_a_node_is() {
 }
 
 #[test]
-fn mistakes_are_told_at_the_start_and_no_secret_with_them() {
+fn wrong_settings_are_reported_at_the_start_without_secrets() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let other = folder.path().join("other");
     std::fs::write(&other, "hunter2").expect("it can be written");

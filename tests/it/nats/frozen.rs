@@ -38,7 +38,7 @@ fn write(client: &Client, member: &str) {
 }
 
 #[test]
-fn a_frozen_server_is_left_and_jobs_go_on_by_way_of_the_others() {
+fn a_frozen_server_is_left_and_jobs_go_on_through_the_others() {
     let cluster = Cluster::start();
     let service = Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start();
     let client = service.client();

@@ -55,7 +55,7 @@ fn ready(service: &Node) -> String {
 }
 
 #[test]
-fn a_stream_that_is_never_purged_says_so_when_it_is_full_and_again_when_it_has_room() {
+fn a_stream_that_is_never_purged_is_reported_when_it_is_full_and_when_it_has_room_again() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats)
         .stream_mib(STREAM_MIB)
@@ -108,7 +108,7 @@ fn a_stream_that_is_never_purged_says_so_when_it_is_full_and_again_when_it_has_r
 
 /// Nothing that comes by the stream arrives, so that all of it waits to be applied.
 #[test]
-fn a_stream_whose_shard_is_behind_says_that_lag_holds_it() {
+fn a_full_stream_of_a_lagging_shard_is_reported_as_held_by_lag() {
     let nats = Nats::start();
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     link.pass_if(|_| true);

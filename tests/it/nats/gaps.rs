@@ -49,7 +49,7 @@ fn a_consumer_that_brings_nothing_is_replaced() {
 }
 
 #[test]
-fn what_consumers_skip_and_the_leader_has_is_no_gap() {
+fn messages_that_consumers_skip_and_the_leader_has_are_no_gap() {
     let nats = Nats::start();
     let (service, link, _) = linked(&nats);
     let client = service.client();
@@ -76,7 +76,7 @@ fn what_consumers_skip_and_the_leader_has_is_no_gap() {
 }
 
 #[test]
-fn what_the_leader_lacks_halts_the_shard_until_the_operator_accepts_it() {
+fn messages_that_the_leader_lacks_halt_the_shard_until_the_operator_accepts_it() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(STREAM_MIB).start();
     define(&service.client(), &json!({}));
@@ -114,7 +114,7 @@ fn swap_store(nats: &mut Nats, aside: &Path) {
 }
 
 #[test]
-fn a_stream_that_is_gone_is_waited_for_and_a_halt_is_over_when_it_is_back() {
+fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
     let (mut nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let aside = folder.path().join("aside");
     // Longer than any test takes.

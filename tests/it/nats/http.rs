@@ -55,7 +55,7 @@ const CLIENTS: usize = 16;
 const WRITES: usize = 50;
 
 #[test]
-fn writes_of_the_same_moment_share_messages_and_each_is_told_of_its_own() {
+fn concurrent_writes_share_messages_and_each_gets_its_own_result() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     define_arena(&service.client());
@@ -79,7 +79,7 @@ const ROUNDS: i64 = 20;
 const IN_ORDER: i64 = 200;
 
 #[test]
-fn jobs_of_one_request_are_applied_in_their_order_whatever_shares_their_messages() {
+fn jobs_of_one_request_keep_their_order_whatever_shares_their_messages() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(64).flags(&["--http-threads", "4"]).start();
     define_arena(&service.client());
@@ -160,7 +160,7 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
 const META: &str = r#"{"id":123456789012345678901234567890,"price":1.10,"k":1,"k":2,"e":1E2,"u":"\u0041"}"#;
 
 #[test]
-fn metadata_keeps_its_text_by_way_of_http_and_of_jobs_that_wait_for_their_board() {
+fn metadata_keeps_its_text_over_http_and_in_parked_jobs() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let address = service.address().to_owned();

@@ -8,7 +8,7 @@ use crate::support::nats_server::NatsServer;
 use crate::support::node::Node;
 
 #[test]
-fn a_server_without_jetstream_is_told_once() {
+fn a_server_without_jetstream_is_reported_once() {
     let server = NatsServer::start(&[]);
     let started = Instant::now();
     let service = Node::with_nats(&server.url()).shards(2).start();

@@ -33,7 +33,7 @@ fn check_serves_what_it_has(client: &Client) {
 }
 
 #[test]
-fn without_nats_the_service_serves_what_it_has_and_takes_nats_up_when_it_comes() {
+fn a_service_without_nats_serves_what_it_has_and_connects_when_nats_comes() {
     let mut nats = Nats::start();
     let mut service = Node::with_nats(&nats).start();
     let (status, answer) = service.client().put("/v1/boards/arena", &json!({}));

@@ -220,7 +220,7 @@ impl Scene {
 }
 
 #[test]
-fn game_services_publish_jobs_and_hear_what_became_of_them() {
+fn game_services_publish_jobs_and_their_rejections_can_be_subscribed_to() {
     let scene = Scene::new();
     let Scene { runtime, game, rejects, member, .. } = &scene;
     let mut told = runtime.block_on(async {
@@ -319,7 +319,7 @@ fn a_load_needs_no_more_permissions_than_a_node_or_a_game_service_has() {
 }
 
 #[test]
-fn nobody_hears_what_is_not_for_them() {
+fn nobody_receives_messages_beyond_their_permissions() {
     let scene = Scene::new();
     let Scene { runtime, game, rejects, member, .. } = &scene;
     let heard = runtime.block_on(async {

@@ -36,7 +36,7 @@ fn define_arena(client: &Client) {
 }
 
 #[test]
-fn poison_between_good_messages_is_rejected_and_told_once() {
+fn undecodable_messages_are_rejected_once_and_the_good_ones_applied() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).start();
     let client = service.client();
@@ -98,7 +98,7 @@ fn poison_between_good_messages_is_rejected_and_told_once() {
 }
 
 #[test]
-fn streams_are_made_as_designed_and_others_refused_in_words() {
+fn streams_are_created_as_designed_and_mismatched_ones_are_refused_in_words() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).start();
     let config = nats.info("RANKTREE_JOBS_1").config;
@@ -120,7 +120,7 @@ fn streams_are_made_as_designed_and_others_refused_in_words() {
 }
 
 #[test]
-fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() {
+fn mismatched_boards_and_rejection_streams_are_refused_in_words() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     assert!(service.terminate().success());
@@ -151,7 +151,7 @@ fn streams_of_boards_and_rejects_that_are_something_else_are_refused_in_words() 
 }
 
 #[test]
-fn a_stream_made_again_halts_its_shard_until_the_operator_accepts_it() {
+fn a_recreated_stream_halts_its_shard_until_the_operator_accepts_it() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
@@ -240,7 +240,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
 }
 
 #[test]
-fn purging_what_was_applied_is_fine_and_purging_more_is_not() {
+fn a_purge_of_applied_messages_is_no_gap_and_a_purge_of_more_is_one() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
@@ -279,7 +279,7 @@ fn purging_what_was_applied_is_fine_and_purging_more_is_not() {
 }
 
 #[test]
-fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
+fn checkpointed_messages_are_purged_but_for_the_one_that_a_start_compares() {
     let nats = Nats::start();
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&arguments).start();
@@ -304,7 +304,7 @@ fn what_a_checkpoint_holds_is_purged_and_what_a_start_compares_is_kept() {
 
 /// The server knows the ids of what it stores: what was purged it would store again once it was restarted.
 #[test]
-fn what_may_be_sent_again_under_its_id_is_not_purged() {
+fn messages_within_the_duplicate_window_are_not_purged() {
     let mut nats = Nats::start();
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).flags(&arguments).start();

@@ -47,7 +47,7 @@ fn metric(service: &Node, name: &str) -> u64 {
 
 /// At default settings neither a checkpoint nor the duplicate window would let anything go in time.
 #[test]
-fn large_messages_find_room_before_the_stream_is_full() {
+fn room_for_large_messages_is_made_before_the_stream_is_full() {
     const MESSAGES: u64 = 1_600;
     let nats = Nats::start();
     let mut service = start(&nats, &[]);
@@ -77,7 +77,7 @@ fn large_messages_find_room_before_the_stream_is_full() {
 
 /// A publisher who is far quicker than checkpoints of a small stream is refused for moments, and loses nothing.
 #[test]
-fn a_stream_that_is_filled_at_full_speed_goes_on() {
+fn a_stream_that_is_filled_at_full_speed_takes_every_message() {
     const MESSAGES: usize = 60_000;
     let nats = Nats::start();
     let mut service = start(&nats, &[]);
@@ -96,7 +96,7 @@ fn a_stream_that_is_filled_at_full_speed_goes_on() {
 }
 
 #[test]
-fn what_is_kept_for_other_nodes_takes_half_of_a_stream_at_most() {
+fn messages_kept_for_other_nodes_take_at_most_half_of_a_stream() {
     let nats = Nats::start();
     let mut service = start(&nats, &["--checkpoint-seconds", "1"]);
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });

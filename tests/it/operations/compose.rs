@@ -123,7 +123,7 @@ fn load(arguments: &[String]) -> (Option<i32>, Value, String) {
 }
 
 #[test]
-fn what_is_started_works_together_and_lets_nobody_else_in() {
+fn compose_services_work_together_and_let_nobody_else_in() {
     let compose = Compose::shipped();
     let services = compose.services();
     let temporary = tempfile::tempdir().expect("a temporary directory");
@@ -184,7 +184,7 @@ fn what_is_started_works_together_and_lets_nobody_else_in() {
 }
 
 #[test]
-fn secrets_are_made_once_for_each_container_its_own() {
+fn each_container_has_a_secret_of_its_own_that_is_made_once() {
     let compose = Compose::shipped();
     let temporary = tempfile::tempdir().expect("a temporary directory");
     let folder = temporary.path().to_owned();

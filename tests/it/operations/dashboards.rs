@@ -170,7 +170,7 @@ fn every_alert_has_a_paragraph_and_a_test() {
 }
 
 #[test]
-fn the_page_of_runbooks_is_what_they_say() {
+fn the_runbook_page_matches_its_source() {
     assert_is_up_to_date("runbooks.py");
 }
 
@@ -182,7 +182,7 @@ fn assert_is_up_to_date(script: &str) {
 }
 
 #[test]
-fn dashboards_are_what_their_source_says_and_say_what_they_show() {
+fn dashboards_match_their_generator_and_describe_their_panels() {
     assert_is_up_to_date("generate.py");
     let mut uids = BTreeSet::new();
     for dashboard in dashboards() {

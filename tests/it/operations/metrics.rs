@@ -72,7 +72,7 @@ const OF_NATS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_metric_is_there_with_its_meaning_and_no_member_is_a_label() {
+fn every_metric_is_exposed_with_its_description_and_no_member_is_a_label() {
     let service = Node::shards(2).start();
     make_traffic(&service, 0..300);
     let before = scrape_with(&service, OF_OURS);
@@ -114,7 +114,7 @@ fn seconds_are_counted_from_25_microseconds_to_10_seconds() {
 }
 
 #[test]
-fn nats_and_its_streams_have_figures_of_their_own() {
+fn nats_connections_and_streams_have_metrics_of_their_own() {
     let mut nats = Nats::start();
     let service = Node::with_nats(&nats).shards(3).start();
     make_traffic(&service, 0..100);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 const SOFT: f64 = 256.0;
 
 #[test]
-fn the_limit_of_open_files_is_raised_to_what_the_system_allows() {
+fn a_start_raises_the_limit_of_open_files_to_what_the_system_allows() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut command = Command::new("prlimit");
     command.arg(format!("--nofile={SOFT}:")).arg(env!("CARGO_BIN_EXE_ranktree"));

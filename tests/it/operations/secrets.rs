@@ -39,7 +39,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn files_of_secrets_that_others_can_get_at_are_told_of() {
+fn secret_files_that_others_can_read_are_warned_of() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name).to_str().expect("it is UTF-8").to_owned();
     let (cert, key, password) = (path("cert.pem"), path("key.pem"), path("password"));
@@ -80,7 +80,7 @@ fn files_of_secrets_that_others_can_get_at_are_told_of() {
 }
 
 #[test]
-fn a_new_data_directory_is_its_owners() {
+fn a_new_data_directory_is_open_to_its_owner_only() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data = folder.path().join("data");
     let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;

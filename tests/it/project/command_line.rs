@@ -268,7 +268,7 @@ fn the_unit_uses_commands_flags_and_variables_that_exist() {
 }
 
 #[test]
-fn what_documents_name_exists() {
+fn commands_flags_and_variables_that_documents_name_exist() {
     let known = CommandLine::of_the_binary();
     let mut runs = 0;
     for path in DOCUMENTS {
@@ -298,7 +298,7 @@ fn what_documents_name_exists() {
 
 /// What an operator is told to do can be done; what help says is read is read.
 #[test]
-fn what_the_source_names_exists() {
+fn flags_and_variables_that_the_source_names_exist() {
     let known = CommandLine::of_the_binary();
     let mut source = String::new();
     let mut folders = vec![root().join("src")];
@@ -327,7 +327,7 @@ fn what_the_source_names_exists() {
 }
 
 #[test]
-fn names_are_found_where_they_are() {
+fn commands_flags_and_variables_are_found_in_text() {
     let text = "`--a-b=c`, x--y, --, ---z, [--nats URL] --insecure. --tls-";
     assert_eq!(flags_in(text).collect::<Vec<_>>(), ["a-b", "nats", "insecure", "tls"]);
     let text = "RANKTREE_A=1 and `RANKTREE_...` or $RANKTREE_B_C.";

@@ -115,7 +115,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn modules_know_only_what_they_may() {
+fn modules_name_only_what_they_may() {
     let sources = Source::all();
     // An absence in a folder that was renamed would prove nothing.
     for (place, _) in DIRECTION {

@@ -63,7 +63,7 @@ fn the_publisher_in_python_publishes_once_and_is_ranked() {
 }
 
 #[test]
-fn the_shard_functions_are_the_contracts() {
+fn the_shard_functions_of_the_documents_match_the_contract() {
     let code = block("python");
     let (function, _) = code.split_once("async def").expect("the function comes first");
     let call = format!("{function}\nimport sys\nprint(shard(sys.argv[1], int(sys.argv[2])))");
