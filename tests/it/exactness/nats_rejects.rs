@@ -6,13 +6,13 @@ use async_nats::jetstream::stream::Config;
 use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
 
+use crate::support::arena::SUBJECT;
 use crate::support::client::count_of;
 use crate::support::command::run;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
 use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
-const SUBJECT: &str = "ranktree.jobs.0";
 const REJECTS: &str = "RANKTREE_REJECTS";
 const ROUNDS: usize = 4;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
+use crate::support::arena::{STREAM, SUBJECT};
 use crate::support::client::{Client, entry_path};
 use crate::support::command::command;
 use crate::support::counting::{Retries, check, count_up};
@@ -15,8 +16,6 @@ use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state
 use crate::support::node::Node;
 use crate::support::random::Random;
 
-const STREAM: &str = "RANKTREE_JOBS_0";
-const SUBJECT: &str = "ranktree.jobs.0";
 /// The one that counts members up.
 const BOARD: &str = crate::support::counting::BOARD;
 

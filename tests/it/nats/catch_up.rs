@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
+use crate::support::arena::SUBJECT;
 use crate::support::client::{Client, entry_path};
 use crate::support::command;
 use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
@@ -12,7 +13,6 @@ use crate::support::nats_server::free_port;
 use crate::support::node::Node;
 use crate::support::slow_link::SlowLink;
 
-const SUBJECT: &str = "ranktree.jobs.0";
 const MEMBERS: u64 = 100;
 const METADATA_BYTES: usize = 1_000;
 const MESSAGES: u64 = 900;

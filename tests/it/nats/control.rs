@@ -5,12 +5,11 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
 
+use crate::support::arena::{STREAM, SUBJECT};
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
 use crate::support::node::Node;
 
-const STREAM: &str = "RANKTREE_JOBS_0";
-const JOBS: &str = "ranktree.jobs.0";
 const CONTROL: &str = "ranktree.control.0";
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -52,7 +51,7 @@ fn a_command_on_the_job_subject_is_a_malformed_job() {
     let mut last = 0;
     for (command, body) in [("define", &real), ("define", &other), ("define", &later), ("drop", &drop)] {
         let headers = headers(&[("Ranktree-Command", command)]);
-        last = nats.try_publish_with(JOBS, body.to_string().as_bytes(), headers).expect("it is stored");
+        last = nats.try_publish_with(SUBJECT, body.to_string().as_bytes(), headers).expect("it is stored");
     }
     wait_applied(&client, &[last]);
     assert_eq!(client.get("/v1/boards/arena").1["policy"], "best");
@@ -60,7 +59,7 @@ fn a_command_on_the_job_subject_is_a_malformed_job() {
     assert_eq!((count_of(&status["rejects"]), &status["state"]), (4, &json!("live")));
     // The header means nothing on a job, which is applied; and the same bytes are a command where nodes publish.
     let header = || headers(&[("Ranktree-Command", "drop")]);
-    last = nats.try_publish_with(JOBS, &job(5), header()).expect("it is stored");
+    last = nats.try_publish_with(SUBJECT, &job(5), header()).expect("it is stored");
     wait_applied(&client, &[last]);
     assert_eq!(score(&client), 5);
     last = nats.try_publish_with(CONTROL, drop.to_string().as_bytes(), header()).expect("it is stored");
@@ -82,7 +81,7 @@ fn an_undecodable_command_is_rejected_and_stops_nothing() {
     }
     // A job there is no job: it could come from nobody but a node, and nodes do not publish jobs there.
     nats.publish(CONTROL, job(5));
-    let last = nats.publish(JOBS, job(7));
+    let last = nats.publish(SUBJECT, job(7));
     wait_applied(&client, &[last]);
     assert_eq!(score(&client), 7);
     let status = shard_status(&client, 0);
@@ -96,7 +95,7 @@ fn the_server_refuses_headers_that_ask_for_more_than_storing() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
-    let last = nats.publish(JOBS, job(1));
+    let last = nats.publish(SUBJECT, job(1));
     let drop = json!({ "board": "arena", "incarnation": 1 }).to_string();
     let command = ("Ranktree-Command", "drop");
     for (what, pairs) in [
@@ -108,21 +107,24 @@ fn the_server_refuses_headers_that_ask_for_more_than_storing() {
             "it would be stored on the control subject",
             &[("Nats-Schedule", "@at 2020-01-01T00:00:00Z"), ("Nats-Schedule-Target", CONTROL), command],
         ),
-        ("it would come again for ever", &[("Nats-Schedule", "@every 1s"), ("Nats-Schedule-Target", JOBS)]),
+        (
+            "it would come again for ever",
+            &[("Nats-Schedule", "@every 1s"), ("Nats-Schedule-Target", SUBJECT)],
+        ),
         ("it would wait for others", &[("Nats-Batch-Id", "b"), ("Nats-Batch-Sequence", "1")]),
         ("it is for another stream", &[("Nats-Expected-Stream", "RANKTREE_BOARDS")]),
         ("it is for another moment", &[("Nats-Expected-Last-Sequence", "999")]),
         ("it is for another moment", &[("Nats-Expected-Last-Msg-Id", "999")]),
     ] {
-        let refused = nats.try_publish_with(JOBS, drop.as_bytes(), headers(pairs));
+        let refused = nats.try_publish_with(SUBJECT, drop.as_bytes(), headers(pairs));
         assert!(refused.is_err(), "{what}: {pairs:?} {refused:?}");
     }
     let info = nats.info(STREAM);
     assert_eq!((info.state.first_sequence, info.state.last_sequence), (1, last), "nothing came or went");
     // Who uses another's id keeps that other's message out for two minutes, and is given the first one's sequence.
     let id = || headers(&[("Nats-Msg-Id", "mine")]);
-    let first = nats.try_publish_with(JOBS, &job(2), id()).expect("it is stored");
-    assert_eq!(nats.try_publish_with(JOBS, &job(900), id()).expect("it is answered"), first);
+    let first = nats.try_publish_with(SUBJECT, &job(2), id()).expect("it is stored");
+    assert_eq!(nats.try_publish_with(SUBJECT, &job(900), id()).expect("it is answered"), first);
     wait_applied(&client, &[first]);
     assert_eq!((score(&client), &shard_status(&client, 0)["state"]), (json!(2), &json!("live")));
     assert!(service.terminate().success());
@@ -138,7 +140,7 @@ fn a_stream_of_another_layout_is_refused_in_words() {
     nats.delete(STREAM);
     let mut metadata = config.metadata.clone();
     metadata.insert("ranktree-layout".to_owned(), "1".to_owned());
-    nats.create(Config { subjects: vec![JOBS.to_owned()], metadata, ..config });
+    nats.create(Config { subjects: vec![SUBJECT.to_owned()], metadata, ..config });
     let (status, words) = Node::with_nats(&nats).refusal();
     assert!(!status.success(), "{words}");
     for said in [STREAM, "another version of ranktree", "--prefix", CONTROL] {
@@ -152,7 +154,7 @@ fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
-    nats.publish(JOBS, "no job");
+    nats.publish(SUBJECT, "no job");
     wait_until("a reject is told", || nats.info("RANKTREE_REJECTS").state.messages == 1);
     let boards = || nats.info("RANKTREE_BOARDS").state.last_sequence;
     let before = boards();
@@ -163,7 +165,7 @@ fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
         ("ranktree.rejects.0", "RANKTREE_REJECTS"),
     ]) {
         let at = nats.info(stream).state.last_sequence;
-        nats.publish_with_reply(JOBS, &job(score), reply);
+        nats.publish_with_reply(SUBJECT, &job(score), reply);
         wait_until("the answer has arrived there", || nats.info(stream).state.last_sequence > at);
     }
     wait_until("the board's definition is said again", || boards() == before + 3);
@@ -172,7 +174,7 @@ fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
     let (status, answer) = client.put("/v1/boards/unheard", &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
     // Rejects go on where they were, none of them twice.
-    nats.publish(JOBS, "still no job");
+    nats.publish(SUBJECT, "still no job");
     wait_until("the next rejects are told", || nats.info("RANKTREE_REJECTS").state.messages == 4);
     let told: Vec<Value> = (1..=4).map(|sequence| nats.message("RANKTREE_REJECTS", sequence)).collect();
     let jobs: Vec<&Value> = told.iter().map(|told| &told["job"]).filter(|job| !job.is_null()).collect();

@@ -4,22 +4,18 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::support::arena::define;
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, wait_until};
 use crate::support::node::Node;
 use crate::support::raw::ask;
-
-fn define_arena(client: &Client) {
-    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
-    assert_eq!(status, 201, "{answer}");
-}
 
 #[test]
 fn http_writes_are_published_and_their_tokens_are_stream_sequences() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(3).stream_mib(16).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     let (status, answer) = client.put(&entry_path("arena", "alice"), &json!({ "score": 7 }));
     assert_eq!(status, 202, "{answer}");
     let token = answer["token"].as_str().expect("a token");
@@ -58,7 +54,7 @@ const WRITES: usize = 50;
 fn concurrent_writes_share_messages_and_each_gets_its_own_result() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
-    define_arena(&service.client());
+    define(&service.client(), &json!({}));
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let client = service.client();
@@ -82,7 +78,7 @@ const IN_ORDER: i64 = 200;
 fn jobs_of_one_request_keep_their_order_whatever_shares_their_messages() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(64).flags(&["--http-threads", "4"]).start();
-    define_arena(&service.client());
+    define(&service.client(), &json!({}));
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let client = service.client();
@@ -116,7 +112,7 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     // The server says no to the second message alone, after it has taken the first and while the third is there already.
     let mut stream = nats.info("RANKTREE_JOBS_0").config;
     stream.max_message_size = 32 << 10;

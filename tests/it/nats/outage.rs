@@ -4,14 +4,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::support::arena::{STREAM, SUBJECT};
 use crate::support::client::{Client, entry_path};
 use crate::support::command::signal;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::nats_server::free_port;
 use crate::support::node::Node;
-
-const SUBJECT: &str = "ranktree.jobs.0";
-const STREAM: &str = "RANKTREE_JOBS_0";
 
 /// Reads are answered and say that they are stale; writes, and readiness, say why not.
 fn check_serves_what_it_has(client: &Client) {

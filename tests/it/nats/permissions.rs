@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use crate::support::arena::SUBJECT;
 use crate::support::client::entry_path;
 use crate::support::command::command;
 use crate::support::nats::{applied, wait_applied, wait_state, wait_until};
@@ -152,7 +153,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         let config = stream.cached_info().config.clone();
         context.delete_stream(&config.name).await.expect("it is deleted");
         context.create_stream(config).await.expect("it is created");
-        publish(&context, JOBS, &json!("no job")).await;
+        publish(&context, SUBJECT, &json!("no job")).await;
     });
     node.restart_with(&["--accept-gap", "0"]);
     for shard in 0..2 {
@@ -177,8 +178,6 @@ struct Scene {
     member: String,
     _server: Secured,
 }
-
-const JOBS: &str = "ranktree.jobs.0";
 
 impl Scene {
     fn new() -> Self {
@@ -230,11 +229,11 @@ fn game_services_publish_jobs_and_their_rejections_can_be_subscribed_to() {
     });
     let context = runtime.block_on(async { jetstream::new(game.clone()) });
     let job = json!({ "board": "arena", "member": member, "score": 7 });
-    let sequence = runtime.block_on(publish(&context, JOBS, &job));
+    let sequence = runtime.block_on(publish(&context, SUBJECT, &job));
     let http = scene.node.client();
     wait_applied(&http, &[sequence, applied(&http, 1)]);
     assert_eq!(http.get(&entry_path("arena", member)).1["score"], 7);
-    let sequence = runtime.block_on(publish(&context, JOBS, &json!("no job")));
+    let sequence = runtime.block_on(publish(&context, SUBJECT, &json!("no job")));
     let reject = runtime.block_on(async { timeout(PATIENCE, told.next()).await });
     let reject: Value =
         serde_json::from_slice(&reject.expect("in time").expect("one").payload).expect("JSON");
@@ -273,7 +272,7 @@ fn game_services_can_publish_nothing_but_jobs() {
                 assert!(!matches!(answer, Ok(Ok(_))), "{subject} is answered: {answer:?}");
             }
         }
-        let answer = timeout(NO_ANSWER, rejects.request(JOBS, "{}".into())).await;
+        let answer = timeout(NO_ANSWER, rejects.request(SUBJECT, "{}".into())).await;
         assert!(!matches!(answer, Ok(Ok(_))), "who listens to rejects publishes nothing: {answer:?}");
     });
     assert_eq!(scene.ends(), before);
@@ -285,7 +284,7 @@ fn game_services_can_publish_nothing_but_jobs() {
             "ranktree.rejects.0",
             "$JS.API.STREAM.PURGE.RANKTREE_JOBS_0",
         ] {
-            game.publish_with_reply(JOBS, reply, "no job".into()).await.expect("it is sent");
+            game.publish_with_reply(SUBJECT, reply, "no job".into()).await.expect("it is sent");
         }
         game.flush().await.expect("the server answers");
     });

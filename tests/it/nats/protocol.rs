@@ -6,13 +6,11 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use serde_json::{Value, json};
 
+use crate::support::arena::{STREAM, SUBJECT, define};
 use crate::support::client::{Client, count_of, entry_path};
 use crate::support::files::cut_last_block;
 use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::node::Node;
-
-const STREAM: &str = "RANKTREE_JOBS_0";
-const SUBJECT: &str = "ranktree.jobs.0";
 
 fn job(member: &str, score: i64) -> String {
     json!({ "board": "arena", "member": member, "score": score }).to_string()
@@ -30,17 +28,12 @@ fn publish(nats: &Nats, client: &Client, member: &str, points: i64) -> u64 {
     sequence
 }
 
-fn define_arena(client: &Client) {
-    let (status, answer) = client.put("/v1/boards/arena", &json!({}));
-    assert!(status == 200 || status == 201, "{answer}");
-}
-
 #[test]
 fn undecodable_messages_are_rejected_once_and_the_good_ones_applied() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     // `alice` belongs to shard 1 of 2, `p42` too; `b` to shard 1 or 0 as the hash says.
     let home = |member: &str| {
         let member = ranktree::types::MemberId::new(member).expect("a good id");
@@ -155,7 +148,7 @@ fn a_recreated_stream_halts_its_shard_until_the_operator_accepts_it() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     publish(&nats, &client, "a", 1);
     let before = publish(&nats, &client, "b", 2);
     let config = nats.info(STREAM).config;
@@ -199,7 +192,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     let mut nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-halt-seconds", "1"]).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     for number in 0..20 {
         publish(&nats, &client, &format!("m{number}"), number);
     }
@@ -244,7 +237,7 @@ fn a_purge_of_applied_messages_is_no_gap_and_a_purge_of_more_is_one() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     let mut last = 0;
     for number in 0..10 {
         last = publish(&nats, &client, "a", number);
@@ -285,7 +278,7 @@ fn checkpointed_messages_are_purged_but_for_the_one_that_a_start_compares() {
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&arguments).start();
     let client = service.client();
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
-    define_arena(&client);
+    define(&client, &json!({}));
     let mut last = 0;
     for number in 0..100 {
         last = nats.publish(SUBJECT, job("a", number));
@@ -309,7 +302,7 @@ fn messages_within_the_duplicate_window_are_not_purged() {
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).flags(&arguments).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     // The stream of shard 1 is purged as soon as may be, which shows that shard 0's could have been too.
     let other = "RANKTREE_JOBS_1";
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(other).config });
@@ -353,7 +346,7 @@ fn messages_within_the_duplicate_window_are_not_purged() {
 fn an_older_copy_of_the_data_catches_up() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
-    define_arena(&service.client());
+    define(&service.client(), &json!({}));
     publish(&nats, &service.client(), "a", 1);
     assert!(service.terminate().success());
     let copy = Node::with_nats(&nats).stream_mib(16).copy_of(&service);
@@ -376,7 +369,7 @@ fn a_full_stream_refuses_publishers_and_loses_nothing() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
-    define_arena(&client);
+    define(&client, &json!({}));
     let config = nats.info(STREAM).config;
     nats.update(&Config { max_bytes: 20_000, ..config.clone() });
     let (mut stored, mut refused) = (0, None);
