@@ -1,7 +1,8 @@
 //! The files that hold tokens and certificates, reloaded when they change.
 //!
-//! Knows: files, and how often to look at them. `access` and `http` judge what is in them. A file that cannot be used
-//! ends a start. If a file cannot be used later, what was loaded before stays in force, and the log says so.
+//! Knows: files, and how often to look at them. `access` and `http` judge what is in them. A file that cannot
+//! be used ends a start. If a file cannot be used later, what was loaded before stays in force, and the log
+//! says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use crate::access::{Access, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
 
-/// How often files are looked at. Their content is compared: the files are small, and their times are too coarse on
-/// some file systems.
+/// How often files are looked at. Their content is compared: the files are small, and their times are too
+/// coarse on some file systems.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Why a file of credentials is not in force.

@@ -1,7 +1,8 @@
 //! ranktree keeps leaderboards of any size exact.
 //!
-//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted N-ary tree that is
-//! persisted in RocksDB, one write batch per drained batch; reads ask every shard and add the counts up.
+//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted N-ary
+//! tree that is persisted in RocksDB, one write batch per drained batch; reads ask every shard and add the
+//! counts up.
 //!
 //! # Layout
 //! In reading order, which is also the direction of dependencies: a module knows those above it.

@@ -1,11 +1,13 @@
-//! Which certificates a client accepts from a service, and what to do about one that it does not accept, in words.
+//! Which certificates a client accepts from a service, and what to do about one that it does not accept, in
+//! words.
 //!
-//! Knows: the certificates that were given, by `--ca` or by the system. Must not know: what is asked of the service.
+//! Knows: the certificates that were given, by `--ca` or by the system. Must not know: what is asked of the
+//! service.
 //!
-//! A self-signed certificate, as `openssl req -x509` makes one, says that it is an authority, and rustls accepts no
-//! authority as a server. curl does if it was given that certificate, and so does this client: the service's
-//! certificate has to be equal to one that was given, byte for byte. Its dates and names are checked all the same,
-//! and the service proves that it has the key.
+//! A self-signed certificate, as `openssl req -x509` makes one, says that it is an authority, and rustls
+//! accepts no authority as a server. curl does if it was given that certificate, and so does this client: the
+//! service's certificate has to be equal to one that was given, byte for byte. Its dates and names are
+//! checked all the same, and the service proves that it has the key.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -96,14 +98,15 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether the only thing wrong is that the server's certificate says it is an authority. rustls passes on the error of
-/// its certificate checker as text only.
+/// Whether the only thing wrong is that the server's certificate says it is an authority. rustls passes on
+/// the error of its certificate checker as text only.
 fn is_an_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     other.0.to_string() == "CaUsedAsEndEntity"
 }
 
-/// Why a service's certificate is not accepted, and what to do about it; `None` where something else is wrong.
+/// Why a service's certificate is not accepted, and what to do about it; `None` where something else is
+/// wrong.
 ///
 /// # Arguments
 /// `host`: the host that the client asked for.

@@ -51,7 +51,8 @@ enum Command {
     Rejects(rejects::Args),
     /// Send scores from a file or a Redis to a running service
     Import(import::Args),
-    /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read, at /docs
+    /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read,
+    /// at /docs
     Openapi,
     /// Send made-up jobs and reads to a running service, and measure it
     Load(Box<load::Args>),

@@ -1,4 +1,5 @@
-//! `ranktree rejects`: jobs that were refused, from a running service or the data of a stopped one, one and the same.
+//! `ranktree rejects`: jobs that were refused, from a running service or the data of a stopped one, one and
+//! the same.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -18,9 +19,9 @@ use crate::types::ShardId;
 /// Rejects asked for at a time.
 const PAGE: usize = 1_000;
 
-/// Lists jobs that were refused, the newest first, one JSON object a line: shard, sequence, index, time, reason, detail and
-/// the job. With --url those of a running service, which takes a token with the scope read where it asks for tokens;
-/// without, those in the data directory of a stopped one.
+/// Lists jobs that were refused, the newest first, one JSON object a line: shard, sequence, index, time,
+/// reason, detail and the job. With --url those of a running service, which takes a token with the scope read
+/// where it asks for tokens; without, those in the data directory of a stopped one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Ask a running service at this base URL, instead of reading the data of a stopped one

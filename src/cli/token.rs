@@ -40,7 +40,8 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Line {
-    /// What the token is for: read; write, which includes read; admin, which includes both, and defines and drops boards
+    /// What the token is for: read; write, which includes read; admin, which includes both, and defines and
+    /// drops boards
     #[arg(long, value_name = "read|write|admin")]
     scope: Scope,
     /// Who uses it; logs name it so
@@ -49,8 +50,8 @@ struct Line {
     /// Confines it to boards whose names begin so; may be given several times
     #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = BoardName::new)]
     board_prefixes: Vec<BoardName>,
-    /// It makes no board, by naming it in a job or by defining it, where there would be more than this of those that it may
-    /// touch [default: 1000 with --board-prefix, else as many as the service takes]
+    /// It makes no board, by naming it in a job or by defining it, where there would be more than this of
+    /// those that it may touch [default: 1000 with --board-prefix, else as many as the service takes]
     #[arg(long, value_name = "N")]
     max_boards: Option<u32>,
 }

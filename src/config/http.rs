@@ -14,21 +14,23 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080",
         value_parser = parse_address)]
     pub listen: SocketAddr,
-    /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new` makes one and its
-    /// lines. Read again within two seconds of a change. Without it, everybody may do everything
+    /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new`
+    /// makes one and its lines. Read again within two seconds of a change. Without it, everybody may do
+    /// everything
     #[arg(long, env = "RANKTREE_TOKENS", value_name = "TOKENS_FILE")]
     pub tokens: Option<PathBuf>,
     /// What the tokens file would hold, where the environment is easier to have than a file
     #[arg(long, env = "RANKTREE_TOKEN_LIST", value_name = "TOML", hide_env_values = true)]
     pub token_list: Option<String>,
-    /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two seconds of a change
+    /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two
+    /// seconds of a change
     #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Do without tokens although others may read and write: whoever reaches the port, where it listens beyond this machine;
-    /// pages of other sites in a browser on this machine, where it does not
+    /// Do without tokens although others may read and write: whoever reaches the port, where it listens
+    /// beyond this machine; pages of other sites in a browser on this machine, where it does not
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
@@ -36,16 +38,17 @@ pub struct HttpArgs {
     /// Connections that may be open; more are told so with 503, or closed. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS", value_name = "N", default_value_t = 4_096)]
     pub max_connections: usize,
-    /// Connections that one client may have open, that is one IPv4 address or one IPv6 network of 64 bits; raise it
-    /// behind a proxy. 0 is no limit
+    /// Connections that one client may have open, that is one IPv4 address or one IPv6 network of 64 bits;
+    /// raise it behind a proxy. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS_PER_CLIENT", value_name = "N", default_value_t = 1_024)]
     pub max_connections_per_client: usize,
-    /// Requests that may be in work, probes, metrics and those that wait for a write (after=) apart; more are told so with
-    /// 503. A connection has one at a time, so keep it well below --max-connections
+    /// Requests that may be in work, probes, metrics and those that wait for a write (after=) apart; more are
+    /// told so with 503. A connection has one at a time, so keep it well below --max-connections
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
-    /// Threads that serve HTTP, up to 256; 0 is one fewer than there are cores, at least one: writers need one too
+    /// Threads that serve HTTP, up to 256; 0 is one fewer than there are cores, at least one: writers need
+    /// one too
     #[arg(long, env = "RANKTREE_HTTP_THREADS", value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=256))]
     pub http_threads: u16,
@@ -61,7 +64,8 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 75,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub idle_seconds: u32,
-    /// How long an answer may wait to be read, in seconds; one that is read gets more, a second for every 16 KiB
+    /// How long an answer may wait to be read, in seconds; one that is read gets more, a second for every 16
+    /// KiB
     #[arg(long, env = "RANKTREE_WRITE_SECONDS", value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub write_seconds: u32,
@@ -104,7 +108,8 @@ impl HttpArgs {
     /// Checks what one setting alone does not say.
     ///
     /// # Errors
-    /// When settings contradict each other; when others could reach it without tokens, and nobody said that they may.
+    /// When settings contradict each other; when others could reach it without tokens, and nobody said that
+    /// they may.
     pub fn resolve(self) -> Result<HttpConfig, ConfigError> {
         let tokens = match (self.tokens, self.token_list) {
             (Some(_), Some(_)) => return Err(ConfigError::Both("--tokens", "--token-list")),

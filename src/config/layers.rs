@@ -1,8 +1,9 @@
 //! Flags over environment over file over defaults.
 //!
-//! clap knows flags, environment and defaults. The file takes the place of defaults: once its name is known, what it says
-//! becomes the default of the argument of that name, and the command line is read once more. So a value from the file is
-//! parsed and checked by the very argument that a flag would be, and there is one list of settings.
+//! clap knows flags, environment and defaults. The file takes the place of defaults: once its name is known,
+//! what it says becomes the default of the argument of that name, and the command line is read once more. So
+//! a value from the file is parsed and checked by the very argument that a flag would be, and there is one
+//! list of settings.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -72,7 +73,8 @@ pub enum Secrecy {
 /// A secret that only the environment can give, besides a file of its own: it has no flag, and no key in the
 /// configuration file.
 pub struct EnvironmentSecret {
-    /// Its name, also where settings are listed; the keys of other settings can stand in the configuration file.
+    /// Its name, also where settings are listed; the keys of other settings can stand in the configuration
+    /// file.
     pub variable: &'static str,
     /// The setting that names its file; the secret is listed behind that.
     pub beside: &'static str,

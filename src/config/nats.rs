@@ -14,15 +14,16 @@ pub struct NatsArgs {
     /// What the names of subjects and streams begin with
     #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
     pub prefix: String,
-    /// Most that a shard's stream may hold, in MiB, for streams that are created; without it 16384, or as often half of
-    /// that as it takes to fit into the server's storage
+    /// Most that a shard's stream may hold, in MiB, for streams that are created; without it 16384, or as
+    /// often half of that as it takes to fit into the server's storage
     #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub nats_stream_mib: Option<u32>,
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
-    /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the data, or another
-    /// node that was away, can catch up; fewer if they would take more than half of what the stream may hold
+    /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the
+    /// data, or another node that was away, can catch up; fewer if they would take more than half of what the
+    /// stream may hold
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
     /// Never purge the streams: somebody else does, below what the checkpoints of all nodes hold
@@ -30,8 +31,8 @@ pub struct NatsArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub nats_no_purge: bool,
-    /// Seconds for which a stream must have been at odds with what its shard has applied before the shard halts. Servers that
-    /// start may take so long to know all that they store
+    /// Seconds for which a stream must have been at odds with what its shard has applied before the shard
+    /// halts. Servers that start may take so long to know all that they store
     #[arg(long, env = "RANKTREE_NATS_HALT_SECONDS", value_name = "SECONDS", default_value_t = 60)]
     pub nats_halt_seconds: u64,
 }

@@ -10,8 +10,8 @@ pub struct StorageArgs {
     /// Longest time between checkpoints of a shard that changes, in seconds
     #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS", default_value_t = 300)]
     pub checkpoint_seconds: u64,
-    /// Changes since the last checkpoint after which a shard is checkpointed, once ten times as long has passed as the last
-    /// one took; without that, as many changes as the shard has members
+    /// Changes since the last checkpoint after which a shard is checkpointed, once ten times as long has
+    /// passed as the last one took; without that, as many changes as the shard has members
     #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N", default_value_t = 1_000_000)]
     pub checkpoint_changes: u64,
 }

@@ -1,7 +1,7 @@
 //! What the service made of the jobs that were stored: its own counts, before a run and after it.
 //!
-//! Knows: which of the service's metrics count jobs. Over NATS nothing else says what was applied and what was rejected, and
-//! over HTTP nothing else where an answer says only that a job is stored.
+//! Knows: which of the service's metrics count jobs. Over NATS nothing else says what was applied and what
+//! was rejected, and over HTTP nothing else where an answer says only that a job is stored.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -74,7 +74,8 @@ impl Watched {
         Self { connection, before }
     }
 
-    /// After the last one was stored: looks at once, and again until all is applied or rejected, or nothing goes on any more.
+    /// After the last one was stored: looks at once, and again until all is applied or rejected, or nothing
+    /// goes on any more.
     ///
     /// # Arguments
     /// `stored`: jobs that were sent and may be counted by now.

@@ -1,4 +1,5 @@
-//! Hands out operations to whoever is free to send one, in order and, in an open loop, not before they are due.
+//! Hands out operations to whoever is free to send one, in order and, in an open loop, not before they are
+//! due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +27,8 @@ pub struct Feed {
     workload: Mutex<(Workload, u64)>,
     /// `None`: as fast as possible.
     schedule: Option<Schedule>,
-    /// Operations that are due and nobody has taken. The thread that adds them sleeps more exactly than tokio, whose
-    /// timers tick in milliseconds.
+    /// Operations that are due and nobody has taken. The thread that adds them sleeps more exactly than
+    /// tokio, whose timers tick in milliseconds.
     released: Semaphore,
     started: Instant,
     deadline: Option<Instant>,
@@ -130,8 +131,8 @@ impl Feed {
             let elapsed = self.started.elapsed();
             let due = schedule.count(elapsed);
             let more = usize::try_from(due.saturating_sub(released)).unwrap_or(0);
-            // The semaphore takes an eighth of what an address can count, and panics beyond it: far more than a run
-            // can fall behind, as 10^9 operations a second would take decades.
+            // The semaphore takes an eighth of what an address can count, and panics beyond it: far more than
+            // a run can fall behind, as 10^9 operations a second would take decades.
             self.released.add_permits(more);
             released = due;
             let pause = schedule.due(due).saturating_sub(self.started.elapsed());

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::loadgen::feed::{Due, Feed};
 use crate::loadgen::service::Service;
-use crate::loadgen::tally::{Stored, Tally, Times, OperationError};
+use crate::loadgen::tally::{OperationError, Stored, Tally, Times};
 use crate::loadgen::workload::{Message, Operation, Read, Spec};
 use crate::types::{Sequence, ShardId, decimal};
 
@@ -22,7 +22,8 @@ use crate::types::{Sequence, ShardId, decimal};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 /// Above the longest answer: what came of 1,000 jobs.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// A service that asks to be left alone for longer is asked again all the same, so that a run ends when it is told to.
+/// A service that asks to be left alone for longer is asked again all the same, so that a run ends when it is
+/// told to.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 struct Answer {
@@ -47,12 +48,12 @@ impl Connection {
     /// # Errors
     /// In words, when not.
     pub async fn check(&mut self) -> Result<(), String> {
-        let health =
-            self.send(Method::GET, "/healthz", Bytes::new()).await.map_err(|error| error.detail)?;
+        let health = self.send(Method::GET, "/healthz", Bytes::new()).await.map_err(|error| error.detail)?;
         if !health.status.is_success() {
             return Err(format!("{} is no ranktree, or not well: {}", self.service.url(), health.status));
         }
-        // What else may be wrong with it passes, and is counted; a token that is refused would be so every time.
+        // What else may be wrong with it passes, and is counted; a token that is refused would be so every
+        // time.
         let list = self.send(Method::GET, "/v1/boards?limit=1", Bytes::new()).await;
         let list = list.map_err(|error| error.detail)?;
         match list.status {
@@ -343,8 +344,8 @@ mod tests {
         Connection::new(service).work(Arc::clone(&feed), Arc::clone(&tally), spec, false).await;
         tally.with(|counts| {
             assert_eq!((counts.messages_acked, counts.errors.len()), (80, 0), "{:?}", counts.errors);
-            // 50 were due while the first waited, 40 of them more than 100 ms before its answer. A generator that
-            // counted from when it could send them would have seen one slow request.
+            // 50 were due while the first waited, 40 of them more than 100 ms before its answer. A generator
+            // that counted from when it could send them would have seen one slow request.
             let slow = counts.writes.total.count_between(100_000, 10_000_000);
             assert!((35..=80).contains(&slow), "{slow} slow ones");
             assert!(counts.late >= 35, "{} began late", counts.late);

@@ -1,7 +1,8 @@
-//! Load for a service: a repeatable stream of jobs and reads, sent at a fixed rate or as fast as possible, and measured.
+//! Load for a service: a repeatable stream of jobs and reads, sent at a fixed rate or as fast as possible,
+//! and measured.
 //!
-//! Knows: what to send, when, and how long it took. Must not know: the command line (`cli::load`), or what a service
-//! does with it. Benchmarks use it too.
+//! Knows: what to send, when, and how long it took. Must not know: the command line (`cli::load`), or what a
+//! service does with it. Benchmarks use it too.
 //!
 //! - [`random`], [`workload`]: the operations, the same for the same seed
 //! - [`schedule`], [`feed`]: when each is due, and who gets it

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use crate::loadgen::feed::{Due, Feed};
 use crate::loadgen::http::Connection;
 use crate::loadgen::service::Service;
-use crate::loadgen::tally::{Stored, Tally, Times, OperationError};
+use crate::loadgen::tally::{OperationError, Stored, Tally, Times};
 use crate::loadgen::workload::{Operation, Read};
 use crate::queue::jetstream::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
@@ -38,7 +38,8 @@ impl From<NotStored> for OperationError {
     }
 }
 
-/// Publishes until there are no more operations and all are answered, with at most `in_flight` messages unanswered.
+/// Publishes until there are no more operations and all are answered, with at most `in_flight` messages
+/// unanswered.
 pub async fn publish(
     publisher: BulkPublisher,
     feed: Arc<Feed>,
@@ -101,7 +102,8 @@ pub async fn read(
 ) {
     let mut connection = Connection::new(service);
     loop {
-        // The lock is held while waiting: whoever holds it gets the next one, and the others wait for the lock.
+        // The lock is held while waiting: whoever holds it gets the next one, and the others wait for the
+        // lock.
         let next = reads.lock().await.recv().await;
         let Some((read, intended)) = next else { return };
         if let Some(pause) = connection.read(&read, intended, &tally).await {

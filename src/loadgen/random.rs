@@ -1,4 +1,5 @@
-//! Random numbers that are the same on every machine and in every version, which is what makes a run repeatable.
+//! Random numbers that are the same on every machine and in every version, which is what makes a run
+//! repeatable.
 
 /// `SplitMix64` (Steele, Lea and Flood, 2014): one addition and three multiplications a number.
 #[derive(Debug, Clone)]
@@ -27,7 +28,8 @@ impl Random {
     pub fn unit(&mut self) -> f64 {
         let bits = self.bits();
         let high = u32::try_from(bits >> 32).expect("32 bits are left");
-        // 21 of the low bits: with the high 32 as many as an f64 between one half and 1 holds, so that it stays below 1.
+        // 21 of the low bits: with the high 32 as many as an f64 between one half and 1 holds, so that it
+        // stays below 1.
         let low = u32::try_from((bits & 0xffff_ffff) >> 11).expect("21 bits are left");
         (f64::from(high) + f64::from(low) / 2_097_152.0) / 4_294_967_296.0
     }
@@ -35,7 +37,8 @@ impl Random {
 
 /// Zipf's law over 1 to n: k comes in proportion to 1 / k^s.
 ///
-/// Rejection-inversion (Hörmann and Derflinger, 1996): exact, without a table, less than two tries on average.
+/// Rejection-inversion (Hörmann and Derflinger, 1996): exact, without a table, less than two tries on
+/// average.
 #[derive(Debug, Clone)]
 pub struct Zipf {
     count: f64,

@@ -84,7 +84,8 @@ pub enum Ended {
     GaveUp,
 }
 
-/// Runs to the end, until `interrupted`, or until nothing succeeds any more. `on_tick` hears every second how it goes.
+/// Runs to the end, until `interrupted`, or until nothing succeeds any more. `on_tick` hears every second how
+/// it goes.
 ///
 /// # Errors
 /// When it cannot begin: a target that is not there, or a plan that cannot be.
@@ -128,7 +129,8 @@ pub async fn run(
                 ticked = now;
                 let hopeful = tally.last_success().unwrap_or(feed.started());
                 let failing = tally.with(|counts| !counts.errors.is_empty());
-                // Once all is handed out, what is left is to wait for answers, which have limits of their own.
+                // Once all is handed out, what is left is to wait for answers, which have limits of their
+                // own.
                 if ended == Ended::Completed && !feed.is_stopped() && failing && now - hopeful >= plan.give_up {
                     ended = Ended::GaveUp;
                     feed.stop();

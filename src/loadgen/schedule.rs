@@ -1,8 +1,8 @@
 //! When each operation of an open loop is due, whatever became of those before it.
 //!
-//! A generator that waits for an answer before it sends the next request sends less while the service is slow, and so
-//! leaves out what it was to measure ("coordinated omission"). Here the schedule is fixed beforehand, and latency counts
-//! from when an operation was due.
+//! A generator that waits for an answer before it sends the next request sends less while the service is
+//! slow, and so leaves out what it was to measure ("coordinated omission"). Here the schedule is fixed
+//! beforehand, and latency counts from when an operation was due.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A service to load over HTTP: where it is, whom to trust to be it, what it is shown, and how a connection is opened.
+//! A service to load over HTTP: where it is, whom to trust to be it, what it is shown, and how a connection
+//! is opened.
 //!
 //! Must not know: what is asked on a connection (`http`).
 
@@ -46,8 +47,8 @@ struct Tls {
 }
 
 impl Service {
-    /// `url` is `http://host:port` or `https://host:port`, perhaps with a path; `token` is sent as a bearer token;
-    /// `tls` is for https.
+    /// `url` is `http://host:port` or `https://host:port`, perhaps with a path; `token` is sent as a bearer
+    /// token; `tls` is for https.
     ///
     /// # Errors
     /// In words, when it cannot be used.

@@ -7,11 +7,12 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// The document that `ranktree load --json` writes: one JSON object, whose fields keep their names and meanings while
-/// `document` is 1. More may be added.
+/// The document that `ranktree load --json` writes: one JSON object, whose fields keep their names and
+/// meanings while `document` is 1. More may be added.
 ///
-/// Times end in their unit; latencies are of operations that succeeded, from when they were due (without a rate: from
-/// when they were sent) to their answer. Everything but `errors`, `warmup` and `schedule` leaves the warm-up out.
+/// Times end in their unit; latencies are of operations that succeeded, from when they were due (without a
+/// rate: from when they were sent) to their answer. Everything but `errors`, `warmup` and `schedule` leaves
+/// the warm-up out.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// The document's version.
@@ -26,8 +27,8 @@ pub struct Summary {
     pub writes: Writes,
     /// `null` when the workload has no reads.
     pub reads: Option<Reads>,
-    /// What the service made of what was stored, by its own counts, which are of the warm-up and of others' jobs too; `null` over
-    /// NATS without a service that is asked.
+    /// What the service made of what was stored, by its own counts, which are of the warm-up and of others'
+    /// jobs too; `null` over NATS without a service that is asked.
     pub applied: Option<WorkedOff>,
     /// From publishing to readers seeing it; `null` unless it was asked for.
     pub visible: Option<Latency>,
@@ -75,8 +76,8 @@ pub struct Writes {
 pub struct WorkedOff {
     /// Jobs that were stored, or applied at once, or rejected one by one; of the warm-up too.
     pub jobs_stored: u64,
-    /// Jobs that the service applied since the run began, once it got on with nothing any more; `null` if it could not be
-    /// asked.
+    /// Jobs that the service applied since the run began, once it got on with nothing any more; `null` if it
+    /// could not be asked.
     pub jobs_applied: Option<u64>,
     /// Of them, those that were applied when the last answer had come.
     pub jobs_applied_at_end: Option<u64>,

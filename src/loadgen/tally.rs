@@ -295,7 +295,8 @@ mod tests {
     fn latency_counts_from_the_intended_start() {
         let start = Instant::now();
         let tally = Tally::new(start);
-        // A target that stalls for a second, with one operation due every 100 ms and sent as soon as it answers.
+        // A target that stalls for a second, with one operation due every 100 ms and sent as soon as it
+        // answers.
         for number in 0..10 {
             let stored = Stored { jobs: 1, ..Stored::default() };
             tally.write(at(start, number * 100, 1_000, 1_000), 1, Ok(stored));

@@ -1,6 +1,7 @@
 //! What is sent: messages of jobs, and reads among them, the same sequence for the same seed.
 //!
-//! Jobs are written as bytes and not built as values: a generator that is slower than what it loads measures itself.
+//! Jobs are written as bytes and not built as values: a generator that is slower than what it loads measures
+//! itself.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::loadgen::random::{Random, Zipf};
 use crate::types::{BoardName, ShardId, fnv1a_32};
 
-/// The most members a workload may have: their ids have eleven digits, and their numbers are spread by a prime that is
-/// larger than this.
+/// The most members a workload may have: their ids have eleven digits, and their numbers are spread by a
+/// prime that is larger than this.
 pub const MEMBERS_MAX: u32 = 1_000_000_000;
 /// Spreads the popular members of a Zipf distribution over all ids. Prime, so that no two ranks meet.
 const SPREAD: u64 = 2_654_435_761;
@@ -177,7 +178,8 @@ impl Workload {
         Some(open.take(shard, self.spec.jobs_per_message))
     }
 
-    /// One of the four reads that a game makes most: a member's entry, who is around it, the top, the rank of a score.
+    /// One of the four reads that a game makes most: a member's entry, who is around it, the top, the rank of
+    /// a score.
     fn next_read(&mut self) -> Read {
         let random = &mut self.random_of_reads;
         let board = board(&self.spec, random);

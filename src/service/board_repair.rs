@@ -1,4 +1,5 @@
-//! Boards of a node without NATS: what a crash cut short is completed, and what is over on every shard is forgotten.
+//! Boards of a node without NATS: what a crash cut short is completed, and what is over on every shard is
+//! forgotten.
 //!
 //! Knows: all shards of the node. With NATS, `queue::jetstream::boards` does as much, for all nodes.
 
@@ -63,7 +64,8 @@ async fn publish(shard: &ShardHandle, payload: Payload) -> bool {
     published.is_ok()
 }
 
-/// Forgets drops that every shard has made, for as long as the node is there. What a shard has made is on its disk.
+/// Forgets drops that every shard has made, for as long as the node is there. What a shard has made is on its
+/// disk.
 pub async fn keep_forgetting_drops(node: Weak<Node>, registry: Arc<Registry>) {
     loop {
         tokio::time::sleep(FORGET_EVERY).await;
@@ -126,7 +128,8 @@ mod tests {
         lives
     }
 
-    /// Boards come and go for ever; what is remembered of them does not grow, and the next life's number does.
+    /// Boards come and go for ever; what is remembered of them does not grow, and the next life's number
+    /// does.
     #[test]
     fn drops_are_forgotten_once_every_shard_has_made_them() {
         let shards = [0, 1].map(|id| StateLock::new(Shard::new(ShardId(id))));

@@ -34,8 +34,8 @@ pub struct NatsStreams {
 }
 
 impl NatsStreams {
-    /// Connects, and sets the streams up. Where NATS cannot be reached, that goes on while the service runs and
-    /// answers reads from what it has.
+    /// Connects, and sets the streams up. Where NATS cannot be reached, that goes on while the service runs
+    /// and answers reads from what it has.
     ///
     /// # Errors
     /// When NATS is reached and the streams cannot be used as they are.

@@ -1,7 +1,7 @@
 //! From a data directory to shards in memory, before anything is served.
 //!
-//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is loaded
-//! (`storage`), or what becomes of it.
+//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is
+//! loaded (`storage`), or what becomes of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,8 +25,8 @@ use crate::writer::Health;
 
 /// How often a start that takes long says how far it is.
 const SAID_EVERY: Duration = Duration::from_secs(10);
-/// How long loading may take to end once it is told to. RocksDB does not look while it reads its log; to end the process
-/// then is no worse than a crash.
+/// How long loading may take to end once it is told to. RocksDB does not look while it reads its log; to end
+/// the process then is no worse than a crash.
 const STOPPED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A shard that was loaded and is not running yet.
@@ -112,8 +112,8 @@ fn open_shards(
 ) -> Result<Vec<OpenedShard>, ServiceError> {
     let known = known_shards(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     check_layout(config, resources, known)?;
-    // Each step for all shards before the next one: where one of them is refused, no file of the others has changed. A
-    // shard that changes when it is opened waits until those were loaded that do not.
+    // Each step for all shards before the next one: where one of them is refused, no file of the others has
+    // changed. A shard that changes when it is opened waits until those were loaded that do not.
     let shards: Vec<_> = (0..config.shards).map(ShardId).collect();
     let judged = for_each(shards, |id| (id, judge_shard(id, config, resources, at)))?;
     let (changing, unchanging): (Vec<_>, Vec<_>) =
@@ -164,8 +164,8 @@ fn for_each<T: Send, R: Send>(
     done.collect()
 }
 
-/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
-/// empty shard beside full ones would look like one that nobody ever wrote to.
+/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in
+/// it: an empty shard beside full ones would look like one that nobody ever wrote to.
 ///
 /// # Arguments
 /// `known`: how many shards the data directory has had in service, if that was put down.
@@ -199,7 +199,8 @@ fn check_layout(
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
             Some(in_service) => in_service,
-            // A first start may have been cut short between two directories; nothing is written before all are there.
+            // A first start may have been cut short between two directories; nothing is written before all
+            // are there.
             None => Store::open_for_reading(&path, shard, config.shards, resources)
                 .and_then(|store| store.meta())
                 .map_err(|error| ServiceError::Shard { shard, error })?
@@ -282,7 +283,8 @@ fn open_shard(
         store: Arc::default(),
         state: Arc::new(StateLock::new(recovered.shard)),
         health,
-        // Deltas without changes count too: what they parked or rejected holds the stream back until a checkpoint.
+        // Deltas without changes count too: what they parked or rejected holds the stream back until a
+        // checkpoint.
         replayed: recovered.changes + recovered.deltas,
         reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
     };

@@ -1,5 +1,5 @@
-//! Runs the service from its start to its end: opens the shards, starts what works on them, serves HTTP, and ends
-//! it all in order.
+//! Runs the service from its start to its end: opens the shards, starts what works on them, serves HTTP, and
+//! ends it all in order.
 //!
 //! It takes its listener and its shutdown as arguments, so that a test runs the real thing on port 0.
 
@@ -30,8 +30,9 @@ const CATCH_UP_LOOK: Duration = Duration::from_millis(10);
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Runs the service until `shutdown` completes, and drains it then: requests in progress are answered, writers commit
-/// what they were given, and each shard is checkpointed. `ready` is called once the service takes requests.
+/// Runs the service until `shutdown` completes, and drains it then: requests in progress are answered,
+/// writers commit what they were given, and each shard is checkpointed. `ready` is called once the service
+/// takes requests.
 ///
 /// # Errors
 /// When a shard cannot be opened. Nothing is served then. A shutdown while shards are loaded is no error.
@@ -92,8 +93,8 @@ pub async fn run(
     let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, limits, access, boards));
     all_started(&node).await;
     credentials.watch();
-    // Requests are served from here on. A shard that is still catching up answers probes and stale reads meanwhile,
-    // and a shutdown ends it.
+    // Requests are served from here on. A shard that is still catching up answers probes and stale reads
+    // meanwhile, and a shutdown ends it.
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
@@ -146,7 +147,8 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
 async fn all_started(node: &Node) {
     for shard in &node.shards {
         let mut started = shard.started.clone();
-        // A writer that ended before it started has logged why, and its shard is not ready: `/readyz` says so.
+        // A writer that ended before it started has logged why, and its shard is not ready: `/readyz` says
+        // so.
         let _ = started.wait_for(|started| *started).await;
     }
 }

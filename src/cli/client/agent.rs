@@ -1,4 +1,5 @@
-//! What sends requests: ureq, with TLS as `tls_roots` sets it up. ureq's own TLS takes lists of authorities only.
+//! What sends requests: ureq, with TLS as `tls_roots` sets it up. ureq's own TLS takes lists of authorities
+//! only.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -23,8 +24,8 @@ pub fn agent(config: Config, tls: Option<ClientTls>) -> Agent {
     Agent::with_parts(config, connector, DefaultResolver::default())
 }
 
-/// Whether a request failed because the service's certificate is not accepted: nothing was sent then, and waiting does
-/// not help. The error's own words say what to do.
+/// Whether a request failed because the service's certificate is not accepted: nothing was sent then, and
+/// waiting does not help. The error's own words say what to do.
 pub fn is_untrusted(error: &Error) -> bool {
     let Error::Io(error) = error else { return false };
     error.get_ref().and_then(|inner| inner.downcast_ref::<Untrusted>()).is_some()

@@ -1,7 +1,7 @@
 //! The base URL of a service, as an argument gives it.
 //!
-//! An argument is seen by everybody on the machine, and what is wrong with it is printed: so a URL with a user and a
-//! password is not taken, and not repeated.
+//! An argument is seen by everybody on the machine, and what is wrong with it is printed: so a URL with a
+//! user and a password is not taken, and not repeated.
 
 use ureq::http::Uri;
 

@@ -1,8 +1,8 @@
-//! A client of a running service: where it is, the token that it is shown, whose certificates are accepted, and
-//! how often a request is tried again.
+//! A client of a running service: where it is, the token that it is shown, whose certificates are accepted,
+//! and how often a request is tried again.
 //!
-//! Used by every subcommand that asks a service over HTTP, but for `load`: the generator measures connections of
-//! its own, and never retries. Must not know: what is asked of the service.
+//! Used by every subcommand that asks a service over HTTP, but for `load`: the generator measures connections
+//! of its own, and never retries. Must not know: what is asked of the service.
 
 mod agent;
 mod base_url;
@@ -159,7 +159,8 @@ impl Reply {
     fn read(response: Result<Response<Body>, ureq::Error>) -> Result<Self, Failed> {
         let mut response = response.map_err(Failed::of_request)?;
         let retry_after = response.headers().get(header::RETRY_AFTER);
-        let retry_after = retry_after.and_then(|value| decimal(value.to_str().ok()?)).map(Duration::from_secs);
+        let retry_after =
+            retry_after.and_then(|value| decimal(value.to_str().ok()?)).map(Duration::from_secs);
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(Failed::of_body)?;
         Ok(Self { status: response.status(), retry_after, body })

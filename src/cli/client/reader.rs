@@ -23,8 +23,8 @@ impl Reader {
     /// `who`: the subcommand, as requests name it.
     ///
     /// # Errors
-    /// When the address is none that can be connected to, the token cannot be read, or there are no certificates
-    /// to accept.
+    /// When the address is none that can be connected to, the token cannot be read, or there are no
+    /// certificates to accept.
     pub fn new(url: &str, args: &ClientArgs, who: &str) -> Result<Self, Failure> {
         let token = args.token()?;
         let client = Client::new(url, token.as_deref(), args.ca.as_deref(), who)?;
@@ -48,10 +48,14 @@ impl Reader {
                 Ok(reply) => {
                     self.has_answered.set(true);
                     if reply.status == StatusCode::OK {
-                        return String::from_utf8(reply.body).or_else(|_| failed("it is not UTF-8".to_owned()));
+                        return String::from_utf8(reply.body)
+                            .or_else(|_| failed("it is not UTF-8".to_owned()));
                     }
                     let reason = format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim());
-                    if !matches!(reply.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+                    if !matches!(
+                        reply.status,
+                        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+                    ) {
                         return failed(reason);
                     }
                     (reason, reply.retry_after.unwrap_or_default())

@@ -49,8 +49,10 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit_and_are_at_least_what_the_service_asks_for() {
         let mut retries = Retries::default();
-        let pauses: Vec<_> =
-            (0..8).filter_map(|_| retries.pause(Duration::ZERO, RETRY_FOR)).map(|pause| pause.as_millis()).collect();
+        let pauses: Vec<_> = (0..8)
+            .filter_map(|_| retries.pause(Duration::ZERO, RETRY_FOR))
+            .map(|pause| pause.as_millis())
+            .collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
         assert_eq!(retries.pause(Duration::from_secs(7), RETRY_FOR), Some(Duration::from_secs(7)));
     }

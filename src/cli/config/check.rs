@@ -1,4 +1,5 @@
-//! Whether what settings name on the disk can be used, and what files hold that a start reads. Changes nothing there.
+//! Whether what settings name on the disk can be used, and what files hold that a start reads. Changes
+//! nothing there.
 
 use std::path::Path;
 
@@ -29,7 +30,8 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     problems
 }
 
-/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that runs does not lock.
+/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that
+/// runs does not lock.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let (folder, wanted) = (config.data_dir.display(), config.shards);
     let found = known_shards(&config.data_dir)?.unwrap_or(shards_in(&config.data_dir)?);

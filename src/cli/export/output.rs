@@ -144,7 +144,8 @@ impl Output {
     }
 }
 
-/// Whether there is something under this name that a file must not take the place of: a device, a pipe, a directory.
+/// Whether there is something under this name that a file must not take the place of: a device, a pipe, a
+/// directory.
 fn is_no_file(path: &Path) -> bool {
     // What is open already may be a file, with more in it than this export.
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))

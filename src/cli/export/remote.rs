@@ -32,8 +32,8 @@ struct Board {
 
 impl Remote {
     /// # Errors
-    /// When the address is none that can be connected to, the token cannot be read, or there are no certificates
-    /// to accept.
+    /// When the address is none that can be connected to, the token cannot be read, or there are no
+    /// certificates to accept.
     pub fn new(base: &str, client: &ClientArgs, window: &str) -> Result<Self, Failure> {
         let service = Reader::new(base, client, "export")?;
         Ok(Self { service, window: utf8_percent_encode(window, NON_ALPHANUMERIC).to_string() })

@@ -1,10 +1,11 @@
 //! `ranktree import`: rows from a file, a pipe or a Redis become jobs of a running service.
 //!
-//! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know: storage. An
-//! import goes through the front door, `POST /v1/jobs`, so that it can do what any client can and no more.
+//! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know:
+//! storage. An import goes through the front door, `POST /v1/jobs`, so that it can do what any client can and
+//! no more.
 //!
-//! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer before
-//! it sends the next batch.
+//! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
+//! before it sends the next batch.
 
 mod args;
 mod error;
@@ -31,13 +32,15 @@ use read::{ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows,
 use send::{Connection, Lane, Service};
 use tally::Tally;
 
-/// Batches that wait for a connection while it sends one: enough that a connection never waits for the reader.
+/// Batches that wait for a connection while it sends one: enough that a connection never waits for the
+/// reader.
 const BATCHES_QUEUED: usize = 2;
 
 /// Imports, and prints the summary to standard output; progress and notes go to standard error.
 ///
 /// # Errors
-/// When the import could not be completed; the exit status is to be 2. What was done until then is printed first.
+/// When the import could not be completed; the exit status is to be 2. What was done until then is printed
+/// first.
 pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     let (rows, tally) = match (&args.redis, &args.key, &args.board) {
         (Some(url), Some(key), Some(board)) => open_redis(args, url, key, board)?,

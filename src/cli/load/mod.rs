@@ -89,7 +89,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "RANKTREE_LOAD_BOARD_PREFIX", default_value = "load")]
     pub board_prefix: String,
 
-    /// How often each member comes: uniform, zipf or zipf:S, where the k-th most popular member has a share of 1/k^S
+    /// How often each member comes: uniform, zipf or zipf:S, where the k-th most popular member has a share
+    /// of 1/k^S
     #[arg(long, value_name = "SHAPE", env = "RANKTREE_LOAD_DISTRIBUTION", default_value = "uniform",
           value_parser = distribution)]
     pub distribution: Distribution,
@@ -143,7 +144,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub in_flight: u32,
 
-    /// Measures when readers see what was written: over HTTP with wait=applied, over NATS for a sample of messages
+    /// Measures when readers see what was written: over HTTP with wait=applied, over NATS for a sample of
+    /// messages
     #[arg(long, env = "RANKTREE_LOAD_VISIBLE", action = ArgAction::SetTrue)]
     pub visible: bool,
 
@@ -338,7 +340,8 @@ mod tests {
             &["--boards", "0"],
             &["--duration", "soon"],
             &["--connections", "0"],
-            // An argument is seen by everybody on the machine. Put together, since sources name no flags that are not.
+            // An argument is seen by everybody on the machine. Put together, since sources name no flags that
+            // are not.
             &[concat!("--", "token"), "rkt_0123456789"],
         ] {
             assert!(parse(&[&http[..], bad].concat()).is_err(), "{bad:?}");

@@ -18,7 +18,8 @@ const BOARD: &str = "arena";
 /// So many that there are several pages, and few enough scores that most are shared.
 const MEMBERS: i64 = 2_500;
 
-/// Two keys, ties by who came last, negative scores and ones beyond 2^53, ids that need escaping, metadata, hidden entries.
+/// Two keys, ties by who came last, negative scores and ones beyond 2^53, ids that need escaping, metadata,
+/// hidden entries.
 fn definition() -> Value {
     json!({"keys": [{"name": "points"}, {"name": "time", "order": "asc"}], "ties": "last"})
 }
@@ -189,8 +190,8 @@ fn a_failed_export_leaves_no_file() {
     assert!(code == Some(2) && said.contains("there is no board arena"), "{said}");
 }
 
-/// A member is named by a player, and a spreadsheet takes a cell that begins so for a formula. It is written as it is, so that
-/// it can be imported, and those who export are told.
+/// A member is named by a player, and a spreadsheet takes a cell that begins so for a formula. It is written
+/// as it is, so that it can be imported, and those who export are told.
 #[test]
 fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     let folder = tempfile::tempdir().expect("a temporary directory");

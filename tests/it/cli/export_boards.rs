@@ -1,5 +1,6 @@
-//! What a board is goes along with its rows: `export | import` into an empty node of another number of shards ranks alike,
-//! whatever the keys, their directions and the rule for ties; and a board that ranks otherwise is not written to.
+//! What a board is goes along with its rows: `export | import` into an empty node of another number of shards
+//! ranks alike, whatever the keys, their directions and the rule for ties; and a board that ranks otherwise
+//! is not written to.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +45,8 @@ fn fill(client: &Client) {
                 let member = format!("{}, \"{number}\" 日本", (number * 7_919) % 1_000);
                 let score: Vec<_> = (2..).map(|step| number % step).take(keys).collect();
                 let mut job = json!({"board": board, "member": member, "score": score});
-                // Some at times of their own, later ones earlier, and several at once; others when they arrive.
+                // Some at times of their own, later ones earlier, and several at once; others when they
+                // arrive.
                 if number % 3 > 0 {
                     job["at"] = json!(format!("2026-11-20T09:{:02}:00.{:06}Z", 59 - number % 60, number % 2));
                 }
@@ -71,7 +73,8 @@ fn fill(client: &Client) {
     }
 }
 
-/// All entries, in their order, without when they were last touched, which an import makes the time of their score.
+/// All entries, in their order, without when they were last touched, which an import makes the time of their
+/// score.
 fn ranking(client: &Client, board: &str) -> Vec<Value> {
     let (mut entries, mut cursor) = (Vec::new(), String::new());
     loop {

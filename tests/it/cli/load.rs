@@ -1,4 +1,5 @@
-//! The load generator against the real service: what it says it sent is what was applied, and what went wrong is told.
+//! The load generator against the real service: what it says it sent is what was applied, and what went wrong
+//! is told.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -267,7 +268,8 @@ fn an_interrupt_ends_a_run_with_its_summary() {
     assert_eq!(count_of(&shard_status(&client, 0)["applied_sequence"]), sent, "every answer was waited for");
 }
 
-/// Scores up to 1,000 for a board that takes them up to 100: most are rejected, which no answer says over NATS.
+/// Scores up to 1,000 for a board that takes them up to 100: most are rejected, which no answer says over
+/// NATS.
 #[test]
 fn rejected_jobs_are_counted_by_reason_over_http_and_nats() {
     let nats = Nats::start();

@@ -92,7 +92,8 @@ fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) 
 fn an_imported_sorted_set_ranks_as_in_redis() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut redis = Redis::start(folder.path());
-    // More than one page of ZSCAN, ties always, negative scores, and the largest integers that a double tells apart.
+    // More than one page of ZSCAN, ties always, negative scores, and the largest integers that a double tells
+    // apart.
     for number in 0..3_000_i64 {
         redis.add("leaderboard", &(number % 501 - 250).to_string(), &format!("player {number} / 日本"));
     }

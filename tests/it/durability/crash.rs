@@ -1,8 +1,8 @@
 //! kill -9 at random moments, fifty times, in the middle of concurrent writes by the real binary.
 //!
-//! Each writer sends one request after the other and remembers what was answered. A request that was cut off may have
-//! been applied or not, and nothing else: not twice, not a part of a job. After each crash all scores are read back,
-//! compared with what the writers know, and ranked by the model.
+//! Each writer sends one request after the other and remembers what was answered. A request that was cut off
+//! may have been applied or not, and nothing else: not twice, not a part of a job. After each crash all
+//! scores are read back, compared with what the writers know, and ranked by the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +32,8 @@ const WRITERS_PER_KIND: u64 = 2;
 const MEMBERS_PER_WRITER: u64 = 12;
 /// Different checkpoints that starts should at least have loaded, over all shards.
 const CHECKPOINTS_MIN: usize = 15;
-/// Entries that nobody writes to, so that every shard's trees have several nodes and checkpoints something to leave
-/// alone; few, because checkpoints are the rarer the more members there are.
+/// Entries that nobody writes to, so that every shard's trees have several nodes and checkpoints something to
+/// leave alone; few, because checkpoints are the rarer the more members there are.
 const BYSTANDERS: usize = 600;
 /// Few enough scores that most entries are tied.
 const SCORES: u64 = 50;
@@ -337,7 +337,8 @@ impl Writer {
         score_in(&self.known, &(board, member.to_owned())).unwrap_or_default()
     }
 
-    /// Compares what is there after a crash with what is known, and learns what came of the request that was cut off.
+    /// Compares what is there after a crash with what is known, and learns what came of the request that was
+    /// cut off.
     fn settle(&mut self, actual: &Scores) {
         if let Some(request) = &self.in_flight {
             let differs = |place: &&Place| score_in(&request.after, place) != score_in(&self.known, place);

@@ -1,7 +1,9 @@
-//! Damaged data directories, started twice by the real binary, with NATS and without: every rank is as written, or the
-//! start is refused in words and changes nothing. Nothing hangs, and whoever waits can end it.
+//! Damaged data directories, started twice by the real binary, with NATS and without: every rank is as
+//! written, or the start is refused in words and changes nothing. Nothing hangs, and whoever waits can end
+//! it.
 //!
-//! Many more places of each file are damaged by the unit tests of the writer; what only a process shows is here.
+//! Many more places of each file are damaged by the unit tests of the writer; what only a process shows is
+//! here.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -314,8 +316,8 @@ fn loading_ends_on_a_signal_and_says_how_far_it_was() {
 /// Waits until somebody reads from a pipe; from then on they wait for what is never written.
 fn wait_for_reader(pipe: &Path) -> impl Sized + use<> {
     let begun = Instant::now();
-    // A process that another test starts must not inherit it: the next reader would find that one's end, not wait for ours,
-    // and read to the end of the file as soon as that process ends.
+    // A process that another test starts must not inherit it: the next reader would find that one's end, not
+    // wait for ours, and read to the end of the file as soon as that process ends.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     loop {
         // Without waiting, a pipe opens for writing only once somebody has it open for reading.

@@ -1,5 +1,6 @@
-//! A disk that takes no more: writes are refused, reads go on and say that they are stale, nothing answered is lost, and
-//! the shards heal by themselves once there is room. The limit on file sizes of the running service plays the disk.
+//! A disk that takes no more: writes are refused, reads go on and say that they are stale, nothing answered
+//! is lost, and the shards heal by themselves once there is room. The limit on file sizes of the running
+//! service plays the disk.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

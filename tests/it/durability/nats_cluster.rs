@@ -1,7 +1,9 @@
-//! Three replicated servers, of which one after the other is killed: who leads a stream, who feeds the service, anyone.
+//! Three replicated servers, of which one after the other is killed: who leads a stream, who feeds the
+//! service, anyone.
 //!
-//! What a server had not acknowledged may be lost with it, or be stored in another order. What it had acknowledged is
-//! there, and counted once: by the service that went through all of it, and by a replica that reads it all afterwards.
+//! What a server had not acknowledged may be lost with it, or be stored in another order. What it had
+//! acknowledged is there, and counted once: by the service that went through all of it, and by a replica that
+//! reads it all afterwards.
 
 use std::sync::Barrier;
 use std::thread;
@@ -95,8 +97,8 @@ fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
     }
 }
 
-/// The server that leads refuses the second of two records at one moment by another code than a single server does, and
-/// before the first one can be read.
+/// The server that leads refuses the second of two records at one moment by another code than a single server
+/// does, and before the first one can be read.
 #[test]
 fn define_races_on_replicated_streams_have_one_winner() {
     const POLICIES: [&str; 3] = ["best", "incr", "set"];

@@ -1,4 +1,5 @@
-//! kill -9 of the service and of NATS at random moments, in the middle of publishing by game services that retry.
+//! kill -9 of the service and of NATS at random moments, in the middle of publishing by game services that
+//! retry.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A node that cannot commit, fed by NATS: what is in the stream is applied later, and no answer says that it is not. The limit
-//! on file sizes of the running service plays the disk.
+//! A node that cannot commit, fed by NATS: what is in the stream is applied later, and no answer says that it
+//! is not. The limit on file sizes of the running service plays the disk.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Rejects: of every kind, told once by two nodes that are killed meanwhile, and listed by `ranktree rejects`.
+//! Rejects: of every kind, told once by two nodes that are killed meanwhile, and listed by `ranktree
+//! rejects`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

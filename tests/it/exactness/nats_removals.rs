@@ -1,4 +1,5 @@
-//! Boards cleared and trimmed by way of NATS: every replica and every replay comes to the same, whatever is killed.
+//! Boards cleared and trimmed by way of NATS: every replica and every replay comes to the same, whatever is
+//! killed.
 
 use std::thread;
 
@@ -114,7 +115,8 @@ fn replicas_and_replays_trim_and_clear_alike() {
     assert_eq!((status, &answer["changed"]), (200, &json!(true)), "{answer}");
     let token = answer["token"].as_str().expect("text").to_owned();
 
-    // A node that begins from nothing comes to the same by the streams alone, and so does one that is started again.
+    // A node that begins from nothing comes to the same by the streams alone, and so does one that is started
+    // again.
     one.kill9();
     one.restart();
     let mut three = start();
@@ -142,7 +144,8 @@ fn a_clear_removes_no_write_that_came_after_it() {
     service.verify();
 }
 
-/// What a later version may have written is neither rejected nor passed over without a word: replicas would differ.
+/// What a later version may have written is neither rejected nor passed over without a word: replicas would
+/// differ.
 #[test]
 fn an_unknown_command_halts_a_shard_until_the_operator_accepts_it() {
     let nats = Nats::start();

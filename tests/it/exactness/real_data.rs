@@ -1,4 +1,5 @@
-//! The real jobs, over one, three and ten shards, and over a crash: every rank, position and neighbour is the model's.
+//! The real jobs, over one, three and ten shards, and over a crash: every rank, position and neighbour is the
+//! model's.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +62,8 @@ fn load(client: &Client, jobs: &[RealJob]) {
     }
 }
 
-/// Compares everything with the model. What was answered, less what may differ between services: how far their shards are.
+/// Compares everything with the model. What was answered, less what may differ between services: how far
+/// their shards are.
 pub fn check(client: &Client, boards: &BTreeMap<String, Vec<Standing>>) -> Answers {
     let mut answers = Answers::new();
     for (board, standings) in boards {

@@ -1,4 +1,5 @@
-//! Rejects of a running service: over HTTP and from the command line, with and without NATS, to those who may see them.
+//! Rejects of a running service: over HTTP and from the command line, with and without NATS, to those who may
+//! see them.
 
 use std::fs;
 

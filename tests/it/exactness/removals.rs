@@ -1,4 +1,5 @@
-//! Boards cleared and trimmed without NATS: what goes and what stays, also when the process is killed in the middle.
+//! Boards cleared and trimmed without NATS: what goes and what stays, also when the process is killed in the
+//! middle.
 
 use std::thread;
 
@@ -140,8 +141,8 @@ fn a_clear_removes_no_write_that_came_after_it() {
     service.verify();
 }
 
-/// Writers go on while the board is cleared again and again. Who has seen it empty and writes finds the write there afterwards;
-/// none of before is.
+/// Writers go on while the board is cleared again and again. Who has seen it empty and writes finds the write
+/// there afterwards; none of before is.
 pub fn clear_while_others_write(service: &Node) {
     let client = service.client();
     assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);

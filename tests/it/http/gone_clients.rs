@@ -1,4 +1,5 @@
-//! Clients that leave without waiting for their answer: their places are others' at once, whatever they sent before.
+//! Clients that leave without waiting for their answer: their places are others' at once, whatever they sent
+//! before.
 
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -38,10 +38,11 @@ fn the_examples_of_the_document_match_a_nodes_answers() {
     assert!(service.terminate().success());
 }
 
-/// Schemathesis sends what the document allows and what it forbids, and compares the answers with the document: no answer
-/// is a failure of the service, none has a status, a header or a shape that is not told, nothing that is forbidden is
-/// taken, no other method is answered. That everything allowed is taken is not asked: tokens, cursors and numbers of keys
-/// depend on the state, and no schema says that `min` is not above `max`.
+/// Schemathesis sends what the document allows and what it forbids, and compares the answers with the
+/// document: no answer is a failure of the service, none has a status, a header or a shape that is not told,
+/// nothing that is forbidden is taken, no other method is answered. That everything allowed is taken is not
+/// asked: tokens, cursors and numbers of keys depend on the state, and no schema says that `min` is not above
+/// `max`.
 #[test]
 fn a_fuzzer_finds_no_violation_of_the_document() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -67,8 +68,8 @@ fn a_fuzzer_finds_no_violation_of_the_document() {
     assert!(service.terminate().success());
 }
 
-/// A read may wait a minute for a write that nobody makes, longer than the fuzzer does; and that it waited in vain, 504, is
-/// an answer of the contract and no failure of the service.
+/// A read may wait a minute for a write that nobody makes, longer than the fuzzer does; and that it waited in
+/// vain, 504, is an answer of the contract and no failure of the service.
 const FUZZER_SETTINGS: &str = r#"
 [parameters]
 timeout_ms = 50

@@ -1,5 +1,5 @@
-//! Clients that keep the service waiting: each is let go after its time, and nobody else feels it. Floods of connections
-//! are turned away, and probes get through.
+//! Clients that keep the service waiting: each is let go after its time, and nobody else feels it. Floods of
+//! connections are turned away, and probes get through.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,7 +17,8 @@ const NEVER: &str = "3600";
 /// Far above what ending takes, and far below [`NEVER`].
 const SOON: Duration = Duration::from_secs(300);
 
-/// The time that is set for the service runs from when it hears of a client, so after `began`, which is of before that.
+/// The time that is set for the service runs from when it hears of a client, so after `began`, which is of
+/// before that.
 fn check_time(began: Instant, seconds: u64, what: &str) {
     let took = began.elapsed();
     // The service counts in milliseconds.
@@ -33,8 +34,8 @@ fn ended(service: &Node, reason: &str) -> u64 {
     line.map_or(0, |count| count.trim().parse().expect("a count"))
 }
 
-/// A connection on which a request was answered, with 200. A client that is slow to send its head is let go before that,
-/// and tries again.
+/// A connection on which a request was answered, with 200. A client that is slow to send its head is let go
+/// before that, and tries again.
 fn connect_and_ask(address: &str, sent: &str) -> TcpStream {
     let mut answered = None;
     wait_until("a request is answered", || {
@@ -107,7 +108,8 @@ fn an_incomplete_body_is_answered_with_an_error() {
     check_time(began, 1, "a body that stops");
     assert!(said.starts_with("HTTP/1.1 408"), "{said}");
 
-    // A body that is said to be too long is refused before any of it is here; so is one that is asked about first.
+    // A body that is said to be too long is refused before any of it is here; so is one that is asked about
+    // first.
     for (length, more) in [("99999999999", ""), ("2000000", "expect: 100-continue\r\n")] {
         let said = ask(
             address,
@@ -237,12 +239,14 @@ fn silent_connections_do_not_delay_a_shutdown() {
     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
 }
 
-/// What pages with metadata may come to is counted before any of it is read: what clients leave unread is bounded together.
+/// What pages with metadata may come to is counted before any of it is read: what clients leave unread is
+/// bounded together.
 #[test]
 fn unread_pages_with_metadata_stay_within_the_memory_for_answers() {
     const CLIENTS: usize = 600;
     const MEMBERS: usize = 1_000;
-    /// What a service that has done nothing yet takes, the 128 MiB of answers, and as much again while they are made.
+    /// What a service that has done nothing yet takes, the 128 MiB of answers, and as much again while they
+    /// are made.
     const MOST_KIB: usize = 400 << 10;
     let mut service = Node::flags(&["--write-seconds", NEVER, "--idle-seconds", NEVER]).start();
     let client = service.client();

@@ -57,7 +57,8 @@ fn certificates_are_replaced_while_connections_stay_open() {
     assert!(!is_in_force(&old));
     assert_eq!(first.get("/v1/boards/a/members/m").0, 200, "an open connection goes on");
 
-    // A pair that does not belong together, and no certificate at all: the log says so, and the old one stays.
+    // A pair that does not belong together, and no certificate at all: the log says so, and the old one
+    // stays.
     for broken in [(old.as_str(), new_key.as_str()), ("nothing", new_key.as_str())] {
         let told = || service.log().matches("cannot be used, so that the old stays in force").count();
         let before = told();

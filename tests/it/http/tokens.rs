@@ -1,4 +1,5 @@
-//! Bearer tokens over the real binary: made, used, exchanged while the service runs, and never written to the log.
+//! Bearer tokens over the real binary: made, used, exchanged while the service runs, and never written to the
+//! log.
 
 use std::fs;
 use std::io::Write as _;
@@ -71,7 +72,8 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
     assert_eq!(dashboard.get("/metrics").0, 200);
     assert_eq!(game.send(Method::DELETE, "/v1/members/m", None).expect("an answer").0, 200);
 
-    // What was refused is counted, and told in the log now and then with the name of its token; so is who did what.
+    // What was refused is counted, and told in the log now and then with the name of its token; so is who did
+    // what.
     let metrics = ask(
         service.address(),
         &format!(

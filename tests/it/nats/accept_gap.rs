@@ -1,4 +1,5 @@
-//! `--accept-gap`: what a stream holds that does not continue what was applied is applied once, and not passed over.
+//! `--accept-gap`: what a stream holds that does not continue what was applied is applied once, and not
+//! passed over.
 
 use std::fs::{self, File};
 use std::process::Stdio;
@@ -38,7 +39,8 @@ fn filled(nats: &Nats, jobs: usize) -> (Node, u64) {
     let client = service.client();
     let (status, answer) = client.put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
-    // A new board may be brought to its shard twice, the second time whenever: not by a service that finds it there.
+    // A new board may be brought to its shard twice, the second time whenever: not by a service that finds it
+    // there.
     assert!(service.terminate().success());
     service.restart();
     let client = service.client();

@@ -1,4 +1,5 @@
-//! One definition per board: whoever comes first, on however many shards and nodes, while jobs create the same board.
+//! One definition per board: whoever comes first, on however many shards and nodes, while jobs create the
+//! same board.
 
 use std::thread;
 
@@ -18,8 +19,8 @@ fn parked(client: &Client) -> usize {
     answer["shards"].as_array().expect("a list").iter().map(|shard| count_of(&shard["parked"])).sum()
 }
 
-/// Two nodes, each with all shards, as replicas. Clients define the same board differently through either, while jobs
-/// name it on every shard.
+/// Two nodes, each with all shards, as replicas. Clients define the same board differently through either,
+/// while jobs name it on every shard.
 #[test]
 fn concurrent_definitions_and_jobs_agree_on_one_definition_everywhere() {
     let nats = Nats::start();
@@ -114,7 +115,8 @@ fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
     service.verify();
 }
 
-/// The first job that names a board comes before its definition on every shard; whoever waits for it waits for the board.
+/// The first job that names a board comes before its definition on every shard; whoever waits for it waits
+/// for the board.
 #[test]
 fn a_write_that_waits_for_a_new_board_gets_its_result() {
     let nats = Nats::start();
@@ -154,8 +156,8 @@ fn a_write_that_waits_for_a_new_board_gets_its_result() {
     service.verify();
 }
 
-/// A shard far behind its stream meets jobs before the definitions of their boards, however many: all are applied, also
-/// over a crash while they are freed, and none is rejected.
+/// A shard far behind its stream meets jobs before the definitions of their boards, however many: all are
+/// applied, also over a crash while they are freed, and none is rejected.
 #[test]
 fn parked_jobs_are_applied_however_many_they_are() {
     const WAITING: usize = 103_000;

@@ -1,4 +1,5 @@
-//! The boards' stream is lost, and with it what every board is. The shards know it, and nothing that they hold is lost too.
+//! The boards' stream is lost, and with it what every board is. The shards know it, and nothing that they
+//! hold is lost too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -232,8 +233,8 @@ fn records_that_do_not_arrive_are_read_again() {
     }
 }
 
-/// While the stream is read from its beginning, its messages are counted on: one that is late is waited for once more, and for one that
-/// is lost the stream is read again. Nothing is decided before all were heard.
+/// While the stream is read from its beginning, its messages are counted on: one that is late is waited for
+/// once more, and for one that is lost the stream is read again. Nothing is decided before all were heard.
 #[test]
 fn late_records_are_waited_for_and_lost_ones_are_read_again() {
     let nats = Nats::start();
@@ -266,8 +267,8 @@ fn late_records_are_waited_for_and_lost_ones_are_read_again() {
     service.verify();
 }
 
-/// A shard that is halted never met the drop of a board, which the stream has forgotten, and the other shards too. Were it asked what
-/// boards there are, the board would be brought to life again everywhere.
+/// A shard that is halted never met the drop of a board, which the stream has forgotten, and the other shards
+/// too. Were it asked what boards there are, the board would be brought to life again everywhere.
 #[test]
 fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     let nats = Nats::start();
@@ -280,7 +281,8 @@ fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     wait_applied(&client, &nats.publish_jobs(2, &jobs("gone"), 1));
     let life = nats.info(STREAM).state.last_sequence;
     assert!(service.terminate().success());
-    // Another node drops it, and more boards than the shard that hears of them remembers. The other shard lacks what is purged.
+    // Another node drops it, and more boards than the shard that hears of them remembers. The other shard
+    // lacks what is purged.
     let drop = |shard: u16, board: String, life: u64| {
         let mut headers = HeaderMap::new();
         headers.insert("Ranktree-Command", "drop");
@@ -309,7 +311,8 @@ fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     service.verify();
 }
 
-/// The stream of a shard's jobs was made again and holds a drop, which the shard applies under a sequence of its own.
+/// The stream of a shard's jobs was made again and holds a drop, which the shard applies under a sequence of
+/// its own.
 #[test]
 fn a_drop_in_a_rebased_stream_counts_before_lost_boards_are_published_again() {
     const JOBS: &str = "RANKTREE_JOBS_0";
@@ -346,8 +349,9 @@ fn a_drop_in_a_rebased_stream_counts_before_lost_boards_are_published_again() {
     service.verify();
 }
 
-/// A node died between the decision that a board is dropped and the shards that were to hear of it. Readers of the next start
-/// are told that there is no such board as soon as the decision is known; what is written after that is kept.
+/// A node died between the decision that a board is dropped and the shards that were to hear of it. Readers
+/// of the next start are told that there is no such board as soon as the decision is known; what is written
+/// after that is kept.
 #[test]
 fn entries_written_after_an_interrupted_drop_are_kept() {
     let nats = Nats::start();

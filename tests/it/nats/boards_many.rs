@@ -1,5 +1,5 @@
-//! Boards by the thousand: made by their first jobs without a round trip for each. A board that is gone stays gone, whenever a
-//! late definition of it arrives, and leaves little behind.
+//! Boards by the thousand: made by their first jobs without a round trip for each. A board that is gone stays
+//! gone, whenever a late definition of it arrives, and leaves little behind.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 
-/// A round trip takes a quarter of a second: one after the other, so many boards would take far longer than is waited.
+/// A round trip takes a quarter of a second: one after the other, so many boards would take far longer than
+/// is waited.
 #[test]
 fn a_thousand_boards_are_made_by_their_first_jobs_without_a_round_trip_for_each() {
     const BOARDS: usize = 1_000;
@@ -68,7 +69,8 @@ fn definition_in(nats: &Nats, stream: &str, board: &str) -> Value {
     messages.into_iter().find(is_it).expect("it was defined")
 }
 
-/// Boards come and go, most of them by way of another node, which stores what it decides in the boards' stream.
+/// Boards come and go, most of them by way of another node, which stores what it decides in the boards'
+/// stream.
 #[test]
 fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     const BOARDS: usize = 100;
@@ -103,7 +105,8 @@ fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     wait_until("the stream keeps few records of what is gone", || {
         nats.info(BOARDS_STREAM).state.messages <= 10_001
     });
-    // Later ones may be brought first; then the shards have forgotten drops up to the others' numbers, which are not brought.
+    // Later ones may be brought first; then the shards have forgotten drops up to the others' numbers, which
+    // are not brought.
     let has_heard = |shard: u16| {
         let shard = format!("RANKTREE_JOBS_{shard}");
         let last = nats.info(&shard).state.last_sequence;
@@ -113,7 +116,8 @@ fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     // A name whose record is gone is a free one.
     assert_eq!(client.put("/v1/boards/match-3", &json!({})).0, 201);
     score("match-3", 7);
-    // Somebody published definitions before, and they arrive now: of boards that went long ago, one of which is there again.
+    // Somebody published definitions before, and they arrive now: of boards that went long ago, one of which
+    // is there again.
     let late = late.map(|define| ("ranktree.control.0".to_owned(), command("define"), define.to_string()));
     let last = nats.publish_all(late);
     wait_applied(&client, &[last, 0]);
@@ -142,8 +146,9 @@ fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     service.verify();
 }
 
-/// A shard passes over the definition of a board, and then forgets drops that were decided after it. Nobody takes the board for
-/// one that was dropped: it comes to the shard by a later record, and nothing is lost elsewhere.
+/// A shard passes over the definition of a board, and then forgets drops that were decided after it. Nobody
+/// takes the board for one that was dropped: it comes to the shard by a later record, and nothing is lost
+/// elsewhere.
 #[test]
 fn a_definition_lost_in_a_gap_is_restored_and_no_board_is_lost() {
     let nats = Nats::start();
@@ -157,7 +162,8 @@ fn a_definition_lost_in_a_gap_is_restored_and_no_board_is_lost() {
     wait_applied(&client, &nats.publish_jobs(SHARDS, &jobs("stays"), 1));
     let definition = definition_in(&nats, "RANKTREE_JOBS_0", "stays")["definition"].clone();
     assert!(service.terminate().success());
-    // Another node defines a board, and drops many that came and went before. Nobody takes up the definition on shard 0.
+    // Another node defines a board, and drops many that came and went before. Nobody takes up the definition
+    // on shard 0.
     let record = json!({ "definition": definition }).to_string();
     let number = nats.publish("ranktree.boards.lives", record);
     let define = json!({ "board": "lives", "incarnation": number, "definition": definition }).to_string();

@@ -1,5 +1,5 @@
-//! Who may publish jobs can do no more than publish jobs: what a board is, is said on a subject of its own, and headers that
-//! make the server treat a message differently are refused by the server.
+//! Who may publish jobs can do no more than publish jobs: what a board is, is said on a subject of its own,
+//! and headers that make the server treat a message differently are refused by the server.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Config;
@@ -57,7 +57,8 @@ fn a_command_on_the_job_subject_is_a_malformed_job() {
     assert_eq!(client.get("/v1/boards/arena").1["policy"], "best");
     let status = shard_status(&client, 0);
     assert_eq!((count_of(&status["rejects"]), &status["state"]), (4, &json!("live")));
-    // The header means nothing on a job, which is applied; and the same bytes are a command where nodes publish.
+    // The header means nothing on a job, which is applied; and the same bytes are a command where nodes
+    // publish.
     let header = || headers(&[("Ranktree-Command", "drop")]);
     last = nats.try_publish_with(SUBJECT, &job(5), header()).expect("it is stored");
     wait_applied(&client, &[last]);
@@ -121,7 +122,8 @@ fn the_server_refuses_headers_that_ask_for_more_than_storing() {
     }
     let info = nats.info(STREAM);
     assert_eq!((info.state.first_sequence, info.state.last_sequence), (1, last), "nothing came or went");
-    // Who uses another's id keeps that other's message out for two minutes, and is given the first one's sequence.
+    // Who uses another's id keeps that other's message out for two minutes, and is given the first one's
+    // sequence.
     let id = || headers(&[("Nats-Msg-Id", "mine")]);
     let first = nats.try_publish_with(SUBJECT, &job(2), id()).expect("it is stored");
     assert_eq!(nats.try_publish_with(SUBJECT, &job(900), id()).expect("it is answered"), first);
@@ -148,7 +150,8 @@ fn a_stream_of_another_layout_is_refused_in_words() {
     }
 }
 
-/// The server sends the answer to a publish wherever the publisher says, also to a subject that he may not publish to.
+/// The server sends the answer to a publish wherever the publisher says, also to a subject that he may not
+/// publish to.
 #[test]
 fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
     let nats = Nats::start();

@@ -1,5 +1,5 @@
-//! Every way to say who a node is, against a server that asks: let in with the right one, and with a wrong one told why,
-//! serving reads meanwhile, and let in as soon as it is put right.
+//! Every way to say who a node is, against a server that asks: let in with the right one, and with a wrong
+//! one told why, serving reads meanwhile, and let in as soon as it is put right.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,7 @@
 //! A server that says nothing, though its connections are there: it is left for another.
 //!
-//! How soon is printed, and nothing is asserted of it: a cluster elects new leaders in four to nine seconds, and a test does
-//! not know how busy its machine is.
+//! How soon is printed, and nothing is asserted of it: a cluster elects new leaders in four to nine seconds,
+//! and a test does not know how busy its machine is.
 
 use std::time::{Duration, Instant};
 

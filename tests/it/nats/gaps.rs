@@ -1,4 +1,5 @@
-//! What a consumer's server lacks is no gap, what the stream's leader lacks is one, and a halt is over once all is well.
+//! What a consumer's server lacks is no gap, what the stream's leader lacks is one, and a halt is over once
+//! all is well.
 
 use std::collections::BTreeSet;
 use std::fs;

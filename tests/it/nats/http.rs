@@ -113,7 +113,8 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
     define(&client, &json!({}));
-    // The server says no to the second message alone, after it has taken the first and while the third is there already.
+    // The server says no to the second message alone, after it has taken the first and while the third is
+    // there already.
     let mut stream = nats.info("RANKTREE_JOBS_0").config;
     stream.max_message_size = 32 << 10;
     nats.update(&stream);

@@ -1,4 +1,5 @@
-//! NATS is not there, or stalls, or the service does: what is here is served, the reason is said, and all goes on.
+//! NATS is not there, or stalls, or the service does: what is here is served, the reason is said, and all
+//! goes on.
 
 use std::fs;
 
@@ -79,12 +80,12 @@ const MEMBERS: usize = 900;
 /// Nearly the largest payload that the server takes.
 const METADATA_BYTES: usize = 1_000;
 const MESSAGES: u64 = 600;
-/// Under the size of the messages, and enough for what is in flight at once and for the storage's own buffers, of which a
-/// busy machine makes it need more: 180 to 257 were seen, and 310 beside two busy loops.
+/// Under the size of the messages, and enough for what is in flight at once and for the storage's own
+/// buffers, of which a busy machine makes it need more: 180 to 257 were seen, and 310 beside two busy loops.
 const MEMORY_MIB: u64 = 450;
 
-/// The service stands still for so long that NATS gives up on it, while far more is published than it may have in
-/// memory; then NATS stands still for so long that the service gives up on it.
+/// The service stands still for so long that NATS gives up on it, while far more is published than it may
+/// have in memory; then NATS stands still for so long that the service gives up on it.
 #[test]
 fn a_service_that_was_too_slow_for_nats_catches_up_within_bounds() {
     let monitor = free_port();

@@ -1,5 +1,5 @@
-//! The permissions in `deploy/nats/ranktree.conf`, on a real server: nodes can do their work with them, each of them is
-//! needed for it, and game services can publish jobs and nothing else.
+//! The permissions in `deploy/nats/ranktree.conf`, on a real server: nodes can do their work with them, each
+//! of them is needed for it, and game services can publish jobs and nothing else.
 
 use std::fs;
 use std::path::Path;

@@ -395,7 +395,8 @@ fn a_full_stream_refuses_publishers_and_loses_nothing() {
     assert!(service.terminate().success());
 }
 
-/// What came without NATS is continued by no stream, whether or not there is one already; nothing is accepted there.
+/// What came without NATS is continued by no stream, whether or not there is one already; nothing is accepted
+/// there.
 #[test]
 fn a_directory_that_was_filled_without_nats_is_refused_in_words() {
     let nats = Nats::start();

@@ -1,4 +1,5 @@
-//! What of a stream is kept and what goes: bounded by messages and by bytes, and never beyond the stream's end.
+//! What of a stream is kept and what goes: bounded by messages and by bytes, and never beyond the stream's
+//! end.
 
 use std::time::Duration;
 
@@ -75,7 +76,8 @@ fn room_for_large_messages_is_made_before_the_stream_is_full() {
     service.verify();
 }
 
-/// A publisher who is far quicker than checkpoints of a small stream is refused for moments, and loses nothing.
+/// A publisher who is far quicker than checkpoints of a small stream is refused for moments, and loses
+/// nothing.
 #[test]
 fn a_stream_that_is_filled_at_full_speed_takes_every_message() {
     const MESSAGES: usize = 60_000;
@@ -133,7 +135,8 @@ fn streams_are_created_as_large_as_the_server_has_room_for() {
     assert!(service.terminate().success());
 }
 
-/// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the stream.
+/// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the
+/// stream.
 #[test]
 fn a_stream_that_lost_its_end_is_not_purged() {
     let mut nats = Nats::start();

@@ -1,5 +1,5 @@
-//! What docker-compose.yml starts, without containers: the same secrets, configurations, commands, flags and variables, with
-//! the addresses and folders of this machine in place of theirs.
+//! What docker-compose.yml starts, without containers: the same secrets, configurations, commands, flags and
+//! variables, with the addresses and folders of this machine in place of theirs.
 
 use std::fs;
 use std::net::TcpStream;

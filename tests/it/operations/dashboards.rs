@@ -1,5 +1,5 @@
-//! The dashboards and rules: a real Prometheus, with the shipped configuration, scrapes two loaded nodes, one of them
-//! fed by NATS, and every expression of every panel and rule has to find something.
+//! The dashboards and rules: a real Prometheus, with the shipped configuration, scrapes two loaded nodes, one
+//! of them fed by NATS, and every expression of every panel and rule has to find something.
 //!
 //! And the other way round: every metric is shown or watched somewhere, or it is said why not.
 
@@ -273,8 +273,8 @@ fn substituted(expr: &str) -> String {
     query
 }
 
-/// Those of the panels, and the metrics in them one by one: a sum of what is there and what is not is empty, but a
-/// zero in place of nothing hides what is not there.
+/// Those of the panels, and the metrics in them one by one: a sum of what is there and what is not is empty,
+/// but a zero in place of nothing hides what is not there.
 fn expressions_of_panels(dashboard: &Value) -> Vec<Expression> {
     let mut found = Vec::new();
     for panel in dashboard["panels"].as_array().expect("panels") {

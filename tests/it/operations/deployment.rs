@@ -1,6 +1,7 @@
 //! What is shipped to run the service with: read, and where a part of it is here, tried.
 //!
-//! Docker's engine is not needed. `make deploy-check` has `docker compose` look at its file where it is installed.
+//! Docker's engine is not needed. `make deploy-check` has `docker compose` look at its file where it is
+//! installed.
 
 use std::fs;
 use std::path::Path;

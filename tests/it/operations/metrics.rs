@@ -1,4 +1,5 @@
-//! The metrics: all that the contract names, said what they mean, and no more series than shards and routes make.
+//! The metrics: all that the contract names, said what they mean, and no more series than shards and routes
+//! make.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
-//! What is said of the command line, wherever it is shipped, is what the binary has: every command, flag and variable
-//! that containers and the systemd unit use, that documents name, and that errors tell operators to use.
+//! What is said of the command line, wherever it is shipped, is what the binary has: every command, flag and
+//! variable that containers and the systemd unit use, that documents name, and that errors tell operators to
+//! use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -182,7 +183,8 @@ fn shipped(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The words of every `ranktree COMMAND ...` in a text: in prose if the word is a command's, and in code in any case.
+/// The words of every `ranktree COMMAND ...` in a text: in prose if the word is a command's, and in code in
+/// any case.
 fn invocations<'a>(text: &'a str, line_of: &CommandLine) -> Vec<Vec<&'a str>> {
     let mut found = Vec::new();
     for (at, program) in text.match_indices("ranktree ") {

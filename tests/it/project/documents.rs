@@ -1,4 +1,5 @@
-//! Documents and comments lead somewhere: every link, every path of a source file and every module that they name exists.
+//! Documents and comments lead somewhere: every link, every path of a source file and every module that they
+//! name exists.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,7 @@
 //! What a module must not know, read from the source: the invariants that STYLE states as absences.
 //!
-//! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in `ranktree_rocksdb_reads`.
+//! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in
+//! `ranktree_rocksdb_reads`.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,8 @@ enum Where {
 }
 
 struct Rule {
-    /// Each a word, a path, or with `::` at its end the beginning of one: a crate, and not a field of its name.
+    /// Each a word, a path, or with `::` at its end the beginning of one: a crate, and not a field of its
+    /// name.
     names: &'static [&'static str],
     place: Where,
     why: &'static str,

@@ -19,7 +19,8 @@ pub fn run(subcommand: &str, data_dir: &Path) -> Output {
     command.output().expect("the binary can be started")
 }
 
-/// Starts a subcommand that ends by itself, or when it is told to; what it writes is read by whoever waits for it.
+/// Starts a subcommand that ends by itself, or when it is told to; what it writes is read by whoever waits
+/// for it.
 pub fn spawn(arguments: &[&str]) -> Child {
     let mut command = command();
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -37,8 +38,8 @@ pub fn command() -> Command {
     command
 }
 
-/// A copy of the binary under test. Clones share compiled files, so that a build in another clone may replace the
-/// original while the tests run, and a restart would start something else.
+/// A copy of the binary under test. Clones share compiled files, so that a build in another clone may replace
+/// the original while the tests run, and a restart would start something else.
 fn executable() -> &'static Path {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     COPY.get_or_init(|| {

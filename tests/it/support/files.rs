@@ -16,8 +16,8 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Damages a stream of a stopped nats-server: cuts the last `1 / part` off its last block file, and removes the
-/// server's own notes of where the stream ends.
+/// Damages a stream of a stopped nats-server: cuts the last `1 / part` off its last block file, and removes
+/// the server's own notes of where the stream ends.
 pub fn cut_last_block(folder: &Path, part: u64) {
     let files =
         fs::read_dir(folder).expect("the stream has files").map(|entry| entry.expect("readable").path());

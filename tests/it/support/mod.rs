@@ -1,5 +1,5 @@
-//! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs, random
-//! numbers, raw connections.
+//! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs,
+//! random numbers, raw connections.
 
 pub mod arena;
 pub mod certificates;

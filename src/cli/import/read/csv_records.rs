@@ -10,9 +10,9 @@ use crate::cli::import::read::row::MAX_JOB_BYTES;
 
 /// Records and the lines that they begin at, without blank lines.
 ///
-/// The reader's own position of a record comes before any blank lines, and before the second half of a CR LF. So
-/// records end at LF only, which leaves a CR in the last cell. An LF is added at the end of the input. A record's
-/// first line is counted back from its end.
+/// The reader's own position of a record comes before any blank lines, and before the second half of a CR LF.
+/// So records end at LF only, which leaves a CR in the last cell. An LF is added at the end of the input. A
+/// record's first line is counted back from its end.
 pub struct Records<R> {
     reader: csv::Reader<Chain<R, &'static [u8]>>,
     pub record: ByteRecord,

@@ -34,7 +34,8 @@ pub struct Input {
 
 impl Input {
     /// # Errors
-    /// When the file cannot be opened or its first bytes cannot be read, or when standard input is a terminal.
+    /// When the file cannot be opened or its first bytes cannot be read, or when standard input is a
+    /// terminal.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Self, ImportError> {
         let failed = |source| ImportError::Open { path: path.to_owned(), source };
         if is_stdin(path) {

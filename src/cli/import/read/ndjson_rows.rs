@@ -88,7 +88,8 @@ impl<R: BufRead> NdjsonRows<R> {
         Ok(Some(LineLength::TooLong))
     }
 
-    /// What the service would say of a job that is JSON, and of which a field is of another kind than it should be.
+    /// What the service would say of a job that is JSON, and of which a field is of another kind than it
+    /// should be.
     fn refusal(&self, text: &str) -> Option<RejectedLine> {
         let refused = match wire::decode(text.as_bytes()) {
             Ok(jobs) => jobs.into_iter().find_map(Result::err),
@@ -130,9 +131,9 @@ impl<R: BufRead> NdjsonRows<R> {
             return Err(malformed("it names no member".to_owned()));
         };
 
-        // What the command line says is written in front of the job's own fields, so that these stay to the letter what
-        // they were: numbers above all, whose digits a parser could lose.
-        // Neither a board's name nor an operation's holds anything that JSON escapes.
+        // What the command line says is written in front of the job's own fields, so that these stay to the
+        // letter what they were: numbers above all, whose digits a parser could lose. Neither a board's name
+        // nor an operation's holds anything that JSON escapes.
         let board = given.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
         let op = self.defaults.op.filter(|_| peek.op.is_none());
         let op = op.map(|op| format!("\"op\":\"{}\",", op.name())).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Rows of a sorted set in a running Redis: ZSCAN from beginning to end, a job per member.
 //!
-//! ZSCAN gives every member that is there all the while at least once, and may give some twice or miss those that come
-//! and go meanwhile. Jobs therefore set, which is the same once or twice. Redis keeps no times: all rows carry the one at
-//! which the import began, so that equal scores are ordered by the members' ids, always alike.
+//! ZSCAN gives every member that is there all the while at least once, and may give some twice or miss those
+//! that come and go meanwhile. Jobs therefore set, which is the same once or twice. Redis keeps no times: all
+//! rows carry the one at which the import began, so that equal scores are ordered by the members' ids, always
+//! alike.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MemberId, Timestamp, quoted};
 
-/// Members asked for at once: few enough that Redis, which does nothing else meanwhile, is not held up for others.
+/// Members asked for at once: few enough that Redis, which does nothing else meanwhile, is not held up for
+/// others.
 const SCAN_COUNT: u32 = 1_000;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -124,16 +126,18 @@ fn connection_info(source: &RedisSource<'_>) -> Result<ConnectionInfo, RedisErro
     Ok(info.set_redis_settings(settings))
 }
 
-/// A score of Redis, which is a double, times `scale`, which must be an integer of 64 bits: exactly, or not at all.
+/// A score of Redis, which is a double, times `scale`, which must be an integer of 64 bits: exactly, or not
+/// at all.
 ///
-/// A fraction is the shortest decimal that stands for the double, which is what was given to Redis unless it had more
-/// than fifteen digits.
+/// A fraction is the shortest decimal that stands for the double, which is what was given to Redis unless it
+/// had more than fifteen digits.
 fn scaled_double(text: &str, scale: u32) -> Result<i64, String> {
     let score: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     if !score.is_finite() {
         return Err(format!("{score} is no score; scores are 64-bit integers"));
     }
-    // Whole numbers are written out exactly, however large; a double's shortest decimal is not its value beyond 2^53.
+    // Whole numbers are written out exactly, however large; a double's shortest decimal is not its value
+    // beyond 2^53.
     let decimal = if score.fract() == 0.0 { format!("{score:.0}") } else { score.to_string() };
     scaled(&decimal, scale)
 }

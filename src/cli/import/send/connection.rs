@@ -30,8 +30,9 @@ impl<'a> Connection<'a> {
         Self { service, client: service.client.with_own_connections() }
     }
 
-    /// Sends a batch until every job of it is settled. What the service finds invalid is taken out and the rest sent
-    /// again, because such an answer means that none was applied; so are jobs that failed while others did not.
+    /// Sends a batch until every job of it is settled. What the service finds invalid is taken out and the
+    /// rest sent again, because such an answer means that none was applied; so are jobs that failed while
+    /// others did not.
     ///
     /// # Errors
     /// When the import cannot go on.
@@ -241,16 +242,19 @@ mod tests {
         (format!("http://{address}"), bodies)
     }
 
-    /// Sends the jobs `0`, `1`, ... of lines 10, 11, ... as one batch; bodies received, and the summary or the error.
+    /// Sends the jobs `0`, `1`, ... of lines 10, 11, ... as one batch; bodies received, and the summary or
+    /// the error.
     fn send(replies: Vec<Reply>, jobs: u64, op: &str) -> (Vec<String>, Result<String, String>) {
         // Nothing is said where nobody listens.
         let retry_for = (!replies.is_empty()).then_some(Duration::from_secs(30));
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let service = Service::new(Client::new(&base, None, None, "import").expect("an address"), retry_for, &tally);
+        let service =
+            Service::new(Client::new(&base, None, None, "import").expect("an address"), retry_for, &tally);
         let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Vec::new());
         let batch = Batch::of((0..jobs).map(row));
-        let sent = Connection::new(&service).send(batch).map_err(|error| error.to_string().replace(&base, "URL"));
+        let sent =
+            Connection::new(&service).send(batch).map_err(|error| error.to_string().replace(&base, "URL"));
         let summary = tally.finish(false).expect("no file to write").0;
         (bodies.try_iter().collect(), sent.map(|()| summary))
     }
@@ -397,7 +401,8 @@ mod tests {
         assert!(Connection::new(&there).board_adds("b").is_ok_and(|adds| !adds));
         assert_eq!(there.retry_for(), Some(RETRY_FOR));
         let asked = service(Some(Duration::ZERO));
-        let error = Connection::new(&asked).board_adds("b").expect_err("nobody is there any more").to_string();
+        let error =
+            Connection::new(&asked).board_adds("b").expect_err("nobody is there any more").to_string();
         assert!(error.contains("for 0 s (--retry-for):"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! Sends a request until it is answered, while the service is away or overloaded.
 //!
-//! A try ends in one of three ways, and what may be done next depends on which: answered; certainly not applied
-//! (try again); unknown, because the connection broke after the request left (try again only if that changes
-//! nothing).
+//! A try ends in one of three ways, and what may be done next depends on which: answered; certainly not
+//! applied (try again); unknown, because the connection broke after the request left (try again only if that
+//! changes nothing).
 
 use std::thread;
 use std::time::Duration;
