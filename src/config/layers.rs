@@ -40,28 +40,28 @@ pub enum Origin {
     Default,
 }
 
-/// One setting: how it is named, and what it came to.
+/// One setting: its name and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key in the file; of what only the environment can say, the variable.
+    /// Its key in the file; the variable of an environment-only secret.
     pub key: String,
     pub help: String,
-    /// What of it is not shown to anybody.
+    /// Which part of it is not shown.
     pub secret: Option<Secrecy>,
     /// Empty for a setting that has no value.
     pub values: Vec<String>,
-    /// What it is if nobody says anything; empty for none.
+    /// Its default; empty for none.
     pub defaults: Vec<String>,
     /// May have several values.
     pub several: bool,
-    /// What its value names, if that is something on the disk.
+    /// The kind of file that its value names, if it names one.
     pub names: Option<Names>,
     /// Under which heading help lists it.
     pub group: Option<String>,
     pub origin: Origin,
 }
 
-/// What of a setting is a secret.
+/// Which part of a setting is a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
     /// All of it.
@@ -85,9 +85,9 @@ pub struct EnvironmentSecret {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     File,
-    /// One that nobody else should read.
+    /// A file that nobody else should read.
     SecretFile,
-    /// One that says who may do what.
+    /// A file of bearer tokens.
     TokensFile,
     Directory,
 }

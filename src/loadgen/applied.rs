@@ -1,4 +1,4 @@
-//! What the service made of the jobs that were stored: its own counts, before a run and after it.
+//! How many of the stored jobs the service applied and rejected, by its own counts before and after a run.
 //!
 //! Knows: which of the service's metrics count jobs. Over NATS nothing else says what was applied and what
 //! was rejected, and over HTTP nothing else where an answer says only that a job is stored.
@@ -11,9 +11,9 @@ use crate::loadgen::summary::WorkedOff;
 use crate::metrics::{JOBS_APPLIED_TOTAL, JOBS_REJECTED_TOTAL};
 use crate::types::decimal;
 
-/// Between two looks while the service works on what is stored.
+/// Between two reads of the counts while the service still applies jobs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A service that gets on with nothing for so long is not waited for.
+/// A service whose counts do not change for so long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Jobs that a service has counted since it was started.

@@ -18,7 +18,7 @@ use crate::loadgen::tally::{OperationError, Stored, Tally, Times};
 use crate::loadgen::workload::{Message, Operation, Read, Spec};
 use crate::types::{Sequence, ShardId, decimal};
 
-/// Above what the service itself waits for a commit, so that it is the one to say what came of it.
+/// Above what the service itself waits for a commit, so that its answer tells the outcome.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 /// Above the longest answer: what came of 1,000 jobs.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -52,8 +52,7 @@ impl Connection {
         if !health.status.is_success() {
             return Err(format!("{} is no ranktree, or not well: {}", self.service.url(), health.status));
         }
-        // What else may be wrong with it passes, and is counted; a token that is refused would be so every
-        // time.
+        // Other failures may pass and are counted. A refused token would be refused every time.
         let list = self.send(Method::GET, "/v1/boards?limit=1", Bytes::new()).await;
         let list = list.map_err(|error| error.detail)?;
         match list.status {

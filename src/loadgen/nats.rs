@@ -1,4 +1,4 @@
-//! The way to a service over NATS: messages go into its shards' streams, many in flight on each connection.
+//! Load over NATS: messages go into the shards' streams, with many in flight on each connection.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::loadgen::workload::{Operation, Read};
 use crate::queue::jetstream::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
 
-/// A message of which it is to be seen when readers see it.
+/// A message that is watched until readers see it.
 pub struct Sample {
     pub intended: Instant,
     pub shard: ShardId,
@@ -49,7 +49,8 @@ pub async fn publish(
 ) {
     let mut answers = FuturesUnordered::new();
     let mut over = false;
-    // A read that waits while all readers are busy: the ratio is kept, and the slower side sets the pace.
+    // At most one read waits while all readers are busy: the ratio is kept, and the slower side sets the
+    // pace.
     let mut waiting_read: Option<DueRead> = None;
     while !over || !answers.is_empty() || waiting_read.is_some() {
         tokio::select! {
@@ -59,7 +60,7 @@ pub async fn publish(
                 let (intended, started, shard, jobs, result): (_, _, _, u32, Result<Sequence, NotStored>) = answer;
                 let times = Times { intended, started, ended: Instant::now() };
                 if let (Ok(sequence), Some(samples)) = (&result, &outlets.samples) {
-                    // Those for which nobody is free are not looked at: it is a sample.
+                    // It is a sample: messages are left out while every watcher is busy.
                     let _ = samples.try_send(Sample { intended, shard, sequence: *sequence });
                 }
                 let stored = result.map(|_| Stored { jobs: jobs.into(), ..Stored::default() });
@@ -112,7 +113,7 @@ pub async fn read(
     }
 }
 
-/// Looks when readers see sampled messages, until no publisher is left.
+/// Measures when readers see the sampled messages, until no publisher is left.
 pub async fn watch(
     service: Service,
     samples: Arc<tokio::sync::Mutex<mpsc::Receiver<Sample>>>,

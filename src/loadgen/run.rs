@@ -22,7 +22,7 @@ use crate::loadgen::workload::{Distribution, Spec, Workload};
 use crate::queue::jetstream::{Access, BulkPublisher};
 use crate::tls_roots::ClientTls;
 
-/// Between two looks at how it goes.
+/// Between two reports of the progress.
 const TICK: Duration = Duration::from_secs(1);
 /// Sampled messages that are looked for at a time.
 const WATCHERS: usize = 4;
@@ -129,8 +129,7 @@ pub async fn run(
                 ticked = now;
                 let hopeful = tally.last_success().unwrap_or(feed.started());
                 let failing = tally.with(|counts| !counts.errors.is_empty());
-                // Once all is handed out, what is left is to wait for answers, which have limits of their
-                // own.
+                // Once all operations are handed out, only answers are waited for, and these have timeouts.
                 if ended == Ended::Completed && !feed.is_stopped() && failing && now - hopeful >= plan.give_up {
                     ended = Ended::GaveUp;
                     feed.stop();
@@ -241,7 +240,7 @@ fn summarize(
     measured_from: Instant,
     applied: Option<WorkedOff>,
 ) -> Summary {
-    // Looking for what is visible may take longer, and is no part of the rate.
+    // Watching the samples may take longer, and is no part of the rate.
     let last_answer = counts.ended.unwrap_or(ended_at);
     let seconds = last_answer.saturating_duration_since(measured_from).as_secs_f64();
     let per_second = |count: u64| if seconds > 0.0 { to_f64(count) / seconds } else { 0.0 };
@@ -254,7 +253,7 @@ fn summarize(
     let never_begun = feed.never_taken(ended_at);
     let schedule = plan.rate.map(|jobs_per_second| ScheduleSummary {
         jobs_per_second,
-        // The last few of a run that ends in time may just not have been taken yet.
+        // The last few operations of a run that ends in time may not have been taken yet.
         kept: (counts.late + never_begun) * 100 <= operations.max(100),
         operations,
         late: counts.late,

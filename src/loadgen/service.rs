@@ -1,5 +1,5 @@
-//! A service to load over HTTP: where it is, whom to trust to be it, what it is shown, and how a connection
-//! is opened.
+//! A service to load over HTTP: its address, the certificates that are accepted, the token, and how a
+//! connection is opened.
 //!
 //! Must not know: what is asked on a connection (`http`).
 
@@ -24,7 +24,7 @@ use crate::tls_roots::{ClientTls, untrusted};
 
 /// For the connection, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Before another try to connect: a service that is not there is not to be found by trying harder.
+/// Before the next try to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct Service {
 #[derive(Debug, Clone)]
 struct Tls {
     config: ClientTls,
-    /// Whom the certificate must be for.
+    /// The name that the certificate must be for.
     name: ServerName<'static>,
 }
 

@@ -1,7 +1,7 @@
-//! Boards of a node without NATS: what a crash cut short is completed, and what is over on every shard is
-//! forgotten.
+//! Boards of a node without NATS: definitions and drops that a crash cut short are completed, and drops that
+//! every shard has made are forgotten.
 //!
-//! Knows: all shards of the node. With NATS, `queue::jetstream::boards` does as much, for all nodes.
+//! Knows: all shards of the node. With NATS, `queue::jetstream::boards` does the same for all nodes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(10);
 /// Drops looked at under one hold of a lock.
 const LOOKED_AT_ONCE: usize = 256;
 
-/// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
+/// Completes definitions and drops that a crash interrupted after some of the shards had them.
 pub async fn complete_changes(node: &Node, registry: &Registry) {
     for (name, known) in registry.all() {
         let mut is_everywhere = true;
@@ -64,8 +64,8 @@ async fn publish(shard: &ShardHandle, payload: Payload) -> bool {
     published.is_ok()
 }
 
-/// Forgets drops that every shard has made, for as long as the node is there. What a shard has made is on its
-/// disk.
+/// Forgets drops that every shard has made, for as long as the node runs. A drop that a shard has made is on
+/// its disk.
 pub async fn keep_forgetting_drops(node: Weak<Node>, registry: Arc<Registry>) {
     loop {
         tokio::time::sleep(FORGET_EVERY).await;
@@ -128,8 +128,7 @@ mod tests {
         lives
     }
 
-    /// Boards come and go for ever; what is remembered of them does not grow, and the next life's number
-    /// does.
+    /// However many boards come and go, the remembered drops do not grow, and incarnations go on rising.
     #[test]
     fn drops_are_forgotten_once_every_shard_has_made_them() {
         let shards = [0, 1].map(|id| StateLock::new(Shard::new(ShardId(id))));

@@ -1,8 +1,7 @@
 //! `ranktree import`: rows from a file, a pipe or a Redis become jobs of a running service.
 //!
 //! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know:
-//! storage. An import goes through the front door, `POST /v1/jobs`, so that it can do what any client can and
-//! no more.
+//! storage. An import is a client of `POST /v1/jobs`, and can do no more than any other client.
 //!
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
 //! before it sends the next batch.
@@ -48,7 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     };
     let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
     let (summary, all_applied) = tally.finish(args.dry_run)?;
-    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    // The reader may have closed the pipe; the exit status still tells.
     let _ = io::stdout().lock().write_all(summary.as_bytes());
     outcome?;
     Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -156,7 +155,7 @@ fn distribute(
                 tally.rejected(line)?;
                 continue;
             }
-            // Before any of its rows: none is to come to a board that ranks otherwise.
+            // A board is defined before any of its rows is sent: on another board they would rank otherwise.
             Parsed::Board(line) => {
                 if !rows_only {
                     connection.define(&line)?;

@@ -48,7 +48,7 @@ impl<R: Read> Records<R> {
 /// Reads the first line if it is the one that says what the board is.
 pub fn board_line(reader: &mut impl BufRead) -> Result<Option<BoardLine>, ImportError> {
     let failed = |source| ImportError::Read { line: 1, source };
-    // A header in which more comes than fits a buffer does not begin so either.
+    // The first characters were read ahead, so the buffer holds more than what is compared.
     if !reader.fill_buf().map_err(failed)?.starts_with(IN_CSV.as_bytes()) {
         return Ok(None);
     }

@@ -24,7 +24,7 @@ pub struct CsvRows<R> {
     defaults: Defaults,
     /// What scores are multiplied by.
     scale: u32,
-    /// What an export begins with, until it is told.
+    /// The board of an export, until it was returned as the first row.
     board: Option<BoardLine>,
 }
 
@@ -274,7 +274,7 @@ mod tests {
             let text = format!("#ranktree {board}{end}board,member,score{end}arena,m,5{end}arena,m,x");
             check(&text, &[(0, board), (3, job), (4, "bad_score")]);
         }
-        // A header of that beginning is a header.
+        // A header may begin with the same character.
         let row = "{\"board\":\"arena\",\"member\":\"m\",\"score\":5}";
         check("#,board,member,score\n1,arena,m,5", &[(2, row)]);
         let error = open("#ranktree {}\nboard,member,score\n", &[], Defaults::default());

@@ -15,16 +15,16 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 /// How far to look for the first character.
 const SNIFFED_BYTES: usize = 512;
-/// Large enough that reading is not what an import waits for.
+/// Large enough that an import does not wait for reading.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// An opened input, positioned at its first character.
 pub struct Input {
     pub reader: Box<dyn BufRead>,
     pub format: Format,
-    /// There is not a single byte to read.
+    /// There are no bytes to read.
     pub is_empty: bool,
-    /// It begins with bytes that no text has.
+    /// It begins with bytes that do not occur in text.
     pub is_binary: bool,
     /// Bytes read from the file so far, before unpacking.
     bytes_read: Arc<AtomicU64>,

@@ -1,6 +1,6 @@
 //! Rows of an NDJSON file: one job object per line, passed on as it is written.
 //!
-//! Only what an import must know of a job is read; whether it is a good one is for the service to say.
+//! An import reads only what it must know of a job. The service judges whether the job is valid.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct NdjsonRows<R> {
     defaults: Defaults,
 }
 
-/// What decides a job's way.
+/// The fields of a job that decide its lane and whether it may be sent twice.
 #[derive(Deserialize)]
 #[expect(
     clippy::zero_sized_map_values,
@@ -47,7 +47,7 @@ struct Peek<'a> {
     definition: Option<IgnoredAny>,
 }
 
-/// What of an export's line is a job, to the letter.
+/// The part of an export's line that is a job, byte for byte.
 #[derive(Deserialize, Serialize)]
 struct Exported<'a> {
     #[serde(borrow)]
@@ -131,9 +131,9 @@ impl<R: BufRead> NdjsonRows<R> {
             return Err(malformed("it names no member".to_owned()));
         };
 
-        // What the command line says is written in front of the job's own fields, so that these stay to the
-        // letter what they were: numbers above all, whose digits a parser could lose. Neither a board's name
-        // nor an operation's holds anything that JSON escapes.
+        // Defaults of the command line are written in front of the job's own fields, which stay byte for byte
+        // as they were: a parser could lose digits of numbers. Names of boards and operations need no
+        // escapes.
         let board = given.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
         let op = self.defaults.op.filter(|_| peek.op.is_none());
         let op = op.map(|op| format!("\"op\":\"{}\",", op.name())).unwrap_or_default();
@@ -149,7 +149,7 @@ impl<R: BufRead> NdjsonRows<R> {
     }
 }
 
-/// A job without the board that it names, and otherwise to the letter.
+/// A job without the board that it names, and otherwise byte for byte as it was.
 fn without_board(job: &str) -> serde_json::Result<String> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(job)?;
     fields.remove("board");

@@ -1,9 +1,8 @@
 //! Rows of a sorted set in a running Redis: ZSCAN from beginning to end, a job per member.
 //!
-//! ZSCAN gives every member that is there all the while at least once, and may give some twice or miss those
-//! that come and go meanwhile. Jobs therefore set, which is the same once or twice. Redis keeps no times: all
-//! rows carry the one at which the import began, so that equal scores are ordered by the members' ids, always
-//! alike.
+//! ZSCAN returns each member that stays during the scan at least once. It may return some twice, and miss
+//! members that come or go. So jobs set a score, which is the same once or twice. Redis keeps no times: all
+//! rows carry the time at which the import began, so that equal scores are always ordered by member id.
 
 use std::time::Duration;
 
@@ -16,8 +15,7 @@ use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MemberId, Timestamp, quoted};
 
-/// Members asked for at once: few enough that Redis, which does nothing else meanwhile, is not held up for
-/// others.
+/// Members of one ZSCAN call: Redis serves nobody else during a call.
 const SCAN_COUNT: u32 = 1_000;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -126,10 +124,9 @@ fn connection_info(source: &RedisSource<'_>) -> Result<ConnectionInfo, RedisErro
     Ok(info.set_redis_settings(settings))
 }
 
-/// A score of Redis, which is a double, times `scale`, which must be an integer of 64 bits: exactly, or not
-/// at all.
+/// A score of Redis, which is a double, times `scale`. The product must be exactly a signed 64-bit integer.
 ///
-/// A fraction is the shortest decimal that stands for the double, which is what was given to Redis unless it
+/// A fraction is read as the shortest decimal of the double. That is what the writer gave to Redis, unless it
 /// had more than fifteen digits.
 fn scaled_double(text: &str, scale: u32) -> Result<i64, String> {
     let score: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;

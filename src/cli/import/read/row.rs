@@ -18,7 +18,7 @@ impl<T: Iterator<Item = Result<Parsed, ImportError>>> Rows for T {}
 /// What the command line says about rows.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// The board of every row, whatever it says itself.
+    /// The board of every row, whatever board the row names.
     pub board: Option<BoardName>,
     /// The operation of rows that name none.
     pub op: Option<Op>,
@@ -29,7 +29,7 @@ pub struct Defaults {
 pub enum Parsed {
     Row(Row),
     Rejected(RejectedLine),
-    /// No row: what the board of those that follow is.
+    /// Not a row: the definition of the board of the rows that follow.
     Board(BoardLine),
 }
 
@@ -42,15 +42,15 @@ pub struct Row {
     pub job: String,
     /// Applying it twice differs from applying it once.
     pub adds: bool,
-    /// The policies of its boards decide whether it adds.
+    /// Whether it adds depends on the policies of its boards.
     pub is_undecided: bool,
-    /// Boards that it changes; none are named by a job for every board.
+    /// The boards that it names; empty for a job on every board.
     pub boards: Vec<String>,
     pub member_hash: u32,
 }
 
 impl Row {
-    /// `op` and `has_version` are the job's own, defaults included.
+    /// `op` and `has_version` are as the job has them, with the defaults filled in.
     pub fn new(
         line: u64,
         job: String,

@@ -1,4 +1,4 @@
-//! Decimal numbers made whole by a factor: exactly, or not at all.
+//! Decimal numbers multiplied to whole numbers: exactly, or refused.
 
 /// A decimal number times `scale`, which must be a signed 64-bit integer.
 ///

@@ -21,7 +21,7 @@ pub struct Answer {
     /// Jobs that are invalid, so that none of the request was applied.
     #[serde(default)]
     pub errors: Vec<InvalidJob>,
-    /// Of a board, as are those that follow.
+    /// A field of a board, as are those that follow.
     pub policy: Option<String>,
     pub keys: Option<Value>,
     pub ties: Option<String>,
@@ -33,11 +33,11 @@ pub struct Answer {
 pub struct JobResult {
     #[serde(default)]
     pub changed: bool,
-    /// Where a job names several.
+    /// For a job that names several boards.
     #[serde(default)]
     pub boards: HashMap<String, BoardResult>,
     pub rejected: Option<String>,
-    /// The job could not be committed, other than those around it.
+    /// The job's shard could not commit it.
     pub failed: Option<String>,
     #[serde(default)]
     pub detail: String,
@@ -57,7 +57,7 @@ pub struct InvalidJob {
 }
 
 impl Answer {
-    /// What of a board can never change.
+    /// The part of a board's definition that can never change.
     pub fn definition(&self) -> Value {
         let Self { policy, keys, ties, windows, utc_offset, .. } = self;
         json!({"policy": policy, "keys": keys, "ties": ties, "windows": windows, "utc_offset": utc_offset})

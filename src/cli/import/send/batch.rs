@@ -9,7 +9,7 @@ use crate::job::MAX_BOARDS_PER_REQUEST;
 #[derive(Debug, Default)]
 pub struct Batch {
     pub rows: Vec<Row>,
-    /// Of the body: the jobs, their commas and the brackets.
+    /// Length of the body: the jobs, their commas and the brackets.
     bytes: usize,
     boards: usize,
 }
@@ -44,7 +44,7 @@ impl Batch {
         body
     }
 
-    /// Sending it twice comes to the same as sending it once.
+    /// Whether sending it twice has the same effect as sending it once.
     pub fn is_repeatable(&self) -> bool {
         !self.rows.iter().any(|row| row.adds)
     }
@@ -56,11 +56,11 @@ impl Batch {
     }
 }
 
-/// The connection behind a lane has ended, and will say why.
+/// The connection behind a lane has ended; its own error says why.
 #[derive(Debug)]
 pub struct Stopped;
 
-/// Where the rows of some members line up for one connection.
+/// The rows of some members, queued for one connection.
 pub struct Lane {
     queue: SyncSender<Batch>,
     batch: Batch,

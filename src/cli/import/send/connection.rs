@@ -1,4 +1,4 @@
-//! Sends batches to the service, one after the other, and settles what comes of their jobs.
+//! Sends batches to the service, one after the other, and counts the outcome of their jobs.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::cli::import::send::batch::Batch;
 use crate::cli::import::send::service::Service;
 use crate::cli::import::send::tries::{Ended, Tries, until_answered};
 
-/// Failures of one job among others that say that it was not applied.
+/// Failures of a single job that mean that it was not applied.
 const JOB_NOT_APPLIED: [&str; 1] = ["overloaded"];
-/// What a row with a version is answered that was applied before.
+/// The rejection of a row whose version was applied before.
 const STALE: &str = "stale_version";
 
 /// One keep-alive connection.
@@ -30,9 +30,9 @@ impl<'a> Connection<'a> {
         Self { service, client: service.client.with_own_connections() }
     }
 
-    /// Sends a batch until every job of it is settled. What the service finds invalid is taken out and the
-    /// rest sent again, because such an answer means that none was applied; so are jobs that failed while
-    /// others did not.
+    /// Sends a batch until every job of it has an outcome. An answer about invalid jobs means that no job was
+    /// applied: the invalid ones are taken out, and the rest is sent again. Jobs that failed while others did
+    /// not are sent again too.
     ///
     /// # Errors
     /// When the import cannot go on.
@@ -81,7 +81,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Sees to it that the board is there, as this says. One that is there and ranks alike is left as it is.
+    /// Defines the board, unless the service has one that ranks alike.
     ///
     /// # Errors
     /// When it is there and ranks otherwise, or cannot be defined.
@@ -96,7 +96,7 @@ impl<'a> Connection<'a> {
         let get = || self.client.get(&url);
         match until_answered(get, true, &mut tries)? {
             Ended::Answered(StatusCode::OK, found) if line.is_met_by(&found.definition()) => return Ok(()),
-            // The service says what is wrong better than a comparison here.
+            // The service explains a mismatch better than a comparison here could.
             Ended::Answered(..) => {}
             Ended::InDoubt { reason } | Ended::Hopeless { reason } => return Err(refused(reason)),
         }
@@ -116,7 +116,7 @@ impl<'a> Connection<'a> {
         format!("{}/v1/boards/{}", self.client.base(), utf8_percent_encode(board, NON_ALPHANUMERIC))
     }
 
-    /// Counts what came of the jobs, and leaves those in the batch that are to be sent again.
+    /// Counts the outcome of the jobs, and leaves those in the batch that are to be sent again.
     fn settle(
         &self,
         batch: &mut Batch,
@@ -151,7 +151,7 @@ impl<'a> Connection<'a> {
             }
         }
         let progressed = failed.len() < expected;
-        // Counted first: what is applied stays applied, also if the import ends here.
+        // Applied jobs are counted first: they stay applied, also if the import ends here.
         self.service.tally.applied(applied, changed);
         self.service.tally.repeated(repeated);
         rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))?;
@@ -207,13 +207,13 @@ mod tests {
         Break,
     }
 
-    /// A service that answers as it is told and passes on the bodies it got, then is gone.
+    /// A service that gives these replies in turn, passes the bodies on, and ends.
     fn service(replies: Vec<Reply>) -> (String, Receiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let (got, bodies) = channel();
         if replies.is_empty() {
-            // Gone before anybody comes, however busy the machine is.
+            // Nobody ever accepts a connection.
             return (format!("http://{address}"), bodies);
         }
         thread::spawn(move || {
@@ -245,7 +245,7 @@ mod tests {
     /// Sends the jobs `0`, `1`, ... of lines 10, 11, ... as one batch; bodies received, and the summary or
     /// the error.
     fn send(replies: Vec<Reply>, jobs: u64, op: &str) -> (Vec<String>, Result<String, String>) {
-        // Nothing is said where nobody listens.
+        // Without a listener, the import's default applies.
         let retry_for = (!replies.is_empty()).then_some(Duration::from_secs(30));
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
