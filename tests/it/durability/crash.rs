@@ -21,9 +21,9 @@ use crate::support::random::Random;
 
 const ROUNDS: u64 = 50;
 const VERIFIED_EVERY: u64 = 10;
-/// However few checkpoints were loaded until then.
+/// The test ends after so many rounds, however few checkpoints were loaded.
 const ROUNDS_MAX: u64 = 20 * ROUNDS;
-/// A crash comes after at least the first and less than the second: so many on any machine.
+/// Answers before a crash: at least the first number and fewer than the second, on any machine.
 const ANSWERS: (u64, u64) = (10, 400);
 const SHARDS: u16 = 3;
 /// Often enough that crashes hit checkpoints too, and that starts load one and replay the deltas after it.
@@ -95,7 +95,7 @@ fn answered_writes_survive_every_crash_and_count_once() {
 }
 
 fn create_boards(client: &Client) {
-    // With ties by member, positions follow from what clients know; the service's clock plays no part.
+    // With ties by member, positions follow from what clients know, and not from the service's clock.
     for (board, policy) in [(ADDS, "incr"), (SETS, "set")] {
         let (status, answer) =
             client.put(&format!("/v1/boards/{board}"), &json!({ "policy": policy, "ties": "member" }));
@@ -183,7 +183,7 @@ fn read_back(client: &Client) -> Scores {
         let expected: Vec<_> =
             standings.iter().map(|s| (s.member.clone(), s.score.clone(), s.rank, s.position)).collect();
         assert_eq!(found, expected, "{board} ranks as the model does");
-        // The counts of one entry come another way than those of a page.
+        // The counts of one entry are computed in another way than those of a page.
         for standing in standings.iter().step_by(97) {
             let (status, entry) = client.get(&entry_path(board, &standing.member));
             assert_eq!(status, 200, "{entry}");

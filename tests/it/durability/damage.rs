@@ -1,9 +1,8 @@
 //! Damaged data directories, started twice by the real binary, with NATS and without: every rank is as
-//! written, or the start is refused in words and changes nothing. Nothing hangs, and whoever waits can end
-//! it.
+//! written, or the start is refused in words and changes nothing. Nothing hangs: a signal ends a start that
+//! waits.
 //!
-//! Many more places of each file are damaged by the unit tests of the writer; what only a process shows is
-//! here.
+//! The unit tests of the writer damage many more places of each file. The tests here need a process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -207,7 +206,7 @@ fn a_damaged_directory_with_nats_ranks_as_written_or_is_refused_and_left_as_it_i
     assert!(taken >= 4 && refused >= 20, "{taken} starts were taken, {refused} refused");
 }
 
-/// Where nothing may be written, as on a file system that is mounted so.
+/// As on a file system that is mounted read-only.
 #[test]
 fn verify_needs_no_permission_to_write() {
     let mut service = Node::shards(SHARDS).start();
@@ -226,7 +225,7 @@ fn verify_needs_no_permission_to_write() {
     assert!(files_of(service.data_dir()) == before, "verify changed a file");
 }
 
-/// Jobs that wait for their boards are read as all else is.
+/// Parked jobs are verified as everything else is.
 #[test]
 fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
     let mut service = Node::start();
@@ -275,7 +274,7 @@ fn verify_is_refused_beside_a_running_service() {
     assert_eq!(ranks(&service.client()).as_array().map(Vec::len), Some(MEMBERS));
 }
 
-/// A pipe that nobody writes to stands for whatever loading may wait for.
+/// A pipe that nobody writes to stands for a disk that does not answer.
 #[test]
 fn loading_ends_on_a_signal_and_says_how_far_it_was() {
     let mut service = Node::shards(SHARDS).start();
@@ -313,7 +312,7 @@ fn loading_ends_on_a_signal_and_says_how_far_it_was() {
     }
 }
 
-/// Waits until somebody reads from a pipe; from then on they wait for what is never written.
+/// Waits until a process reads from a pipe; it waits then for bytes that are never written.
 fn wait_for_reader(pipe: &Path) -> impl Sized + use<> {
     let begun = Instant::now();
     // A process that another test starts must not inherit it: the next reader would find that one's end, not

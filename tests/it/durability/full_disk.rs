@@ -1,6 +1,5 @@
-//! A disk that takes no more: writes are refused, reads go on and say that they are stale, nothing answered
-//! is lost, and the shards heal by themselves once there is room. The limit on file sizes of the running
-//! service plays the disk.
+//! A full disk: writes are refused, reads go on and say that they are stale, nothing answered is lost, and
+//! the shards recover by themselves once there is room. A limit on file sizes stands for the full disk.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

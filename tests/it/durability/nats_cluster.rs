@@ -1,9 +1,9 @@
-//! Three replicated servers, of which one after the other is killed: who leads a stream, who feeds the
-//! service, anyone.
+//! Three replicated servers that are killed one after the other: the leader of a stream, the server that the
+//! service reads from, any server.
 //!
-//! What a server had not acknowledged may be lost with it, or be stored in another order. What it had
-//! acknowledged is there, and counted once: by the service that went through all of it, and by a replica that
-//! reads it all afterwards.
+//! Messages that a server had not acknowledged may be lost, or stored in another order. Acknowledged messages
+//! are there and counted once: by the service that ran through all kills, and by a replica that reads
+//! everything afterwards.
 
 use std::sync::Barrier;
 use std::thread;
@@ -139,7 +139,7 @@ fn define_races_on_replicated_streams_have_one_winner() {
             dropping.map(|dropping| dropping.join().expect("no panic").0)
         });
         assert!(dropped.iter().all(|status| [200, 404].contains(status)), "{dropped:?}");
-        // A node that meets the drop of another one on its way sees it through, and says so with 200 as well.
+        // A node that finds another node's drop in progress completes it, and answers 200 as well.
         assert!(dropped.contains(&200), "{dropped:?}");
         for node in &nodes {
             wait_until("the board is gone", || node.client().get(&path).0 == 404);

@@ -1,5 +1,5 @@
-//! A node that cannot commit, fed by NATS: what is in the stream is applied later, and no answer says that it
-//! is not. The limit on file sizes of the running service plays the disk.
+//! A node with NATS that cannot commit: the messages in the stream are applied later, and no answer says
+//! otherwise. A limit on file sizes stands for the full disk.
 
 use serde_json::json;
 

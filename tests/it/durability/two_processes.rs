@@ -1,4 +1,4 @@
-//! Two services on one data directory: the second one is told so, and the first one does not feel it.
+//! Two services on one data directory: the second one is refused, and the first one goes on.
 
 use serde_json::json;
 

@@ -210,7 +210,7 @@ fn a_refused_request_has_its_code_and_changes_nothing() {
         );
     }
 
-    // A request with an invalid job is refused as a whole, and one refused by the state is told in its place.
+    // An invalid job refuses the whole request. A job that the state refuses has its result in the list.
     let invalid =
         br#"[{"board":"capped","member":"bob","score":1},{"board":"capped","member":"eve","score":1e999}]"#;
     let head = format!("POST /v1/jobs HTTP/1.0\r\nContent-Length: {}\r\n\r\n", invalid.len());
@@ -332,7 +332,7 @@ fn check_metadata(entries: &Value) {
     }
 }
 
-/// Goes through the whole board: order holds across pages, and who does not move is met once.
+/// Reads the whole board: the order holds across pages, and a member that does not move is listed once.
 fn check_walk(client: &Client, walk: usize) {
     let from = if walk.is_multiple_of(2) { "top" } else { "bottom" };
     let (mut met, mut scores) = (Vec::new(), Vec::new());

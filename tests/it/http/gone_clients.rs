@@ -1,5 +1,4 @@
-//! Clients that leave without waiting for their answer: their places are others' at once, whatever they sent
-//! before.
+//! Clients that disconnect before their answer: their permits are free at once, whatever they had sent.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -19,7 +18,7 @@ fn count(address: &str, metric: &str) -> u64 {
     count.expect("it is there from the start").trim().parse().expect("a count")
 }
 
-/// Takes all places by requests that wait.
+/// Takes all permits by requests that wait.
 fn occupy(address: &str, beyond: &str) -> Vec<TcpStream> {
     let waits: Vec<_> = (0..PLACES)
         .map(|_| {
@@ -64,10 +63,10 @@ fn a_client_that_disconnects_gives_its_permits_back_whatever_it_has_sent() {
     check_left(address, left);
 }
 
-/// Their connections ended because they left, and not because their time was over. How many have left by now.
+/// How many connections ended because the client left, and not because of a timeout.
 fn check_left(address: &str, before: u64) -> u64 {
     let now = count(address, "ranktree_http_connections_ended_total{reason=\"left\"}");
-    // The connection before them may just have been ending, and one of them have had no place.
+    // The connection before may not have ended yet, so that one of these had no permit.
     let left = usize::try_from(now - before).expect("few");
     assert!((PLACES - 1..=PLACES).contains(&left), "{before}, {now}");
     now

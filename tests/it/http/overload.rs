@@ -1,4 +1,4 @@
-//! Too many requests: the surplus is told so with 503 and when to come back, while probes and metrics answer.
+//! Too many requests: the surplus gets 503 with `Retry-After`, while probes and metrics answer.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::support::raw::{connect, get};
 
 const LIMIT: usize = 2;
 
-/// How many requests were turned away.
+/// How many requests were shed.
 fn shed(address: &str) -> u64 {
     let metrics = get(address, "/metrics");
     let count = metrics.lines().find_map(|line| line.strip_prefix("ranktree_http_requests_shed_total "));
@@ -28,7 +28,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         (0..1_000).map(|n| json!({"board": "full", "member": format!("member-{n}"), "score": n})).collect();
     assert_eq!(client.post("/v1/jobs?results=changed", &json!(jobs)).0, 200);
 
-    // A write whose body does not come keeps nobody out.
+    // A write whose body does not arrive takes no permit.
     let bodies: Vec<_> = (0..5)
         .map(|_| {
             let mut stream = connect(address);
@@ -40,7 +40,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         .collect();
     assert_eq!(client.get("/v1/boards/a").0, 200);
 
-    // So does a read that waits for a write that nobody makes.
+    // Nor does a read that waits for a write that nobody makes.
     let waits: Vec<_> = (0..5)
         .map(|_| {
             let mut stream = connect(address);
@@ -73,7 +73,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
 
     assert!(shed(address) >= 3, "each that was turned away is counted");
 
-    // Whoever leaves makes room.
+    // A client that disconnects gives its permit back.
     drop(blocked);
     wait_until("there is room again", || client.get("/v1/boards/a").0 == 200);
     assert_eq!(client.get("/v1/boards/a/members/m").1["score"], 1, "what was shed was not applied");

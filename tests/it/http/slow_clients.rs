@@ -1,5 +1,5 @@
-//! Clients that keep the service waiting: each is let go after its time, and nobody else feels it. Floods of
-//! connections are turned away, and probes get through.
+//! Clients that keep the service waiting are disconnected after their timeout, and other clients do not
+//! notice. Floods of connections are refused, and probes get through.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,8 +17,7 @@ const NEVER: &str = "3600";
 /// Far above what ending takes, and far below [`NEVER`].
 const SOON: Duration = Duration::from_secs(300);
 
-/// The time that is set for the service runs from when it hears of a client, so after `began`, which is of
-/// before that.
+/// The service's timeout runs from when it sees the client, which is after `began`.
 fn check_time(began: Instant, seconds: u64, what: &str) {
     let took = began.elapsed();
     // The service counts in milliseconds.
@@ -34,8 +33,8 @@ fn ended(service: &Node, reason: &str) -> u64 {
     line.map_or(0, |count| count.trim().parse().expect("a count"))
 }
 
-/// A connection on which a request was answered, with 200. A client that is slow to send its head is let go
-/// before that, and tries again.
+/// A connection on which a request was answered with 200. On a busy machine the service may disconnect the
+/// client before, and the client tries again.
 fn connect_and_ask(address: &str, sent: &str) -> TcpStream {
     let mut answered = None;
     wait_until("a request is answered", || {
@@ -143,12 +142,12 @@ fn a_client_that_does_not_read_its_answers_is_disconnected() {
     stream.write_all(top.repeat(300).as_bytes()).expect("it is open");
     wait_until("the client is let go", || ended(&service, "slow_reader") == 1);
     assert_eq!(service.client().get("/v1/boards/a").0, 200);
-    // What was in the buffers is all that it gets.
+    // The client gets what was in the buffers and no more.
     let said = rest_of(&mut stream);
     assert!(said.starts_with("HTTP/1.1 200") && said.matches("HTTP/1.1 200").count() < 300);
 }
 
-/// Clients that do not read hold what their answers take, until they read or leave: there is a bound to it.
+/// A client that does not read its answer keeps its permit until it reads or disconnects.
 #[test]
 fn a_request_keeps_its_permit_until_its_answer_is_read() {
     let service = Node::flags(&["--write-seconds", "3600", "--max-requests", "1"]).start();
@@ -163,7 +162,7 @@ fn a_request_keeps_its_permit_until_its_answer_is_read() {
     stream.write_all(format!("{}{ends}", top.repeat(300)).as_bytes()).expect("it is open");
     wait_until("the place is taken for good", || (0..100).all(|_| !is_there()));
     assert!(get(service.address(), "/healthz").starts_with("HTTP/1.1 200"));
-    // Whoever asks in between may have had the place, and some of them be told so.
+    // Requests in between may have had the permit, and some of these get 503.
     let said = rest_of(&mut stream);
     assert_eq!(said.matches("HTTP/1.1 ").count(), 301, "all are answered");
     wait_until("there is room again", is_there);
@@ -174,7 +173,7 @@ fn a_request_keeps_its_permit_until_its_answer_is_read() {
     wait_until("there is room again", is_there);
 }
 
-/// A connection that asks nothing.
+/// A connection that sends nothing.
 fn silent(address: &str) -> TcpStream {
     connect(address)
 }
@@ -200,7 +199,7 @@ fn a_flood_of_connections_is_refused_and_probes_get_through() {
         wait_until("all places are taken", || {
             get(&address, "/metrics").lines().any(|line| line == "ranktree_http_connections 21")
         });
-        // One more is told so, in full.
+        // One more gets a complete answer that says so.
         let said = get(&address, "/v1/boards");
         assert!(said.starts_with("HTTP/1.1 503") && said.contains("\"code\":\"overloaded\""), "{said}");
         assert!(said.contains("retry-after: 1\r\n") && said.contains("connection: close\r\n"), "{said}");
@@ -214,7 +213,7 @@ fn a_flood_of_connections_is_refused_and_probes_get_through() {
         let mut flood: Vec<_> = (0..300).map(|_| silent(&address)).collect();
         wait_until("probes get through", || get(&address, "/healthz").starts_with("HTTP/1.1 200"));
         wait_until("the flood is closed", || flood.iter_mut().all(is_ended));
-        // Each had no place, or for a moment one of the few spare ones.
+        // Each had no permit, or for a moment one of the few overflow connections.
         let turned_away = ended(&service, "refused") + ended(&service, "over_limit");
         assert!(turned_away >= 300, "{turned_away}");
         assert!(held.iter_mut().all(|stream| !is_ended(stream)), "who was there first stays");
@@ -239,8 +238,8 @@ fn silent_connections_do_not_delay_a_shutdown() {
     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
 }
 
-/// What pages with metadata may come to is counted before any of it is read: what clients leave unread is
-/// bounded together.
+/// The size that a page with metadata may have is reserved before any of it is read, so that all unread
+/// answers together are bounded.
 #[test]
 fn unread_pages_with_metadata_stay_within_the_memory_for_answers() {
     const CLIENTS: usize = 600;

@@ -1,4 +1,4 @@
-//! HTTPS: one address, and certificates that are exchanged while the service runs.
+//! HTTPS, and certificates that are replaced while the service runs.
 
 use std::fs;
 use std::io::Write as _;
@@ -83,7 +83,7 @@ fn a_client_that_does_not_speak_tls_is_disconnected() {
     assert!(started.elapsed().as_millis() >= 950, "{:?}", started.elapsed());
     assert!(!get(service.address(), "/healthz").contains("200"));
     let mut stream = connect(service.address());
-    // A client that is slow to send it is let go before.
+    // A slow client may be disconnected before it has sent its head.
     let _ = stream.write_all(&[22, 3, 1, 2, 0, 1]);
     assert_eq!(rest_of(&mut stream), "", "a handshake that goes no further");
     wait_until("who does speak it is let in", || {
@@ -263,7 +263,7 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     }
     let client = Client::trusting(url, &certificate).with_token(&writer);
     assert_eq!(client.get("/v1/boards/load0").0, 404);
-    // Whoever may only read may not load, and is told so of each job.
+    // With a token of scope read, every job of a load is refused.
     let (code, summary, words) = load(url, Some(&reader), &trusting);
     assert_eq!((code, &summary["errors"][0]["kind"]), (Some(1), &json!("insufficient_scope")), "{words}");
     assert_eq!(client.get("/v1/boards/load0").0, 404);

@@ -1,5 +1,4 @@
-//! Bearer tokens over the real binary: made, used, exchanged while the service runs, and never written to the
-//! log.
+//! Bearer tokens over the real binary: made, used, replaced while the service runs, and never logged.
 
 use std::fs;
 use std::io::Write as _;
@@ -72,8 +71,8 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
     assert_eq!(dashboard.get("/metrics").0, 200);
     assert_eq!(game.send(Method::DELETE, "/v1/members/m", None).expect("an answer").0, 200);
 
-    // What was refused is counted, and told in the log now and then with the name of its token; so is who did
-    // what.
+    // Refused requests are counted, and logged now and then with the name of their token. Changes of boards
+    // are logged with the token's name.
     let metrics = ask(
         service.address(),
         &format!(
@@ -113,7 +112,7 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
     wait_until("the new token is in force", || after.get("/v1/boards").0 == 200);
     assert_eq!(code(game.get("/v1/boards")), problem(401, "invalid_token"));
     assert_eq!(operator.0.get("/v1/boards").0, 200);
-    // A file that is not right leaves those in force; so does its absence.
+    // An unusable or missing file leaves the old tokens in force.
     let told = || service.log().matches("cannot be used, so that the old stays in force").count();
     write("[[token]]\nname = \"x\"\n");
     wait_until("the log says so", || told() == 1);
@@ -159,9 +158,9 @@ fn a_start_that_would_let_everybody_in_is_refused() {
 #[test]
 fn the_loopback_guard_keeps_pages_of_other_sites_from_a_node_without_tokens() {
     let requests = [
-        // What a page may send without being asked: it writes.
+        // A write that a page may send without a preflight request.
         ("POST /v1/jobs", "host: localhost\r\norigin: http://evil.example\r\ncontent-type: text/plain\r\n"),
-        // What it may send, and read, once its name means 127.0.0.1.
+        // Requests that a page may send, and whose answers it may read, once its name resolves to 127.0.0.1.
         ("GET /v1/boards", "host: evil.example:8080\r\n"),
         ("GET /metrics", "host: evil.example:8080\r\n"),
     ];

@@ -17,8 +17,7 @@ use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 
-/// A round trip takes a quarter of a second: one after the other, so many boards would take far longer than
-/// is waited.
+/// A round trip takes a quarter of a second: with one round trip for each board, the test would time out.
 #[test]
 fn a_thousand_boards_are_made_by_their_first_jobs_without_a_round_trip_for_each() {
     const BOARDS: usize = 1_000;
@@ -113,7 +112,7 @@ fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
         usize::try_from(last).is_ok_and(|last| last > REMEMBERED_MAX + BOARDS)
     };
     wait_until("the shards are told of more than they remember", || (0..SHARDS).all(has_heard));
-    // A name whose record is gone is a free one.
+    // The name of a board whose record is gone is free.
     assert_eq!(client.put("/v1/boards/match-3", &json!({})).0, 201);
     score("match-3", 7);
     // Somebody published definitions before, and they arrive now: of boards that went long ago, one of which

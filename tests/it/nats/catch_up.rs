@@ -1,4 +1,4 @@
-//! A start that has much to catch up on: meanwhile it answers probes and stale reads, and can be told to end.
+//! A start that has much to catch up on: it answers probes and stale reads meanwhile, and ends on a signal.
 
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn check_is_behind(client: &Client, first: u64, last: u64) {
     let counts = entries.iter().filter(|entry| entry["member"] != "a").map(|entry| &entry["score"]);
     assert!(counts.clone().all(|count| *count == at - first), "{}", entries[0]);
     assert_eq!(top["stale"], true);
-    // Who asks for the end of it waits, and is told.
+    // A read that asks for the last sequence waits, and gets 504.
     let (status, answer) = client.get(&format!("/v1/boards/arena?timeout_ms=50&after=0:{last}"));
     assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{answer}");
 }
@@ -68,7 +68,7 @@ fn a_node_that_is_catching_up_answers_and_ends_on_a_signal() {
     let link = SlowLink::start(url.strip_prefix("nats://").expect("a URL"), BYTES_PER_SECOND);
     let slow_url = format!("nats://{}", link.address());
 
-    // Before it says that it listens, it does. Its port is known beforehand, as an operator's is.
+    // It listens before it says so. The port is given, as an operator gives it.
     let listen = format!("127.0.0.1:{}", free_port());
     let path = data_dir.to_str().expect("UTF-8");
     let mut started =

@@ -1,5 +1,5 @@
-//! Who may publish jobs can do no more than publish jobs: what a board is, is said on a subject of its own,
-//! and headers that make the server treat a message differently are refused by the server.
+//! A client that may publish jobs can do nothing else: commands about boards have a subject of their own, and
+//! the server refuses headers that make it treat a message differently.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Config;
@@ -122,8 +122,8 @@ fn the_server_refuses_headers_that_ask_for_more_than_storing() {
     }
     let info = nats.info(STREAM);
     assert_eq!((info.state.first_sequence, info.state.last_sequence), (1, last), "nothing came or went");
-    // Who uses another's id keeps that other's message out for two minutes, and is given the first one's
-    // sequence.
+    // A publisher that reuses another's message id keeps that message out for two minutes, and gets the
+    // sequence of the first one.
     let id = || headers(&[("Nats-Msg-Id", "mine")]);
     let first = nats.try_publish_with(SUBJECT, &job(2), id()).expect("it is stored");
     assert_eq!(nats.try_publish_with(SUBJECT, &job(900), id()).expect("it is answered"), first);
@@ -150,8 +150,8 @@ fn a_stream_of_another_layout_is_refused_in_words() {
     }
 }
 
-/// The server sends the answer to a publish wherever the publisher says, also to a subject that he may not
-/// publish to.
+/// The server sends its acknowledgement to any subject that the publisher names, also to one that the
+/// publisher may not publish to.
 #[test]
 fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
     let nats = Nats::start();

@@ -1,4 +1,5 @@
-//! A stream that is full says what holds its messages, and what would make room, wherever somebody looks.
+//! A full stream: the log, `/readyz`, `/v1/status` and refused writes say what holds its messages and what
+//! makes room.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ fn stream_of(client: &Client) -> Value {
     shard_status(client, 0)["stream"].clone()
 }
 
-/// What a publisher over HTTP is told.
+/// What a write over HTTP is answered.
 fn refusal(client: &Client) -> String {
     let (mut refused, mut said) = (Value::Null, 0);
     // It may be small enough for what is left.
@@ -106,7 +107,7 @@ fn a_stream_that_is_never_purged_is_reported_when_it_is_full_and_when_it_has_roo
     assert!(service.terminate().success());
 }
 
-/// Nothing that comes by the stream arrives, so that all of it waits to be applied.
+/// The link delivers nothing of the stream, so that all of it waits to be applied.
 #[test]
 fn a_full_stream_of_a_lagging_shard_is_reported_as_held_by_lag() {
     let nats = Nats::start();

@@ -1,4 +1,4 @@
-//! A server without JetStream: what is wrong is said once, in words that help.
+//! A server without JetStream is reported once, and the report says what to do.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! NATS is not there, or stalls, or the service does: what is here is served, the reason is said, and all
-//! goes on.
+//! NATS is away or stalls, or the service stalls: the service answers from what it has, says the reason, and
+//! goes on afterwards.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn a_service_without_nats_serves_what_it_has_and_connects_when_nats_comes() {
     assert!(service.terminate().success());
 
     nats.kill9();
-    // Which waits until it says that it is there: so it does not wait for NATS.
+    // `start` waits until the service is ready, so the service does not wait for NATS.
     service.restart();
     check_serves_what_it_has(&service.client());
     nats.restart();
@@ -84,8 +84,8 @@ const MESSAGES: u64 = 600;
 /// buffers, of which a busy machine makes it need more: 180 to 257 were seen, and 310 beside two busy loops.
 const MEMORY_MIB: u64 = 450;
 
-/// The service stands still for so long that NATS gives up on it, while far more is published than it may
-/// have in memory; then NATS stands still for so long that the service gives up on it.
+/// The service is stopped for so long that NATS gives up on it, while far more is published than the service
+/// may hold in memory. Then NATS is stopped for so long that the service gives up on it.
 #[test]
 fn a_service_that_was_too_slow_for_nats_catches_up_within_bounds() {
     let monitor = free_port();
