@@ -83,7 +83,7 @@ fn a_client_that_does_not_speak_tls_is_disconnected() {
     assert!(started.elapsed().as_millis() >= 950, "{:?}", started.elapsed());
     assert!(!get(service.address(), "/healthz").contains("200"));
     let mut stream = connect(service.address());
-    // A slow client may be disconnected before it has sent its head.
+    // On a busy machine the client may be disconnected before it has sent this.
     let _ = stream.write_all(&[22, 3, 1, 2, 0, 1]);
     assert_eq!(rest_of(&mut stream), "", "a handshake that goes no further");
     wait_until("who does speak it is let in", || {
