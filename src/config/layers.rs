@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches};
 use thiserror::Error;
 
+use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::file::{File, Words};
 use crate::config::nats_access::ENVIRONMENT_SECRETS;
 use crate::config::{ConfigError, ServeArgs};
@@ -68,17 +69,6 @@ pub enum Secrecy {
     Whole,
     /// Of URLs, what is before the @.
     InUrls,
-}
-
-/// A secret that only the environment can give, besides a file of its own: it has no flag, and no key in the
-/// configuration file.
-pub struct EnvironmentSecret {
-    /// Its name, also where settings are listed; the keys of other settings can stand in the configuration
-    /// file.
-    pub variable: &'static str,
-    /// The setting that names its file; the secret is listed behind that.
-    pub beside: &'static str,
-    pub help: &'static str,
 }
 
 /// What a setting's value names.

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::config::layers::EnvironmentSecret;
+use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::{ConfigError, switch};
 use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
 
 const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";
 
-/// What only the environment can say.
+/// The environment-only secrets.
 pub const ENVIRONMENT_SECRETS: [EnvironmentSecret; 2] = [
     EnvironmentSecret { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
     EnvironmentSecret { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
