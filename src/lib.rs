@@ -1,7 +1,8 @@
 //! ranktree keeps leaderboards of any size exact.
 //!
-//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted N-ary tree that is
-//! persisted in RocksDB, one write batch per drained batch; reads ask every shard and add the counts up.
+//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted N-ary
+//! tree that is persisted in RocksDB, one write batch per drained batch; reads ask every shard and add the
+//! counts up.
 //!
 //! # Layout
 //! In reading order, which is also the direction of dependencies: a module knows those above it.
@@ -16,9 +17,9 @@
 //! - [`query`]: reads, summed and merged over shards
 //! - [`access`]: tokens, and what each allows
 //! - [`http`]: the API
-//! - [`trust`]: whom a client of a service trusts to be that service
-//! - [`load`]: load for a running service, and what it measured
-//! - [`credentials`]: tokens and certificates from files, read again when they change
+//! - [`tls_roots`]: which certificates a client of a service accepts
+//! - [`loadgen`]: a load generator for a running service, and what it measured
+//! - [`credential_files`]: tokens and certificates from files, read again when they change
 //! - [`service`]: puts it all together; it alone sees everything
 //! - [`cli`]: one file per subcommand
 
@@ -48,15 +49,15 @@ pub mod access;
 
 pub mod http;
 
-pub mod trust;
+pub mod tls_roots;
 
-pub mod load;
+pub mod loadgen;
 
 pub mod metrics;
 
 pub mod config;
 
-pub mod credentials;
+pub mod credential_files;
 
 pub mod service;
 

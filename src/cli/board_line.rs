@@ -1,7 +1,7 @@
 //! The first line of an export: what the board is, so that an import elsewhere makes the same one.
 //!
-//! Ranks follow from a board's keys, their directions and the rule for ties. An import that had to guess these would rank
-//! the same rows otherwise, and say nothing.
+//! Ranks follow from a board's keys, their directions and the rule for ties. An import that had to guess
+//! these would rank the same rows otherwise, and say nothing.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

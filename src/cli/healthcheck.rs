@@ -10,15 +10,14 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
-use crate::cli::base_url::BaseUrl;
-use crate::cli::trust::{agent, trusting, wrong_scheme};
+use crate::cli::client::{BaseUrl, agent, load_tls_roots, wrong_scheme};
 use crate::config::{FileArgs, HttpArgs};
 
 /// More than enough of a probe's answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Asks a service on this machine whether it is ready: the one that these settings are of. Says on one line what it
-/// answered.
+/// Asks a service on this machine whether it is ready: the one that these settings are of. Says on one line
+/// what it answered.
 ///
 /// Exit code 0: ready; 1: not ready, or nobody answers.
 #[derive(Debug, clap::Args)]
@@ -27,8 +26,8 @@ pub struct Args {
     /// Ask this address instead of the configured one: a scheme, a host and a port
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Fail unless the service's certificate is one of those in this PEM file, or is signed by one, and is for the address
-    /// that is asked; without it, certificates are not looked at
+    /// Fail unless the service's certificate is one of those in this PEM file, or is signed by one, and is
+    /// for the address that is asked; without it, certificates are not looked at
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Ask whether the process is alive (/healthz), not whether it is ready (/readyz)
@@ -62,8 +61,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         format!("{scheme}://{}", reachable(args.http.listen)?)
     };
     let url = format!("{base}{}", if args.live { "/healthz" } else { "/readyz" });
-    // Without --ca: the certificate is for the name that clients use, and not for this machine's address. Nothing secret is
-    // sent, and whoever could answer in the service's place could as well stop it.
+    // Without --ca: the certificate is for the name that clients use, and not for this machine's address.
+    // Nothing secret is sent, and whoever could answer in the service's place could as well stop it.
     let tls = TlsConfig::builder().disable_verification(true).build();
     let config = Agent::config_builder()
         .tls_config(tls)
@@ -72,7 +71,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         .user_agent(concat!("ranktree-healthcheck/", env!("CARGO_PKG_VERSION")))
         .build();
     let agent = match &args.ca {
-        Some(ca) => agent(config, Some(trusting(Some(ca))?)),
+        Some(ca) => agent(config, Some(load_tls_roots(Some(ca))?)),
         None => Agent::new_with_config(config),
     };
     let asked = agent.get(&url).call().and_then(|mut response| {

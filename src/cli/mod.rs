@@ -1,13 +1,11 @@
 //! The command line: one file per subcommand.
 
-mod asking;
-mod base_url;
 mod board_line;
+mod client;
 mod completions;
 mod config;
 mod duration;
 mod export;
-mod exposed;
 mod healthcheck;
 mod import;
 mod load;
@@ -17,10 +15,9 @@ mod openapi;
 mod progress;
 mod rebuild;
 mod rejects;
+mod secret_permissions;
 mod serve;
-mod tls_connector;
 mod token;
-mod trust;
 mod verify;
 
 use std::process::ExitCode;
@@ -54,7 +51,8 @@ enum Command {
     Rejects(rejects::Args),
     /// Send scores from a file or a Redis to a running service
     Import(import::Args),
-    /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read, at /docs
+    /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read,
+    /// at /docs
     Openapi,
     /// Send made-up jobs and reads to a running service, and measure it
     Load(Box<load::Args>),
@@ -83,7 +81,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         Err(LoadError::Usage(usage)) => usage.exit(),
         loaded => loaded?,
     };
-    exposed::warn(&settings);
+    secret_permissions::warn(&settings);
     match cli.command {
         Command::Serve(args) => serve::run(*args),
         Command::Verify(args) => verify::run(&args),

@@ -112,8 +112,8 @@ impl Offline {
     }
 }
 
-/// Ends the process on SIGTERM and SIGINT, and says where it was. Without this the first process of a container would
-/// ignore them.
+/// Ends the process on SIGTERM and SIGINT, and says where it was. Without this the first process of a
+/// container would ignore them.
 fn end_when_told(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut terminate, mut interrupt) = {

@@ -1,5 +1,5 @@
-//! How many files the process may have open: connections and RocksDB's files share one limit, and a flood of the first
-//! must not keep the second from being opened.
+//! How many files the process may have open: connections and RocksDB's files share one limit, and a flood of
+//! the first must not keep the second from being opened.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

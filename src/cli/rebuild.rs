@@ -6,8 +6,8 @@ use crate::cli::Failure;
 use crate::cli::offline::{For, Offline};
 use crate::storage::rebuild;
 
-/// Makes every tree again from members and deltas, and writes a new checkpoint. The service must be stopped. Can be
-/// interrupted and run again.
+/// Makes every tree again from members and deltas, and writes a new checkpoint. The service must be stopped.
+/// Can be interrupted and run again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `ranktree rejects`: jobs that were refused, from a running service or the data of a stopped one, one and the same.
+//! `ranktree rejects`: jobs that were refused, from a running service or the data of a stopped one, one and
+//! the same.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cli::Failure;
-use crate::cli::asking::Service;
+use crate::cli::client::Reader;
 use crate::cli::offline::Offline;
 use crate::config::ClientArgs;
 use crate::job::RejectCode;
@@ -18,9 +19,9 @@ use crate::types::ShardId;
 /// Rejects asked for at a time.
 const PAGE: usize = 1_000;
 
-/// Lists jobs that were refused, the newest first, one JSON object a line: shard, sequence, index, time, reason, detail and
-/// the job. With --url those of a running service, which takes a token with the scope read where it asks for tokens;
-/// without, those in the data directory of a stopped one.
+/// Lists jobs that were refused, the newest first, one JSON object a line: shard, sequence, index, time,
+/// reason, detail and the job. With --url those of a running service, which takes a token with the scope read
+/// where it asks for tokens; without, those in the data directory of a stopped one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Ask a running service at this base URL, instead of reading the data of a stopped one
@@ -67,7 +68,7 @@ struct Page<'a> {
 }
 
 fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failure> {
-    let service = Service::new(url, &args.client, "ranktree-rejects")?;
+    let service = Reader::new(url, &args.client, "rejects")?;
     let shard = args.shard.map(|shard| format!("&shard={shard}")).unwrap_or_default();
     let reason = args.reason.map(|reason| format!("&reason={reason}")).unwrap_or_default();
     let filters = shard + &reason;

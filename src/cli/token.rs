@@ -40,7 +40,8 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Line {
-    /// What the token is for: read; write, which includes read; admin, which includes both, and defines and drops boards
+    /// What the token is for: read; write, which includes read; admin, which includes both, and defines and
+    /// drops boards
     #[arg(long, value_name = "read|write|admin")]
     scope: Scope,
     /// Who uses it; logs name it so

@@ -14,8 +14,8 @@ use crate::writer::lines_of;
 /// order, scores, ties, counts, versions, times, metadata. Reads every job that waits for its board. Writes
 /// nothing, and needs no permission to. The service must be stopped.
 ///
-/// Exit code 0: all is well; 1: something is wrong, and is listed; 2: the data of a shard cannot be read, or must not be
-/// used.
+/// Exit code 0: all is well; 1: something is wrong, and is listed; 2: the data of a shard cannot be read, or
+/// must not be used.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

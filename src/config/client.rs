@@ -1,7 +1,7 @@
 //! How a subcommand that talks to a running service proves who it is, and whom it trusts; and to a Redis.
 //!
-//! A secret is in a file, or in the environment. There is no flag for one: arguments can be read by everybody on the
-//! machine.
+//! A secret is in a file, or in the environment. There is no flag for one: arguments can be read by everybody
+//! on the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -15,12 +15,13 @@ const REDIS_PASSWORD: &str = "RANKTREE_REDIS_PASSWORD";
 /// For every subcommand that sends a token: import, export, load.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ClientArgs {
-    /// File whose first line is a bearer token; without it, the token is what the environment variable `RANKTREE_TOKEN`
-    /// says, if anything
+    /// File whose first line is a bearer token; without it, the token is what the environment variable
+    /// `RANKTREE_TOKEN` says, if anything
     #[arg(long, value_name = "SECRET_FILE", env = "RANKTREE_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// PEM file of certificates that may sign the service's, for https; without it, those that the system trusts
+    /// PEM file of certificates that may sign the service's, for https; without it, those that the system
+    /// trusts
     #[arg(long, value_name = "FILE", env = "RANKTREE_CA")]
     pub ca: Option<PathBuf>,
 }
@@ -60,7 +61,8 @@ fn secret(what: &'static str, file: Option<&Path>, variable: &str) -> Result<Opt
     let text = std::fs::read_to_string(path).map_err(failed)?;
     match text.lines().next().map(str::trim) {
         Some(secret) if !secret.is_empty() => Ok(Some(secret.to_owned())),
-        // Whoever names a file means to have a secret: to go on without one would only be told of later, as a refusal.
+        // Whoever names a file means to have a secret: to go on without one would only be told of later, as a
+        // refusal.
         _ => Err(failed(std::io::Error::other("its first line is empty"))),
     }
 }

@@ -72,8 +72,8 @@ impl File {
     }
 }
 
-/// Says where and what, in the parser's words for kinds of mistakes. The error itself would show the line, and with it
-/// whatever secret is there.
+/// Says where and what, in the parser's words for kinds of mistakes. The error itself would show the line,
+/// and with it whatever secret is there.
 fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(text.len(), |span| span.start);
     let before = text.get(..start).unwrap_or(text);

@@ -14,14 +14,16 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080",
         value_parser = parse_address)]
     pub listen: SocketAddr,
-    /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new` makes one and its
-    /// lines. Read again within two seconds of a change. Without it, everybody may do everything
+    /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new`
+    /// makes one and its lines. Read again within two seconds of a change. Without it, everybody may do
+    /// everything
     #[arg(long, env = "RANKTREE_TOKENS", value_name = "TOKENS_FILE")]
     pub tokens: Option<PathBuf>,
     /// What the tokens file would hold, where the environment is easier to have than a file
     #[arg(long, env = "RANKTREE_TOKEN_LIST", value_name = "TOML", hide_env_values = true)]
     pub token_list: Option<String>,
-    /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two seconds of a change
+    /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two
+    /// seconds of a change
     #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, a PEM file
@@ -105,7 +107,8 @@ impl HttpArgs {
     /// Checks what one setting alone does not say.
     ///
     /// # Errors
-    /// When settings contradict each other; when others could reach it without tokens, and nobody said that they may.
+    /// When settings contradict each other; when others could reach it without tokens, and nobody said that
+    /// they may.
     pub fn resolve(self) -> Result<HttpConfig, ConfigError> {
         let tokens = match (self.tokens, self.token_list) {
             (Some(_), Some(_)) => return Err(ConfigError::Both("--tokens", "--token-list")),

@@ -1,8 +1,9 @@
 //! Flags over environment over file over defaults.
 //!
-//! clap knows flags, environment and defaults. The file takes the place of defaults: once its name is known, what it says
-//! becomes the default of the argument of that name, and the command line is read once more. So a value from the file is
-//! parsed and checked by the very argument that a flag would be, and there is one list of settings.
+//! clap knows flags, environment and defaults. The file takes the place of defaults: once its name is known,
+//! what it says becomes the default of the argument of that name, and the command line is read once more. So
+//! a value from the file is parsed and checked by the very argument that a flag would be, and there is one
+//! list of settings.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +14,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches};
 use thiserror::Error;
 
+use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::file::{File, Words};
-use crate::config::nats_access::OF_ENVIRONMENT;
+use crate::config::nats_access::ENVIRONMENT_SECRETS;
 use crate::config::{ConfigError, ServeArgs};
 
 /// The argument that names the file.
@@ -39,28 +41,28 @@ pub enum Origin {
     Default,
 }
 
-/// One setting: how it is named, and what it came to.
+/// One setting: its name and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key in the file; of what only the environment can say, the variable.
+    /// Its key in the file; the variable of an environment-only secret.
     pub key: String,
     pub help: String,
-    /// What of it is not shown to anybody.
+    /// Which part of it is not shown.
     pub secret: Option<Secrecy>,
     /// Empty for a setting that has no value.
     pub values: Vec<String>,
-    /// What it is if nobody says anything; empty for none.
+    /// Its default; empty for none.
     pub defaults: Vec<String>,
     /// May have several values.
     pub several: bool,
-    /// What its value names, if that is something on the disk.
+    /// The kind of file that its value names, if it names one.
     pub names: Option<Names>,
     /// Under which heading help lists it.
     pub group: Option<String>,
     pub origin: Origin,
 }
 
-/// What of a setting is a secret.
+/// Which part of a setting is a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
     /// All of it.
@@ -69,22 +71,13 @@ pub enum Secrecy {
     InUrls,
 }
 
-/// A secret that has a variable, and neither a flag nor a key in the file: a file of its own is the other way to say it.
-pub struct OfEnvironment {
-    /// It is listed by this name: whatever else is listed, a file takes.
-    pub variable: &'static str,
-    /// The setting that names that file, which it is listed behind.
-    pub beside: &'static str,
-    pub help: &'static str,
-}
-
 /// What a setting's value names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     File,
-    /// One that nobody else should read.
+    /// A file that nobody else should read.
     SecretFile,
-    /// One that says who may do what.
+    /// A file of bearer tokens.
     TokensFile,
     Directory,
 }
@@ -307,14 +300,14 @@ fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Opti
     let with_plain = arguments.filter_map(|arg| Some((arg, *plain.get(arg.get_id().as_str())?)));
     let settings = with_plain.flat_map(|(arg, plain)| {
         let setting = setting(arg, plain, matches, file);
-        let beside = OF_ENVIRONMENT.iter().find(|secret| secret.beside == setting.key);
-        let beside = beside.map(|secret| of_environment(secret, setting.group.clone()));
+        let beside = ENVIRONMENT_SECRETS.iter().find(|secret| secret.beside == setting.key);
+        let beside = beside.map(|secret| environment_secret(secret, setting.group.clone()));
         std::iter::once(setting).chain(beside)
     });
     settings.collect()
 }
 
-fn of_environment(secret: &OfEnvironment, group: Option<String>) -> Setting {
+fn environment_secret(secret: &EnvironmentSecret, group: Option<String>) -> Setting {
     // An empty variable is none, as it is where the secret is used.
     let value = std::env::var(secret.variable).ok().filter(|value| !value.is_empty());
     let origin = match value {

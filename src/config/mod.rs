@@ -3,7 +3,8 @@
 //! The only module that reads the environment, through clap. Must not know what the settings do.
 //!
 //! # Adding a setting
-//! A setting is one field of one group ([`HttpArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`], [`BoardArgs`]):
+//! A setting is one field of one group ([`HttpArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`],
+//! [`BoardArgs`]):
 //!
 //! ```ignore
 //! /// Replicas of streams that are created
@@ -11,33 +12,38 @@
 //! pub nats_replicas: u8,
 //! ```
 //!
-//! That makes the flag `--nats-replicas`, the variable `RANKTREE_NATS_REPLICAS`, the key `nats_replicas` of the
-//! configuration file, its help, its default and its checks, and lists it in `ranktree config print`. What else there is
-//! to say, clap's own attributes say:
+//! That makes the flag `--nats-replicas`, the variable `RANKTREE_NATS_REPLICAS`, the key `nats_replicas` of
+//! the configuration file, its help, its default and its checks, and lists it in `ranktree config print`.
+//! What else there is to say, clap's own attributes say:
 //!
-//! - a setting without a default is an `Option`; of several values, a `Vec` with `value_delimiter = ','` (an array in the file);
-//! - a switch takes what [`switch`] gives: `default_value = "false", action = ArgAction::Set, num_args = 0..=1,
-//!   require_equals = true, default_missing_value = "true", value_parser = switch(), hide_possible_values = true`, so that the environment or a flag
-//!   can say no to a file's yes;
-//! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed (of a `URL`, what is
-//!   before the @); a file can hold it, and an argument shows it to everybody on the machine, so prefer a setting that
-//!   names a file, and a variable without a flag beside it, which `nats_access` lists for `config print`;
-//! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks at; of a
-//!   `"SECRET_FILE"` and a `"TOKENS_FILE"`, every command warns that others can read or change it;
-//! - that one setting needs another, or rules it out, is said where they are resolved, as [`ConfigError::Lacks`] and
-//!   [`ConfigError::Both`] in [`HttpArgs::resolve`]. clap's `requires` and `conflicts_with` do not do: what the file says
-//!   is a default to clap, and defaults are not held against them;
+//! - a setting without a default is an `Option`; of several values, a `Vec` with `value_delimiter = ','` (an
+//!   array in the file);
+//! - a switch takes what [`switch`] gives: `default_value = "false", action = ArgAction::Set, num_args =
+//!   0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
+//!   hide_possible_values = true`, so that the environment or a flag can say no to a file's yes;
+//! - a secret has `hide_env_values = true`, which is also what masks it wherever settings are printed (of a
+//!   `URL`, what is before the @); a file can hold it, and an argument shows it to everybody on the machine,
+//!   so prefer a setting that names a file, and a variable without a flag beside it, which `nats_access`
+//!   lists for `config print`;
+//! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks
+//!   at; of a `"SECRET_FILE"` and a `"TOKENS_FILE"`, every command warns that others can read or change it;
+//! - that one setting needs another, or rules it out, is said where they are resolved, as
+//!   [`ConfigError::Lacks`] and [`ConfigError::Both`] in [`HttpArgs::resolve`]. clap's `requires` and
+//!   `conflicts_with` do not do: what the file says is a default to clap, and defaults are not held against
+//!   them;
 //! - what has no `env` is no setting but a word for this one run, such as `--accept-gap`: no file has it.
 //!
-//! Then `ranktree config example > deploy/ranktree.example.toml` puts it into the example, where a test expects it.
+//! Then `ranktree config example > deploy/ranktree.example.toml` puts it into the example, where a test
+//! expects it.
 //!
-//! A whole new group is flattened into [`ServeArgs`], which is what says which keys a file may have; subcommands flatten
-//! the groups they need, and [`FileArgs`]. The same file serves them all: keys of groups that a subcommand does not use
-//! are left alone.
+//! A whole new group is flattened into [`ServeArgs`], which is what says which keys a file may have;
+//! subcommands flatten the groups they need, and [`FileArgs`]. The same file serves them all: keys of groups
+//! that a subcommand does not use are left alone.
 
 mod board;
 mod client;
 mod data;
+mod environment_secret;
 mod error;
 mod file;
 mod http;

@@ -21,8 +21,9 @@ pub struct NatsArgs {
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
-    /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the data, or another
-    /// node that was away, can catch up; fewer if they would take more than half of what the stream may hold
+    /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the
+    /// data, or another node that was away, can catch up; fewer if they would take more than half of what the
+    /// stream may hold
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
     /// Never purge the streams: somebody else does, below what the checkpoints of all nodes hold

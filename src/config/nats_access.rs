@@ -1,35 +1,36 @@
 //! Settings that say where NATS is and who this process is there: a group for every subcommand that connects.
 //!
-//! A secret is named as a file, or comes from the environment: an argument is seen by everybody on the machine.
+//! A secret is named as a file, or comes from the environment: an argument is seen by everybody on the
+//! machine.
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::config::layers::OfEnvironment;
+use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::{ConfigError, switch};
 use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
 
 const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";
 
-/// What only the environment can say.
-pub const OF_ENVIRONMENT: [OfEnvironment; 2] = [
-    OfEnvironment { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
-    OfEnvironment { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
+/// The environment-only secrets.
+pub const ENVIRONMENT_SECRETS: [EnvironmentSecret; 2] = [
+    EnvironmentSecret { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
+    EnvironmentSecret { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
 ];
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct NatsAccessArgs {
-    /// NATS server, or several separated by commas: jobs come from its JetStream streams, and writes go there. Without
-    /// it, the service is its own queue. tls:// refuses a server without TLS
+    /// NATS server, or several separated by commas: jobs come from its JetStream streams, and writes go
+    /// there. Without it, the service is its own queue. tls:// refuses a server without TLS
     #[arg(long, env = "RANKTREE_NATS", value_name = "URL", hide_env_values = true)]
     pub nats: Option<Secret>,
     /// User at NATS, with --nats-password-file, or the password as `RANKTREE_NATS_PASSWORD`
     #[arg(long, env = "RANKTREE_NATS_USER", value_name = "NAME")]
     pub nats_user: Option<String>,
-    /// File whose first line is the password of --nats-user. This and all other files of credentials are read again for
-    /// each connection, so that what was rotated is taken up
+    /// File whose first line is the password of --nats-user. This and all other files of credentials are read
+    /// again for each connection, so that what was rotated is taken up
     #[arg(long, env = "RANKTREE_NATS_PASSWORD_FILE", value_name = "SECRET_FILE")]
     pub nats_password_file: Option<PathBuf>,
     /// File whose first line is a token for NATS; or the token itself as `RANKTREE_NATS_TOKEN`
@@ -51,7 +52,8 @@ pub struct NatsAccessArgs {
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = switch(), hide_possible_values = true)]
     pub nats_tls_first: bool,
-    /// File with the certificates, in PEM, of the authorities that NATS servers are trusted by, in place of this machine's
+    /// File with the certificates, in PEM, of the authorities that NATS servers are trusted by, in place of
+    /// this machine's
     #[arg(long, env = "RANKTREE_NATS_CA", value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
     /// File with a client certificate in PEM, with --nats-key
@@ -63,7 +65,8 @@ pub struct NatsAccessArgs {
 }
 
 impl NatsAccessArgs {
-    /// What a connection needs to know; `None` without NATS. Files are read once, so that a mistake is told at the start.
+    /// What a connection needs to know; `None` without NATS. Files are read once, so that a mistake is told
+    /// at the start.
     ///
     /// # Errors
     /// When settings contradict each other, or a file is not what it should be.

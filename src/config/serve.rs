@@ -26,8 +26,9 @@ pub struct ServeArgs {
     pub http: HttpArgs,
     #[command(flatten, next_help_heading = "NATS")]
     pub nats: NatsArgs,
-    /// Go on, this once, although this shard's stream does not continue what was applied, and apply what is new in it:
-    /// all of it if it was made again; or reject a command that this version does not know. May be given several times
+    /// Go on, this once, although this shard's stream does not continue what was applied, and apply what is
+    /// new in it: all of it if it was made again; or reject a command that this version does not know. May be
+    /// given several times
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]

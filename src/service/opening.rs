@@ -1,7 +1,7 @@
 //! From a data directory to shards in memory, before anything is served.
 //!
-//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is loaded
-//! (`storage`), or what becomes of it.
+//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is
+//! loaded (`storage`), or what becomes of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,10 +23,10 @@ use crate::storage::{
 use crate::types::ShardId;
 use crate::writer::Health;
 
-/// How often a start that takes long says how far it is.
+/// How often a long start logs how far it is.
 const SAID_EVERY: Duration = Duration::from_secs(10);
-/// How long loading may take to end once it is told to. RocksDB does not look while it reads its log; to end the process
-/// then is no worse than a crash.
+/// How long loading may take to stop after a signal. RocksDB cannot be stopped while it reads its log. Ending
+/// the process then is no worse than a crash.
 const STOPPED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A shard that was loaded and is not running yet.
@@ -53,7 +53,7 @@ pub async fn load_shards(
     let at = Arc::new(Places::default());
     let (done, mut loaded) = oneshot::channel();
     let (its_config, its_places) = (config.clone(), Arc::clone(&at));
-    // Not one of the runtime's threads, which it would wait for at its end, whatever they hang in.
+    // A thread of its own: the runtime would wait at its end for one of its threads, however long that hangs.
     let load = move || {
         // The process may be about to end.
         let _ = done.send(open_shards(&its_config, &resources, &its_places));
@@ -112,8 +112,8 @@ fn open_shards(
 ) -> Result<Vec<OpenedShard>, ServiceError> {
     let known = known_shards(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     check_layout(config, resources, known)?;
-    // Each step for all shards before the next one: where one of them is refused, no file of the others has changed. A
-    // shard that changes when it is opened waits until those were loaded that do not.
+    // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
+    // changed. A shard whose files change when it is opened waits until all others are loaded.
     let shards: Vec<_> = (0..config.shards).map(ShardId).collect();
     let judged = for_each(shards, |id| (id, judge_shard(id, config, resources, at)))?;
     let (changing, unchanging): (Vec<_>, Vec<_>) =
@@ -123,7 +123,7 @@ fn open_shards(
     let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, config, resources, at)))?;
     let mut opened = Vec::with_capacity(stores.len());
     for (id, (shard, mut store)) in stores {
-        // Only now that all are there: from here on an empty one has lost what it held.
+        // Marked only now that all shards are there: from here on, an empty shard has lost its data.
         store.enter_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
         shard.store.put(Arc::new(store));
         opened.push(shard);
@@ -136,7 +136,7 @@ fn open_shards(
     Ok(opened)
 }
 
-/// Does a step for all shards, some at once, and gives what came of it by shard.
+/// Does a step for all shards, some at the same time, and gives the result by shard.
 fn for_each<T: Send, R: Send>(
     items: Vec<T>,
     step: impl Fn(T) -> (ShardId, Result<R, StorageError>) + Sync,
@@ -164,11 +164,11 @@ fn for_each<T: Send, R: Send>(
     done.collect()
 }
 
-/// Refuses a data directory of another number of shards, or one that lost some, before anything is created in it: an
-/// empty shard beside full ones would look like one that nobody ever wrote to.
+/// Refuses a data directory of another number of shards, or one that lost a shard. It does so before anything
+/// is created: an empty shard beside full ones would look like a shard that was never written to.
 ///
 /// # Arguments
-/// `known`: how many shards the data directory has had in service, if that was put down.
+/// `known`: how many shards the data directory's markers say it has, if they do.
 fn check_layout(
     config: &ServeConfig,
     resources: &StorageResources,
@@ -199,7 +199,8 @@ fn check_layout(
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
             Some(in_service) => in_service,
-            // A first start may have been cut short between two directories; nothing is written before all are there.
+            // A first start may have been cut short between two directories; nothing is written before all
+            // are there.
             None => Store::open_for_reading(&path, shard, config.shards, resources)
                 .and_then(|store| store.meta())
                 .map_err(|error| ServiceError::Shard { shard, error })?
@@ -243,7 +244,7 @@ fn load_shard(id: ShardId, judged: Judged, at: &Places) -> Result<LoadedShard, S
     loaded
 }
 
-/// Whatever may be refused has been read by now, of all shards.
+/// Called when everything that may be refused was read, for all shards.
 fn open_shard(
     id: ShardId,
     loaded: LoadedShard,
@@ -282,7 +283,8 @@ fn open_shard(
         store: Arc::default(),
         state: Arc::new(StateLock::new(recovered.shard)),
         health,
-        // Deltas without changes count too: what they parked or rejected holds the stream back until a checkpoint.
+        // Deltas without changes count too: what they parked or rejected holds the stream back until a
+        // checkpoint.
         replayed: recovered.changes + recovered.deltas,
         reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
     };
@@ -317,7 +319,7 @@ mod tests {
             assert_eq!(entries.count(), 4, "with {shards} shards");
         }
         assert_eq!(open(&config(3)).expect("as it was").len(), 3);
-        // One that an earlier version made does not say how many it has; its shards do.
+        // The markers of an earlier version do not say how many shards there are; the shards' own files do.
         let marker = folder.path().join("RANKTREE");
         std::fs::remove_file(&marker).expect("it is there");
         for shards in [1, 2, 4, 9] {

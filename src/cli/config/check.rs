@@ -1,11 +1,12 @@
-//! Whether what settings name on the disk can be used, and what files hold that a start reads. Changes nothing there.
+//! Whether what settings name on the disk can be used, and what files hold that a start reads. Changes
+//! nothing there.
 
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
 use crate::config::{Names, ServeConfig, Settings};
-use crate::credentials::{Credentials, CredentialsError};
+use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::storage::{FilledFrom, StorageError, filled_from, known_shards, shards_in};
 use crate::types::ShardId;
 
@@ -14,10 +15,10 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     let http = &config.http;
     let mut problems = unusable_paths(settings);
     // A file that cannot be read was told of by its setting.
-    let is_new = |problem: &CredentialsError| {
-        problems.is_empty() || !matches!(problem, CredentialsError::Unreadable { .. })
+    let is_new = |problem: &CredentialFilesError| {
+        problems.is_empty() || !matches!(problem, CredentialFilesError::Unreadable { .. })
     };
-    let held: Vec<_> = Credentials::problems(http).into_iter().filter(is_new).collect();
+    let held: Vec<_> = CredentialFiles::problems(http).into_iter().filter(is_new).collect();
     problems.extend(held.iter().map(ToString::to_string));
     // One that is none was told of by its setting.
     if config.data_dir.is_dir() {
@@ -29,7 +30,8 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     problems
 }
 
-/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that runs does not lock.
+/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that
+/// runs does not lock.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let (folder, wanted) = (config.data_dir.display(), config.shards);
     let found = known_shards(&config.data_dir)?.unwrap_or(shards_in(&config.data_dir)?);

@@ -25,14 +25,15 @@ pub struct Args {
 enum Command {
     /// Print every setting with its value and where that came from, secrets masked
     Print(PrintArgs),
-    /// Check every value, and that the files and directories they name can be used: tokens, certificates, data
+    /// Check every value, and that the files and directories they name can be used: tokens, certificates,
+    /// data
     Check(CheckArgs),
     /// Print a commented configuration file with every setting and its default
     Example,
 }
 
-/// Prints every setting with its value and where that came from: a flag, the environment, the file, or the default.
-/// The output is a configuration file; secrets are masked, and commented out; what only the
+/// Prints every setting with its value and where that came from: a flag, the environment, the file, or the
+/// default. The output is a configuration file; secrets are masked, and commented out; what only the
 /// environment can hold is listed by its variable. Takes the flags of `serve`.
 #[derive(Debug, clap::Args)]
 struct PrintArgs {
@@ -43,9 +44,9 @@ struct PrintArgs {
     serve: ServeArgs,
 }
 
-/// Checks what `serve` would be run with: every value, that the files and directories they name can be used, that tokens,
-/// certificates and keys are what they should be, and that the data directory has this number of shards and was filled as it
-/// would be now. Changes nothing. Takes the flags of `serve`.
+/// Checks what `serve` would be run with: every value, that the files and directories they name can be used,
+/// that tokens, certificates and keys are what they should be, and that the data directory has this number of
+/// shards and was filled as it would be now. Changes nothing. Takes the flags of `serve`.
 ///
 /// Exit code 0: all is well; 1: something is not usable, and is listed; 2: a value is not right.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! `ranktree export`: a board, best first, into a file.
 //!
-//! Knows: pages go in, lines come out. Must not know: where pages come from (`remote`, `stopped`), nor how lines look
-//! (`output`).
+//! Knows: pages go in, lines come out. Must not know: where pages come from (`remote`, `stopped`), nor how
+//! lines look (`output`).
 
 mod output;
 mod remote;
@@ -177,7 +177,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let definition = source.definition(board)?;
         let line = BoardLine { board: board.clone(), definition };
         let page = source.page(board, None)?;
-        // Not before there is something to write into it: who named a wrong board keeps the file that there was.
+        // Not before there is something to write into it: who named a wrong board keeps the file that there
+        // was.
         let mut to = match output.take() {
             Some(output) => output,
             None if args.dry_run => Output::nothing(),

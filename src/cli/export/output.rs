@@ -1,4 +1,5 @@
-//! Where an export goes: a file that is there complete or not at all; or standard output, a pipe or a device.
+//! The output of an export: a file, which appears when it is complete; or standard output, a pipe or a
+//! device.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -47,7 +48,7 @@ impl Output {
                 (Box::new(opened), None)
             }
             Some(path) => {
-                // What a link stands for is replaced, and not the link.
+                // The target of a link is replaced, and not the link.
                 let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 let mut partial = path.as_os_str().to_owned();
                 partial.push(".partial");
@@ -134,7 +135,7 @@ impl Output {
             Sink::Cells(cells) => cells.flush()?,
         }
         if let Some((path, partial)) = self.place.take() {
-            // Synced before it is renamed: a name must never come to stand for half of the bytes.
+            // Synced before it is renamed: after a crash the name must not belong to half of the bytes.
             File::open(&partial)?.sync_all()?;
             std::fs::rename(&partial, &path).map_err(|error| {
                 format!("cannot rename {} to {}: {error}", partial.display(), path.display())
@@ -144,9 +145,9 @@ impl Output {
     }
 }
 
-/// Whether there is something under this name that a file must not take the place of: a device, a pipe, a directory.
+/// Whether a file must not replace what has this name: a device, a pipe, a directory.
 fn is_no_file(path: &Path) -> bool {
-    // What is open already may be a file, with more in it than this export.
+    // A descriptor that is open already may be a file with more in it than this export.
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
         || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
 }

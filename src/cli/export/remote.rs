@@ -3,8 +3,8 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::cli::Failure;
-use crate::cli::asking::Service;
 use crate::cli::board_line::definition_in;
+use crate::cli::client::Reader;
 use crate::cli::export::row::Page;
 use crate::config::ClientArgs;
 use crate::types::BoardName;
@@ -13,7 +13,7 @@ use crate::types::BoardName;
 const PAGE_ENTRIES: usize = 1_000;
 
 pub struct Remote {
-    service: Service,
+    service: Reader,
     /// As a parameter has it.
     window: String,
 }
@@ -32,10 +32,10 @@ struct Board {
 
 impl Remote {
     /// # Errors
-    /// When the address is none that can be connected to, the token cannot be read, or nothing says whose certificates
-    /// to trust.
+    /// When the address is none that can be connected to, the token cannot be read, or there are no
+    /// certificates to accept.
     pub fn new(base: &str, client: &ClientArgs, window: &str) -> Result<Self, Failure> {
-        let service = Service::new(base, client, "ranktree-export")?;
+        let service = Reader::new(base, client, "export")?;
         Ok(Self { service, window: utf8_percent_encode(window, NON_ALPHANUMERIC).to_string() })
     }
 

@@ -16,7 +16,7 @@ use crate::writer::{Known, Registry};
 const PAGE_ENTRIES: usize = 1_000;
 /// Boards that a message names.
 const BOARDS_NAMED: usize = 20;
-/// Beyond it, many readers of JSON would round.
+/// Many JSON parsers round integers beyond it.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
 pub struct Stopped {

@@ -90,7 +90,8 @@ pub struct Args {
     #[arg(long, value_enum, env = "RANKTREE_FORMAT")]
     pub format: Option<Format>,
 
-    /// The board that every row goes to, whatever board it names; a row with `scores` of several boards is rejected
+    /// The board that every row goes to, whatever board it names; a row with `scores` of several boards is
+    /// rejected
     #[arg(long, value_parser = BoardName::new, env = "RANKTREE_BOARD")]
     pub board: Option<BoardName>,
 
@@ -119,7 +120,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RANKTREE_REJECTS")]
     pub rejects: Option<PathBuf>,
 
-    /// How long to go on trying while the service is away or overloaded; 60s once it has answered, and 0s before
+    /// How long to go on trying while the service is away or overloaded; 60s once it has answered, and 0s
+    /// before
     #[arg(long, value_name = "TIME", env = "RANKTREE_RETRY_FOR", value_parser = duration)]
     pub retry_for: Option<Duration>,
 

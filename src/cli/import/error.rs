@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::cli::client::ClientError;
 use crate::config::ConfigError;
 
 /// Why an import ended early. Rows that were answered before are applied; the same import can be run again.
@@ -76,4 +77,13 @@ pub enum ImportError {
     Board { to: String, board: String, reason: String },
     #[error("{to} gave an answer that ranktree import does not understand: {reason}")]
     Answer { to: String, reason: String },
+}
+
+impl From<ClientError> for ImportError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Address(reason) => Self::Address(reason),
+            ClientError::Certificates(reason) => Self::Trust(reason),
+        }
+    }
 }

@@ -1,29 +1,20 @@
 //! `ranktree import`: rows from a file, a pipe or a Redis become jobs of a running service.
 //!
-//! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know: storage. An
-//! import goes through the front door, `POST /v1/jobs`, so that it can do what any client can and no more.
+//! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know:
+//! storage. An import is a client of `POST /v1/jobs`, and can do no more than any other client.
 //!
-//! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer before
-//! it sends the next batch.
+//! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
+//! before it sends the next batch.
 
-mod answer;
 mod args;
-mod batch;
-mod connection;
-mod csv_rows;
 mod error;
-mod input;
-mod ndjson_rows;
-mod patience;
 mod progress;
-mod redis_rows;
-mod row;
-mod scale;
+mod read;
+mod send;
 mod tally;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -31,26 +22,24 @@ use std::thread;
 pub use args::Args;
 pub use error::ImportError;
 
+use crate::cli::client::Client;
 use crate::job::Op;
 use crate::types::{BoardName, Timestamp};
 use args::Format;
-use batch::Lane;
-use connection::Service;
-use csv_rows::{ColumnNames, CsvRows};
-use input::Input;
-use ndjson_rows::NdjsonRows;
 use progress::Progress;
-use redis_rows::{RedisRows, RedisSource};
-use row::{Defaults, Parsed, Rows};
+use read::{ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows};
+use send::{Connection, Lane, Service};
 use tally::Tally;
 
-/// Batches that wait for a connection while it sends one: enough that a connection never waits for the reader.
+/// Batches that wait for a connection while it sends one: enough that a connection never waits for the
+/// reader.
 const BATCHES_QUEUED: usize = 2;
 
 /// Imports, and prints the summary to standard output; progress and notes go to standard error.
 ///
 /// # Errors
-/// When the import could not be completed; the exit status is to be 2. What was done until then is printed first.
+/// When the import could not be completed; the exit status is to be 2. What was done until then is printed
+/// first.
 pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     let (rows, tally) = match (&args.redis, &args.key, &args.board) {
         (Some(url), Some(key), Some(board)) => open_redis(args, url, key, board)?,
@@ -58,7 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     };
     let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
     let (summary, all_applied) = tally.finish(args.dry_run)?;
-    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    // The reader may have closed the pipe; the exit status still tells.
     let _ = io::stdout().lock().write_all(summary.as_bytes());
     outcome?;
     Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -127,14 +116,14 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
 
 fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
     let token = args.client.token()?;
-    let service =
-        Service::new(&args.url, token.as_deref(), args.client.ca.as_deref(), args.retry_for, tally)?;
+    let client = Client::new(&args.url, token.as_deref(), args.client.ca.as_deref(), "import")?;
+    let service = Service::new(client, args.retry_for, tally);
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut connections = Vec::new();
         for _ in 0..args.connections.get() {
             let (queue, batches) = sync_channel(BATCHES_QUEUED);
-            let connection = service.connection();
+            let connection = Connection::new(&service);
             connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
             lanes.push(Lane::new(queue, args.batch));
         }
@@ -156,7 +145,7 @@ fn distribute(
 ) -> Result<(), ImportError> {
     let tally = service.tally;
     let mut boards_that_add = BTreeMap::new();
-    let connection = service.connection();
+    let connection = Connection::new(service);
     let mut warned = false;
     for parsed in rows {
         let mut row = match parsed? {
@@ -166,7 +155,7 @@ fn distribute(
                 tally.rejected(line)?;
                 continue;
             }
-            // Before any of its rows: none is to come to a board that ranks otherwise.
+            // A board is defined before any of its rows is sent: on another board they would rank otherwise.
             Parsed::Board(line) => {
                 if !rows_only {
                     connection.define(&line)?;
@@ -201,9 +190,4 @@ fn distribute(
         }
     }
     Ok(())
-}
-
-/// Whether the argument means standard input.
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 /// Between two lines where there is no terminal: rare enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// Looking at the clock for every row would cost more than the row.
+/// Reading the clock for every row would cost more than the row.
 const ROWS_PER_LOOK: u64 = 256;
 
 const WITH_SIZE: &str =
@@ -40,7 +40,7 @@ impl Progress {
         Self::with(bytes_total, Some(bytes_read), template)
     }
 
-    /// Where it is known how many rows there are.
+    /// For input whose number of rows is known.
     pub fn of_rows(total: u64) -> Self {
         Self::with(Some(total), None, OF_ROWS)
     }

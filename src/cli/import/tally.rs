@@ -1,4 +1,4 @@
-//! What became of the rows: counts, the rejected lines, the summary. Shared by all connections.
+//! The outcome of the rows: counts, rejected lines, the summary. Shared by all connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
-use crate::cli::import::row::{RejectedLine, Row};
+use crate::cli::import::read::{RejectedLine, Row};
 
 /// Rejected lines in the summary; `--rejects` has them all.
 const LISTED_MAX: usize = 20;
@@ -32,7 +32,7 @@ struct Counts {
     read: u64,
     applied: u64,
     changed: u64,
-    /// Sent again after an answer was lost, and there already.
+    /// Sent again after an answer was lost, and applied by the first try.
     repeated: u64,
     rejected: u64,
     /// Where rows were sent to.
@@ -107,7 +107,7 @@ impl Tally {
     }
 
     /// # Errors
-    /// When there are now more than the import bears, or the line cannot be written to the file of rejects.
+    /// When there are more than `--limit-errors` now, or the line cannot be written to the file of rejects.
     pub fn rejected(&self, line: RejectedLine) -> Result<(), ImportError> {
         let mut counts = self.counts.lock();
         counts.rejected += 1;

@@ -1,4 +1,4 @@
-//! `ranktree load`: flags, what is shown meanwhile, and the summary. What is done is in `crate::load`.
+//! `ranktree load`: flags, what is shown meanwhile, and the summary. What is done is in `crate::loadgen`.
 
 mod progress;
 
@@ -10,12 +10,11 @@ use clap::ArgAction;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
-use crate::cli::base_url::BaseUrl;
+use crate::cli::client::{BaseUrl, load_tls_roots};
 use crate::cli::duration::duration;
-use crate::cli::trust::trusting;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
-use crate::load::{self, Distribution, OpMix, Plan, Spec, Target};
+use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target};
 use crate::types::BoardName;
 use progress::Progress;
 
@@ -91,7 +90,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "RANKTREE_LOAD_BOARD_PREFIX", default_value = "load")]
     pub board_prefix: String,
 
-    /// How often each member comes: uniform, zipf or zipf:S, where the k-th most popular member has a share of 1/k^S
+    /// How often each member comes: uniform, zipf or zipf:S, where the k-th most popular member has a share
+    /// of 1/k^S
     #[arg(long, value_name = "SHAPE", env = "RANKTREE_LOAD_DISTRIBUTION", default_value = "uniform",
           value_parser = distribution)]
     pub distribution: Distribution,
@@ -145,7 +145,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub in_flight: u32,
 
-    /// Measures when readers see what was written: over HTTP with wait=applied, over NATS for a sample of messages
+    /// Measures when readers see what was written: over HTTP with wait=applied, over NATS for a sample of
+    /// messages
     #[arg(long, env = "RANKTREE_LOAD_VISIBLE", action = ArgAction::SetTrue)]
     pub visible: bool,
 
@@ -180,7 +181,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let summary = runtime.block_on(async {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
-        let summary = load::run(plan, |interval| progress.show(interval), told_to_end(interrupt, terminate));
+        let summary =
+            loadgen::run(plan, |interval| progress.show(interval), told_to_end(interrupt, terminate));
         Ok::<_, Failure>(summary.await?)
     });
     progress.finish();
@@ -231,7 +233,7 @@ async fn told_to_end(mut interrupt: Signal, mut terminate: Signal) {
     });
 }
 
-fn why_not(summary: &load::Summary) -> String {
+fn why_not(summary: &loadgen::Summary) -> String {
     let answered = summary.writes.messages + summary.reads.as_ref().map_or(0, |reads| reads.requests);
     if summary.ended == "gave_up" {
         "gave up, because nothing succeeded any more (--give-up)".to_owned()
@@ -266,7 +268,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     } else {
         return Err("what is to be loaded? give --nats nats://HOST:4222, or --url http://HOST:8080".into());
     };
-    let tls = over_tls.then(|| trusting(args.client.ca.as_deref())).transpose()?;
+    let tls = over_tls.then(|| load_tls_roots(args.client.ca.as_deref())).transpose()?;
     let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
     let boards = boards.collect::<Result<Vec<_>, _>>().map_err(|why| format!("--board-prefix: {why}"))?;
     let default_connections = if args.url.is_some() { HTTP_CONNECTIONS } else { 1 };
@@ -381,7 +383,8 @@ mod tests {
             &["--boards", "0"],
             &["--duration", "soon"],
             &["--connections", "0"],
-            // An argument is seen by everybody on the machine. Put together, since sources name no flags that are not.
+            // An argument is seen by everybody on the machine. Put together, since sources name no flags that
+            // are not.
             &[concat!("--", "token"), "rkt_0123456789"],
         ] {
             assert!(parse(&[&http[..], bad].concat()).is_err(), "{bad:?}");

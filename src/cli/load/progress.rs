@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 
-use crate::load::Interval;
+use crate::loadgen::Interval;
 
 /// Between two lines where there is no terminal: rare enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -84,7 +84,7 @@ fn line(interval: &Interval) -> String {
 }
 
 fn time(micros: u64) -> String {
-    crate::load::human_time(Duration::from_micros(micros))
+    crate::loadgen::human_time(Duration::from_micros(micros))
 }
 
 #[cfg(test)]

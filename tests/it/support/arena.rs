@@ -1,24 +1,14 @@
 //! One shard that NATS feeds, and its board `arena`: what tests of streams begin and end with.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use crate::support::binary::Binary;
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, wait_until};
+use crate::support::node::Node;
 
 /// The stream of the only shard, and the subject that its jobs are published to.
 pub const STREAM: &str = "RANKTREE_JOBS_0";
 pub const SUBJECT: &str = "ranktree.jobs.0";
-
-/// Starts the service with streams of so many MiB.
-pub fn start(url: &str, data: &Path, stream_mib: u64, extra: &[&str]) -> Binary {
-    let mib = stream_mib.to_string();
-    let mut arguments = vec!["--nats", url, "--nats-stream-mib", &mib];
-    arguments.extend(extra);
-    Binary::start(data, 1, &arguments)
-}
 
 /// Until then the streams may still be on their way to being created: a service waits only so long for them.
 pub fn define(client: &Client, definition: &Value) {
@@ -43,7 +33,7 @@ pub fn is_there(client: &Client, member: &str) -> bool {
 }
 
 /// Ends a service that never halted, and has its data looked at.
-pub fn end_unhalted(mut service: Binary) {
+pub fn end_unhalted(mut service: Node) {
     assert!(service.terminate().success());
     assert!(!service.log().contains("is halted"), "{}", service.log());
     service.verify();

@@ -1,9 +1,10 @@
-//! Game services that count members up by `incr` jobs, and send each message again until they know that it is stored.
+//! Game services that count members up by `incr` jobs, and send each message again until they know that it is
+//! stored.
 //!
-//! A try whose answer was lost may have been stored after all, so that the next one is a duplicate. There are two ways to
-//! make it harmless: a version in the job, which ranktree compares, and a `Nats-Msg-Id`, by which the server knows the
-//! message for the length of the stream's duplicate window. In the end
-//! every member must have been counted up exactly as often as its writer says: nothing lost, nothing twice.
+//! A try whose answer was lost may have been stored after all, so that the next one is a duplicate. There are
+//! two ways to make it harmless: a version in the job, which ranktree compares, and a `Nats-Msg-Id`, by which
+//! the server knows the message for the length of the stream's duplicate window. In the end every member must
+//! have been counted up exactly as often as its writer says: nothing lost, nothing twice.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,8 +22,8 @@ use crate::support::random::Random;
 pub const BOARD: &str = "adds";
 const WRITERS: u64 = 4;
 const MEMBERS_PER_WRITER: u64 = 8;
-/// An answer to the first try that takes longer is taken for lost; later ones are given as much more time, or a message would never
-/// be known to be stored where the servers are slower.
+/// An answer to the first try that takes longer is taken for lost; later ones are given as much more time, or
+/// a message would never be known to be stored where the servers are slower.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
 /// What makes it harmless to send a message twice.
@@ -32,8 +33,8 @@ pub enum Retries {
     MessageId,
 }
 
-/// How many messages the writers may have begun, so that a quick machine does not publish more than a slow one: what is
-/// published must not fill the streams.
+/// How many messages the writers may have begun, so that a quick machine does not publish more than a slow
+/// one: what is published must not fill the streams.
 pub struct Budget {
     allowed: AtomicU64,
     begun: AtomicU64,
@@ -83,11 +84,13 @@ impl Drop for End<'_> {
     }
 }
 
-/// Has members counted up for as long as `disturb` takes, which refills the writers' budget in each of its rounds.
+/// Has members counted up for as long as `disturb` takes, which refills the writers' budget in each of its
+/// rounds.
 ///
 /// # Arguments
 /// `retries`: the ways of the writers, in turn.
-/// `window`: the duplicate window of the streams, within which a message has to be stored that is known by its id.
+/// `window`: the duplicate window of the streams, within which a message has to be stored that is known by
+/// its id.
 pub fn count_up(
     urls: &str,
     shards: u16,

@@ -1,5 +1,6 @@
-//! A link to a NATS server that can lose or hold up messages that a consumer delivers, one by one. All else passes: heartbeats, answers,
-//! and what the client sends. So a consumer looks as it does on a server that lags, or lacks messages that the leader has.
+//! A link to a NATS server that can lose or hold up messages that a consumer delivers, one by one. All else
+//! passes: heartbeats, answers, and what the client sends. So a consumer looks as it does on a server that
+//! lags, or lacks messages that the leader has.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -114,8 +115,8 @@ fn carry_back(from: TcpStream, mut to: TcpStream, decides: &Mutex<Decides>) {
     let _ = (from.into_inner().shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// Reads what a delivery is answered to: `$JS.ACK`, maybe a domain and an account, then stream, consumer, the number of times
-/// it was delivered, and its sequence in the stream.
+/// Reads what a delivery is answered to: `$JS.ACK`, maybe a domain and an account, then stream, consumer, the
+/// number of times it was delivered, and its sequence in the stream.
 fn read(reply: &str) -> Option<Delivery> {
     let parts: Vec<&str> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
     let parts = if parts.len() > 7 { parts.get(2..)? } else { parts.as_slice() };

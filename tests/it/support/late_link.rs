@@ -1,4 +1,5 @@
-//! A link to a server whose other end is far away: whatever is sent arrives so much later, and as much as is sent.
+//! A link to a server whose other end is far away: whatever is sent arrives so much later, and as much as is
+//! sent.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

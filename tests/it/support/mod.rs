@@ -1,19 +1,21 @@
-//! What the tests stand on: the real binary, a client, a model, the real jobs, random numbers, raw
-//! connections.
+//! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs,
+//! random numbers, raw connections.
 
 pub mod arena;
-pub mod binary;
 pub mod certificates;
 pub mod client;
+pub mod command;
 pub mod compose;
 pub mod counting;
 pub mod delivery_link;
+pub mod files;
 pub mod jwt;
 pub mod late_link;
 pub mod model;
 pub mod nats;
 pub mod nats_cluster;
 pub mod nats_server;
+pub mod node;
 pub mod prometheus;
 pub mod random;
 pub mod raw;

@@ -111,7 +111,8 @@ impl Nats {
         });
     }
 
-    /// Publishes messages, a thousand without an answer, each with its subject, headers and body, and gives the last sequence.
+    /// Publishes messages, a thousand without an answer, each with its subject, headers and body, and gives
+    /// the last sequence.
     pub fn publish_all(&self, messages: impl IntoIterator<Item = (String, HeaderMap, String)>) -> u64 {
         self.runtime.block_on(async {
             let (mut sent, mut last) = (std::collections::VecDeque::new(), 0);
@@ -162,8 +163,8 @@ impl Nats {
         last
     }
 
-    /// Publishes a message so many times, a thousand without an answer, and those that were refused again until
-    /// they are stored. How many were refused at first.
+    /// Publishes a message so many times, a thousand without an answer, and those that were refused again
+    /// until they are stored. How many were refused at first.
     pub fn publish_until_stored(&self, subject: &str, body: &str, times: usize) -> usize {
         let (mut left, mut refused_at_first) = (times, None);
         wait_until("everything is stored", || {

@@ -7,8 +7,8 @@ use async_nats::jetstream::{self, Context};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::support::binary::signal;
 use crate::support::client::Client;
+use crate::support::command::signal;
 use crate::support::nats::{connect, wait_until};
 use crate::support::nats_server::{NatsServer, free_port};
 

@@ -1,5 +1,5 @@
-//! A real Prometheus with the shipped configuration, of which only addresses, intervals and folders are changed, and what
-//! to ask it. `make prometheus` brings it.
+//! A real Prometheus with the shipped configuration, of which only addresses, intervals and folders are
+//! changed, and what to ask it. `make prometheus` brings it.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -92,8 +92,8 @@ impl Prometheus {
         groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect()
     }
 
-    /// Of a recording rule, what it records and what it is made of; of an alert, which should not fire, what it is
-    /// made of.
+    /// Of a recording rule, what it records and what it is made of; of an alert, which should not fire, what
+    /// it is made of.
     pub fn expressions_of_rules(&self) -> Vec<Expression> {
         let mut found = Vec::new();
         let rules = self.rules();

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Random(u64);
 
 impl Random {
-    /// From the clock, or from `RANKTREE_CRASH_SEED`, which repeats a run as far as the moments of its crashes go.
+    /// From the clock, or from `RANKTREE_CRASH_SEED`, which repeats a run as far as the moments of its
+    /// crashes go.
     pub fn seeded() -> Self {
         let seed = if let Ok(seed) = std::env::var("RANKTREE_CRASH_SEED") {
             seed.parse().expect("a seed is an unsigned integer")

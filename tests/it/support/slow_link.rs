@@ -1,5 +1,5 @@
-//! A link to a server that carries so many bytes a second towards the client, until it is told to carry all. It can be told
-//! to drop everything.
+//! A link to a server that carries so many bytes a second towards the client, until it is told to carry all.
+//! It can be told to drop everything.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -44,7 +44,8 @@ impl SlowLink {
         &self.address
     }
 
-    /// Whether all that is sent goes nowhere, in both directions. Connections stay, and new ones are accepted.
+    /// Whether all that is sent goes nowhere, in both directions. Connections stay, and new ones are
+    /// accepted.
     pub fn drop_all(&self, drops: bool) {
         self.drops.store(drops, Ordering::SeqCst);
     }

@@ -1,0 +1,73 @@
+//! The base URL of a service, as an argument gives it.
+//!
+//! An argument is seen by everybody on the machine, and what is wrong with it is printed: so a URL with a
+//! user and a password is not taken, and not repeated.
+
+use ureq::http::Uri;
+
+/// A service's base URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    /// Without a slash at its end.
+    pub text: String,
+    pub is_https: bool,
+}
+
+impl BaseUrl {
+    /// # Arguments
+    /// `flag`: what it was given as.
+    ///
+    /// # Errors
+    /// In words, when it is none that can be connected to.
+    pub fn parse(flag: &str, text: &str) -> Result<Self, String> {
+        if text.contains('@') {
+            return Err(format!(
+                "{flag} takes no user and no password (there is an @ in it): everybody on this machine sees arguments, and the \
+                 service asks for tokens, which are in a file or in the environment"
+            ));
+        }
+        if text.contains(['?', '#']) {
+            return Err(format!(
+                "{flag} is a service's base URL, without a query or a fragment (there is a ? or a # in it): give what comes before \
+                 that"
+            ));
+        }
+        let text = text.trim_end_matches('/');
+        let uri = text.parse::<Uri>().ok();
+        let is_https = match uri.as_ref().and_then(Uri::scheme_str) {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(format!("{flag} is a URL that starts with http:// or https://, got {text:?}")),
+        };
+        Ok(Self { text: text.to_owned(), is_https })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_has_a_scheme_and_no_password() {
+        for (text, base, is_https) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080", false),
+            ("https://ranks.example/eu/", "https://ranks.example/eu", true),
+        ] {
+            let url = BaseUrl::parse("--url", text).expect("a good one");
+            assert_eq!((url.text.as_str(), url.is_https), (base, is_https));
+        }
+        for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
+            let said = BaseUrl::parse("--url", bad).expect_err(bad);
+            assert!(said.starts_with("--url is a URL that starts with http:// or https://, got "), "{said}");
+        }
+        // One may carry a secret, too.
+        for more in ["http://h/?token=hunter2", "http://h#hunter2"] {
+            let said = BaseUrl::parse("--url", more).expect_err(more);
+            assert!(said.contains("without a query or a fragment") && !said.contains("hunter2"), "{said}");
+        }
+        for secret in ["http://u:hunter2@h", "htp://u:hunter2@h", "u:hunter2@h:8080", "https://hunter2@h/x"] {
+            let said = BaseUrl::parse("--url", secret).expect_err(secret);
+            assert!(said.starts_with("--url takes no user") && !said.contains("hunter2"), "{said}");
+        }
+    }
+}

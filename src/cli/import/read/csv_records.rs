@@ -1,0 +1,60 @@
+//! The records of a CSV file and the lines that they begin at, and what an export has before them.
+
+use std::io::{self, BufRead, Chain, Read};
+
+use csv::{ByteRecord, ReaderBuilder, Terminator};
+
+use crate::cli::board_line::{BoardLine, IN_CSV};
+use crate::cli::import::ImportError;
+use crate::cli::import::read::row::MAX_JOB_BYTES;
+
+/// Records and the lines that they begin at, without blank lines.
+///
+/// The reader's own position of a record comes before any blank lines, and before the second half of a CR LF.
+/// So records end at LF only, which leaves a CR in the last cell. An LF is added at the end of the input. A
+/// record's first line is counted back from its end.
+pub struct Records<R> {
+    reader: csv::Reader<Chain<R, &'static [u8]>>,
+    pub record: ByteRecord,
+    /// Lines that were read before the reader's first.
+    lines_before: u64,
+}
+
+impl<R: Read> Records<R> {
+    pub fn new(reader: R, lines_before: u64) -> Self {
+        let mut builder = ReaderBuilder::new();
+        builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
+        let reader = builder.from_reader(reader.chain(b"\n".as_slice()));
+        Self { reader, record: ByteRecord::new(), lines_before }
+    }
+
+    /// Reads the next record; its first line, counted from 1, or `None` at the end.
+    pub fn read(&mut self) -> io::Result<Option<u64>> {
+        while self.reader.read_byte_record(&mut self.record)? {
+            let is_blank = self.record.len() == 1 && self.record.get(0) == Some(b"\r");
+            if !is_blank {
+                let inside = self.record.iter().flatten().filter(|byte| **byte == b'\n').count();
+                return Ok(Some(self.lines_read() - u64::try_from(inside).unwrap_or(0)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub fn lines_read(&self) -> u64 {
+        self.lines_before + self.reader.position().line() - 1
+    }
+}
+
+/// Reads the first line if it is the one that says what the board is.
+pub fn board_line(reader: &mut impl BufRead) -> Result<Option<BoardLine>, ImportError> {
+    let failed = |source| ImportError::Read { line: 1, source };
+    // The first characters were read ahead, so the buffer holds more than what is compared.
+    if !reader.fill_buf().map_err(failed)?.starts_with(IN_CSV.as_bytes()) {
+        return Ok(None);
+    }
+    let mut line = String::new();
+    let limit = u64::try_from(MAX_JOB_BYTES).unwrap_or(u64::MAX);
+    reader.take(limit).read_line(&mut line).map_err(failed)?;
+    let json = line.strip_prefix(IN_CSV).unwrap_or_default().trim();
+    BoardLine::parse(json).map(Some).map_err(ImportError::BoardLine)
+}

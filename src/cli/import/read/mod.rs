@@ -1,0 +1,19 @@
+//! Rows out of a file, a pipe or a Redis, each as the job that it becomes.
+//!
+//! Must not know: where jobs are sent, or what the service answers.
+
+mod csv_columns;
+mod csv_records;
+mod csv_rows;
+mod input;
+mod ndjson_rows;
+mod redis_rows;
+pub mod row;
+mod scale;
+
+pub use csv_columns::ColumnNames;
+pub use csv_rows::CsvRows;
+pub use input::Input;
+pub use ndjson_rows::NdjsonRows;
+pub use redis_rows::{RedisRows, RedisSource};
+pub use row::{Defaults, MAX_BODY_BYTES, Parsed, RejectedLine, Row, Rows};

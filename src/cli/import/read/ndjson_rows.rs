@@ -1,0 +1,311 @@
+//! Rows of an NDJSON file: one job object per line, passed on as it is written.
+//!
+//! An import reads only what it must know of a job. The service judges whether the job is valid.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::cli::board_line::BoardLine;
+use crate::cli::import::ImportError;
+use crate::cli::import::read::row::{Defaults, MAX_JOB_BYTES, Parsed, RejectedLine, Row};
+use crate::job::{Op, Reject, RejectCode};
+use crate::queue::json_words::json_words;
+use crate::queue::wire;
+use crate::types::quoted;
+
+/// Reads lines as jobs.
+pub struct NdjsonRows<R> {
+    reader: R,
+    line: u64,
+    buffer: Vec<u8>,
+    defaults: Defaults,
+}
+
+/// The fields of a job that decide its lane and whether it may be sent twice.
+#[derive(Deserialize)]
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "JSON has maps and no sets; only the boards' names matter here"
+)]
+struct Peek<'a> {
+    #[serde(borrow)]
+    member: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    board: Option<Cow<'a, str>>,
+    scores: Option<BTreeMap<String, IgnoredAny>>,
+    #[serde(borrow)]
+    op: Option<Cow<'a, str>>,
+    version: Option<IgnoredAny>,
+    /// Only an export has it.
+    position: Option<IgnoredAny>,
+    /// Only an export's first line has it.
+    definition: Option<IgnoredAny>,
+}
+
+/// The part of an export's line that is a job, byte for byte.
+#[derive(Deserialize, Serialize)]
+struct Exported<'a> {
+    #[serde(borrow)]
+    member: &'a RawValue,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    board: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    op: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    score: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    version: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    at: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+}
+
+impl<R: BufRead> NdjsonRows<R> {
+    pub fn new(reader: R, defaults: Defaults) -> Self {
+        Self { reader, line: 0, buffer: Vec::new(), defaults }
+    }
+
+    /// Fills the buffer with the next line, its end included. `Ok(None)` at the end of the input.
+    fn next_line(&mut self) -> io::Result<Option<LineLength>> {
+        self.buffer.clear();
+        let limit = u64::try_from(MAX_JOB_BYTES).unwrap_or(u64::MAX);
+        let read = (&mut self.reader).take(limit + 1).read_until(b'\n', &mut self.buffer)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.line += 1;
+        if read <= MAX_JOB_BYTES || self.buffer.last() == Some(&b'\n') {
+            return Ok(Some(LineLength::Fits));
+        }
+        // A line without an end must not fill the memory.
+        self.reader.skip_until(b'\n')?;
+        Ok(Some(LineLength::TooLong))
+    }
+
+    /// What the service would say of a job that is JSON, and of which a field is of another kind than it
+    /// should be.
+    fn refusal(&self, text: &str) -> Option<RejectedLine> {
+        let refused = match wire::decode(text.as_bytes()) {
+            Ok(jobs) => jobs.into_iter().find_map(Result::err),
+            Err(reject) => Some(reject),
+        };
+        refused.map(|Reject { code, detail }| RejectedLine::new(self.line, code, detail))
+    }
+
+    fn parse(&self) -> Result<Parsed, RejectedLine> {
+        let malformed = |why: String| {
+            RejectedLine::new(self.line, RejectCode::Malformed, format!("no job object: {why}"))
+        };
+        let text = std::str::from_utf8(&self.buffer);
+        let text = text.map_err(|_| malformed("the line is not UTF-8".to_owned()))?.trim();
+        let words = |why: serde_json::Error| malformed(json_words(text.as_bytes(), &why));
+        if !text.starts_with('{') {
+            return Err(malformed(format!("the line does not start with {{, but with {}", quoted(text))));
+        }
+        let peek: Peek<'_> =
+            serde_json::from_str(text).map_err(|why| self.refusal(text).unwrap_or_else(|| words(why)))?;
+        if peek.definition.is_some() && peek.member.is_none() {
+            let line = BoardLine::parse(text).map_err(malformed)?;
+            return Ok(Parsed::Board(line.with_name(self.defaults.board.as_ref())));
+        }
+        let exported = peek.position.is_some().then(|| {
+            let job: Exported<'_> = serde_json::from_str(text)?;
+            serde_json::to_string(&job)
+        });
+        let exported = exported.transpose().map_err(words)?;
+        let text = exported.as_deref().unwrap_or(text);
+        let given = self.defaults.board.as_ref();
+        if let (Some(given), Some(_)) = (given, &peek.scores) {
+            return Err(malformed(format!("it has scores for boards of its own, and --board says {given}")));
+        }
+        let renamed = given.filter(|_| peek.board.is_some()).map(|_| without_board(text));
+        let renamed = renamed.transpose().map_err(words)?;
+        let fields = renamed.as_deref().unwrap_or(text).trim_start_matches('{');
+        let Some(member) = peek.member else {
+            return Err(malformed("it names no member".to_owned()));
+        };
+
+        // Defaults of the command line are written in front of the job's own fields, which stay byte for byte
+        // as they were: a parser could lose digits of numbers. Names of boards and operations need no
+        // escapes.
+        let board = given.map(|board| format!("\"board\":\"{board}\",")).unwrap_or_default();
+        let op = self.defaults.op.filter(|_| peek.op.is_none());
+        let op = op.map(|op| format!("\"op\":\"{}\",", op.name())).unwrap_or_default();
+        let job = format!("{{{board}{op}{fields}");
+        if job.len() > MAX_JOB_BYTES {
+            return Err(too_long(self.line));
+        }
+
+        let op = peek.op.as_deref().or(self.defaults.op.map(Op::name));
+        let mut boards: Vec<_> = peek.scores.unwrap_or_default().into_keys().collect();
+        boards.extend(given.map(ToString::to_string).or(peek.board.map(Cow::into_owned)));
+        Ok(Parsed::Row(Row::new(self.line, job, &member, op, peek.version.is_some(), boards)))
+    }
+}
+
+/// A job without the board that it names, and otherwise byte for byte as it was.
+fn without_board(job: &str) -> serde_json::Result<String> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(job)?;
+    fields.remove("board");
+    serde_json::to_string(&fields)
+}
+
+enum LineLength {
+    Fits,
+    TooLong,
+}
+
+fn too_long(line: u64) -> RejectedLine {
+    RejectedLine::new(line, RejectCode::TooLarge, format!("a job has at most {MAX_JOB_BYTES} bytes"))
+}
+
+impl<R: BufRead> Iterator for NdjsonRows<R> {
+    type Item = Result<Parsed, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next_line() {
+                Ok(Some(LineLength::Fits)) if self.buffer.trim_ascii().is_empty() => {}
+                Ok(Some(LineLength::Fits)) => {
+                    return Some(Ok(self.parse().unwrap_or_else(Parsed::Rejected)));
+                }
+                Ok(Some(LineLength::TooLong)) => return Some(Ok(Parsed::Rejected(too_long(self.line)))),
+                Ok(None) => return None,
+                Err(source) => return Some(Err(ImportError::Read { line: self.line + 1, source })),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::BoardName;
+
+    fn rows(text: &str, defaults: Defaults) -> Vec<Parsed> {
+        NdjsonRows::new(text.as_bytes(), defaults).collect::<Result<_, _>>().expect("readable")
+    }
+
+    fn one(text: &str, defaults: Defaults) -> Row {
+        let mut parsed = rows(text, defaults);
+        match (parsed.pop(), parsed.len()) {
+            (Some(Parsed::Row(row)), 0) => row,
+            other => panic!("{text:?} is one row, and not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_job_is_passed_on_to_the_letter() {
+        for job in [
+            "{\"board\":\"arena\",\"member\":\"p42\",\"score\":1200}",
+            "{ \"member\" : \"日本\", \"scores\":{\"a\":[1,2],\"b\":3}, \"meta\":{\"n\":1e400} }",
+            "{\"member\":\"p42\",\"board\":\"arena\",\"score\":123456789012345678901234567890}",
+        ] {
+            assert_eq!(one(&format!("  {job}\r\n"), Defaults::default()).job, job);
+        }
+    }
+
+    #[test]
+    fn what_a_board_is_may_stand_before_its_rows() {
+        let board = "{\"board\":\"arena\",\"definition\":{\"ties\":\"last\"}}";
+        let parsed = rows(&format!("{board}\n{{\"member\":\"m\"}}\n{board}"), Defaults::default());
+        let [Parsed::Board(first), Parsed::Row(row), Parsed::Board(_)] = parsed.as_slice() else {
+            panic!("{parsed:?}")
+        };
+        assert_eq!((first.json().as_str(), row.line), (board, 2));
+        // A job of that field is a job, and for the service to judge.
+        let job = "{\"member\":\"m\",\"definition\":{}}";
+        assert_eq!(one(job, Defaults::default()).job, job);
+        let bad = rows("{\"board\":\"no spaces\",\"definition\":{}}", Defaults::default());
+        assert!(matches!(bad.as_slice(), [Parsed::Rejected(line)] if line.code == "malformed"), "{bad:?}");
+    }
+
+    #[test]
+    fn the_command_line_fills_in_what_a_job_does_not_say() {
+        let defaults = Defaults { board: BoardName::new("arena").ok(), op: Some(Op::Best) };
+        for (job, expect) in [
+            (
+                "{\"member\":\"m\",\"score\":1}",
+                "{\"board\":\"arena\",\"op\":\"best\",\"member\":\"m\",\"score\":1}",
+            ),
+            (
+                "{\"member\":\"m\",\"board\":\"b\",\"score\":1e2,\"meta\":{\"n\":1.10}}",
+                "{\"board\":\"arena\",\"op\":\"best\",\"member\":\"m\",\"meta\":{\"n\":1.10},\"score\":1e2}",
+            ),
+            ("{\"member\":\"m\",\"op\":\"set\"}", "{\"board\":\"arena\",\"member\":\"m\",\"op\":\"set\"}"),
+        ] {
+            let row = one(job, defaults.clone());
+            assert_eq!((row.job.as_str(), row.boards), (expect, vec!["arena".to_owned()]));
+        }
+        let several = rows("{\"member\":\"m\",\"scores\":{\"b\":1}}", defaults.clone());
+        let [Parsed::Rejected(line)] = several.as_slice() else { panic!("refused, and not {several:?}") };
+        assert_eq!(line.detail, "no job object: it has scores for boards of its own, and --board says arena");
+        let other = rows("{\"board\":\"b\",\"definition\":{}}", defaults);
+        assert!(
+            matches!(other.as_slice(), [Parsed::Board(line)] if line.board.as_str() == "arena"),
+            "{other:?}"
+        );
+    }
+
+    #[test]
+    fn what_counts_twice_when_sent_twice_is_known() {
+        let check = |job: &str, adds: bool, is_undecided: bool, boards: &[&str]| {
+            let row = one(job, Defaults::default());
+            assert_eq!((row.adds, row.is_undecided), (adds, is_undecided), "{job}");
+            assert_eq!(row.boards, boards, "{job}");
+        };
+        for (job, adds, is_undecided) in [
+            ("\"score\":1,\"op\":\"set\"", false, false),
+            ("\"score\":1,\"op\":\"incr\"", true, false),
+            ("\"score\":1,\"op\":\"incr\",\"version\":1", false, false),
+            ("\"score\":1,\"op\":\"incr\",\"version\":null", true, false),
+            ("\"score\":1,\"version\":1", false, false),
+            ("\"score\":1", false, true),
+        ] {
+            check(&format!("{{\"board\":\"b\",\"member\":\"m\",{job}}}"), adds, is_undecided, &["b"]);
+        }
+        check("{\"scores\":{\"b\":1,\"c\":2},\"member\":\"m\"}", false, true, &["b", "c"]);
+    }
+
+    #[test]
+    fn lines_that_are_no_job_are_rejected_and_the_next_is_read() {
+        let long = format!("{{\"member\":\"{}\"}}", "x".repeat(MAX_JOB_BYTES));
+        for (bad, code) in [
+            ("null", "malformed"),
+            ("[{\"member\":\"m\"}]", "malformed"),
+            ("{\"member\":\"m\"", "malformed"),
+            ("{\"member\":\"m\"} {}", "malformed"),
+            ("{\"member\":7}", "bad_member"),
+            ("{\"score\":7}", "malformed"),
+            ("{}", "malformed"),
+            (long.as_str(), "too_large"),
+        ] {
+            let text = format!("\n{{\"member\":\"a\"}}\n\n{bad}\n \t\n{{\"member\":\"z\"}}");
+            let told: Vec<_> = rows(&text, Defaults::default())
+                .into_iter()
+                .map(|parsed| match parsed {
+                    Parsed::Row(row) => (row.line, String::new()),
+                    Parsed::Rejected(line) => (line.line, line.code),
+                    Parsed::Board(_) => panic!("nothing is defined"),
+                })
+                .collect();
+            assert_eq!(told, [(2, String::new()), (4, code.to_owned()), (6, String::new())]);
+        }
+    }
+
+    #[test]
+    fn a_job_that_only_fits_without_the_defaults_is_too_large() {
+        let job = format!("{{\"member\":\"m\",\"x\":\"{}\"}}", "x".repeat(MAX_JOB_BYTES - 21));
+        assert_eq!(one(&job, Defaults::default()).job.len(), MAX_JOB_BYTES);
+        let defaults = Defaults { board: None, op: Some(Op::Set) };
+        let parsed = rows(&job, defaults);
+        let [Parsed::Rejected(line)] = parsed.as_slice() else { panic!("too large, and not {parsed:?}") };
+        assert_eq!((line.line, line.code.as_str()), (1, "too_large"));
+    }
+}

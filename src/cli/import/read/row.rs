@@ -1,0 +1,85 @@
+//! One row on its way to becoming a job, whatever file it came from.
+
+use crate::cli::board_line::BoardLine;
+use crate::cli::import::ImportError;
+use crate::job::{Op, RejectCode};
+use crate::types::{BoardName, fnv1a_32};
+
+/// The largest body that the service takes.
+pub const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// The largest job that fits a body of its own, between its brackets.
+pub const MAX_JOB_BYTES: usize = MAX_BODY_BYTES - 2;
+
+/// A file's rows, in order. Lines that are no rows come as [`Parsed::Rejected`] and do not end it.
+pub trait Rows: Iterator<Item = Result<Parsed, ImportError>> {}
+
+impl<T: Iterator<Item = Result<Parsed, ImportError>>> Rows for T {}
+
+/// What the command line says about rows.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// The board of every row, whatever board the row names.
+    pub board: Option<BoardName>,
+    /// The operation of rows that name none.
+    pub op: Option<Op>,
+}
+
+/// What a line turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    Row(Row),
+    Rejected(RejectedLine),
+    /// Not a row: the definition of the board of the rows that follow.
+    Board(BoardLine),
+}
+
+/// A well-formed row.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Counted from 1, as editors do.
+    pub line: u64,
+    /// The job, as JSON.
+    pub job: String,
+    /// Applying it twice differs from applying it once.
+    pub adds: bool,
+    /// Whether it adds depends on the policies of its boards.
+    pub is_undecided: bool,
+    /// The boards that it names; empty for a job on every board.
+    pub boards: Vec<String>,
+    pub member_hash: u32,
+}
+
+impl Row {
+    /// `op` and `has_version` are as the job has them, with the defaults filled in.
+    pub fn new(
+        line: u64,
+        job: String,
+        member: &str,
+        op: Option<&str>,
+        has_version: bool,
+        boards: Vec<String>,
+    ) -> Self {
+        let is_undecided = op.is_none() && !has_version;
+        let adds = op == Some(Op::Incr.name()) && !has_version;
+        Self { line, job, adds, is_undecided, boards, member_hash: fnv1a_32(member.as_bytes()) }
+    }
+
+    /// Which of `lanes` (at least 1) sends it: always the same for a member.
+    pub fn lane(&self, lanes: usize) -> usize {
+        usize::try_from(self.member_hash).map_or(0, |hash| hash % lanes)
+    }
+}
+
+/// A line that was refused, here or by the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedLine {
+    pub line: u64,
+    pub code: String,
+    pub detail: String,
+}
+
+impl RejectedLine {
+    pub fn new(line: u64, code: RejectCode, detail: impl Into<String>) -> Self {
+        Self { line, code: code.name().to_owned(), detail: detail.into() }
+    }
+}

@@ -1,0 +1,13 @@
+//! Jobs on their way to a running service, in batches of one connection each.
+//!
+//! Must not know: what the jobs were read from.
+
+mod answer;
+mod batch;
+mod connection;
+mod service;
+mod tries;
+
+pub use batch::Lane;
+pub use connection::Connection;
+pub use service::Service;

@@ -1,0 +1,36 @@
+//! The service that rows are sent to, as all connections share it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::cli::client::{Client, RETRY_FOR};
+use crate::cli::import::ImportError;
+use crate::cli::import::tally::Tally;
+
+pub struct Service<'a> {
+    pub client: Client,
+    /// `None`: not at all before the service has answered once, and for [`RETRY_FOR`] from then on.
+    retry_for: Option<Duration>,
+    has_answered: AtomicBool,
+    pub tally: &'a Tally,
+}
+
+impl<'a> Service<'a> {
+    pub fn new(client: Client, retry_for: Option<Duration>, tally: &'a Tally) -> Self {
+        Self { client, retry_for, has_answered: AtomicBool::new(false), tally }
+    }
+
+    /// How long to go on trying; `None` where there may be no service at all.
+    pub fn retry_for(&self) -> Option<Duration> {
+        let once_there = self.has_answered.load(Ordering::Relaxed).then_some(RETRY_FOR);
+        self.retry_for.or(once_there)
+    }
+
+    pub fn note_answered(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
+    }
+
+    pub fn not_understood(&self, reason: String) -> ImportError {
+        ImportError::Answer { to: self.client.base().to_owned(), reason }
+    }
+}

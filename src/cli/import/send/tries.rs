@@ -1,0 +1,133 @@
+//! Sends a request until it is answered, while the service is away or overloaded.
+//!
+//! A try ends in one of three ways, and what may be done next depends on which: answered; certainly not
+//! applied (try again); unknown, because the connection broke after the request left (try again only if that
+//! changes nothing).
+
+use std::thread;
+use std::time::Duration;
+
+use ureq::http::StatusCode;
+
+use crate::cli::client::{Failed, Reply, Retries};
+use crate::cli::import::ImportError;
+use crate::cli::import::send::answer::Answer;
+use crate::cli::import::send::service::Service;
+
+/// Refusals of a whole request before any of its jobs was sent on.
+const REQUEST_NOT_APPLIED: [&str; 2] = ["overloaded", "shard_unavailable"];
+
+/// How trying ended.
+pub enum Ended {
+    Answered(StatusCode, Box<Answer>),
+    /// It may have been applied, and trying again could apply it twice.
+    InDoubt {
+        reason: String,
+    },
+    Hopeless {
+        reason: String,
+    },
+}
+
+/// Tries until there is an answer other than "not now".
+///
+/// # Errors
+/// When the service has failed for longer than it is given.
+pub fn until_answered(
+    request: impl Fn() -> Result<Reply, Failed>,
+    is_repeatable: bool,
+    tries: &mut Tries<'_>,
+) -> Result<Ended, ImportError> {
+    loop {
+        let attempt = attempt(request());
+        if !matches!(attempt, Attempt::NotThere { .. }) {
+            tries.service.note_answered();
+        }
+        match attempt {
+            Attempt::NotThere { reason } => tries.wait(reason, Duration::ZERO)?,
+            Attempt::Answered(status, answer) => return Ok(Ended::Answered(status, answer)),
+            Attempt::NotApplied { reason, wait } => tries.wait(reason, wait)?,
+            Attempt::Unknown { reason } if is_repeatable => {
+                tries.wait(reason, Duration::ZERO)?;
+                tries.sent_twice = true;
+            }
+            Attempt::Unknown { reason } => return Ok(Ended::InDoubt { reason }),
+            Attempt::Hopeless { reason } => return Ok(Ended::Hopeless { reason }),
+        }
+    }
+}
+
+/// The tries of one request, or of a batch whose jobs are settled one after the other.
+pub struct Tries<'a> {
+    service: &'a Service<'a>,
+    retries: Retries,
+    /// A request may have been applied whose answer was lost, and was sent again.
+    pub sent_twice: bool,
+}
+
+impl<'a> Tries<'a> {
+    pub fn new(service: &'a Service<'a>) -> Self {
+        Self { service, retries: Retries::default(), sent_twice: false }
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// When the service has failed for longer than it is given.
+    pub fn wait(&mut self, reason: String, at_least: Duration) -> Result<(), ImportError> {
+        let Service { client, tally, .. } = self.service;
+        let to = client.base().to_owned();
+        let Some(retry_for) = self.service.retry_for() else {
+            return Err(ImportError::NotThere { to, reason });
+        };
+        if !self.retries.has_failed() {
+            tally.note(&format!("{to} cannot be written to ({reason}); trying again"));
+        }
+        let Some(pause) = self.retries.pause(at_least, retry_for) else {
+            return Err(ImportError::Unreachable { to, seconds: retry_for.as_secs(), reason });
+        };
+        thread::sleep(pause);
+        Ok(())
+    }
+}
+
+/// How a request ended.
+enum Attempt {
+    Answered(StatusCode, Box<Answer>),
+    /// Nobody took the request.
+    NotThere {
+        reason: String,
+    },
+    NotApplied {
+        reason: String,
+        wait: Duration,
+    },
+    Unknown {
+        reason: String,
+    },
+    Hopeless {
+        reason: String,
+    },
+}
+
+fn attempt(reply: Result<Reply, Failed>) -> Attempt {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(Failed::NotReached(reason)) => return Attempt::NotThere { reason },
+        Err(Failed::Unknown(reason) | Failed::TooLong(reason)) => return Attempt::Unknown { reason },
+        Err(Failed::Lasting(reason)) => return Attempt::Hopeless { reason },
+    };
+    let Reply { status, retry_after, body } = reply;
+    let answer: Answer = serde_json::from_slice(&body).unwrap_or_default();
+    let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    // Results say more than the status: which jobs were applied.
+    if !is_passing || !answer.results.is_empty() {
+        return Attempt::Answered(status, Box::new(answer));
+    }
+    let reason = answer.describe(status);
+    if REQUEST_NOT_APPLIED.contains(&answer.code.as_str()) {
+        Attempt::NotApplied { reason, wait: retry_after.unwrap_or_default() }
+    } else {
+        Attempt::Unknown { reason }
+    }
+}

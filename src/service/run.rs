@@ -1,0 +1,167 @@
+//! Runs the service from its start to its end: opens the shards, starts what works on them, serves HTTP, and
+//! ends it all in order.
+//!
+//! It takes its listener and its shutdown as arguments, so that a test runs the real thing on port 0.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::config::{HttpConfig, ServeConfig};
+use crate::credential_files::CredentialFiles;
+use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
+use crate::query::Node;
+use crate::queue::local;
+use crate::queue::publisher::Publisher;
+use crate::service::nats::NatsStreams;
+use crate::service::opening::load_shards;
+use crate::service::writers::Common;
+use crate::service::{ServiceError, board_repair, writers};
+use crate::state_lock::Purpose;
+use crate::writer::{Parking, Registry, ShardState};
+
+/// How long a start waits for its shards to have caught up before it says that it listens.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(10);
+const CATCH_UP_LOOK: Duration = Duration::from_millis(10);
+
+/// Renders all metrics as Prometheus text.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Runs the service until `shutdown` completes, and drains it then: requests in progress are answered,
+/// writers commit what they were given, and each shard is checkpointed. `ready` is called once the service
+/// takes requests.
+///
+/// # Errors
+/// When a shard cannot be opened. Nothing is served then. A shutdown while shards are loaded is no error.
+pub async fn run(
+    config: &ServeConfig,
+    listener: TcpListener,
+    render_metrics: RenderMetrics,
+    ready: impl FnOnce(),
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ServiceError> {
+    let mut credentials = CredentialFiles::load(&config.http)?;
+    let mut shutdown = Box::pin(shutdown);
+    let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
+    let registry = Arc::new(Registry::new(config.auto_create));
+    for shard in &opened {
+        registry.learn(&shard.state.read(Purpose::Start));
+    }
+    for shard in &opened {
+        for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {
+            registry.forget(name, incarnation);
+        }
+    }
+    let common = Common::new(config, &registry);
+    let mut threads = Vec::with_capacity(opened.len());
+    let mut shards = Vec::with_capacity(opened.len());
+    let mut streams = match &config.nats {
+        Some(settings) => Some(NatsStreams::open(settings.clone(), config, &opened, &registry).await?),
+        None => None,
+    };
+    for shard in opened {
+        let (handle, writer) = if let Some(streams) = &mut streams {
+            let (publisher, source) = streams.take(shard.id);
+            let publisher = Publisher::Stream(Box::new(publisher));
+            let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
+            writers::start(shard, (publisher, source), Some(parking), &common)?
+        } else {
+            let (publisher, source) = local::channel(tokio::runtime::Handle::current());
+            writers::start(shard, (Publisher::Local(publisher), source), None, &common)?
+        };
+        threads.push(writer);
+        shards.push(handle);
+    }
+    let node = Arc::new(Node { shards });
+    // Setting the streams up has waited for NATS already; a second wait would bring nothing.
+    let catch_up_within = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
+        CATCH_UP_WITHIN
+    } else {
+        Duration::ZERO
+    };
+    let boards = if let Some(streams) = streams {
+        Some(streams.run(&node, &registry))
+    } else {
+        board_repair::complete_changes(&node, &registry).await;
+        tokio::spawn(board_repair::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
+        None
+    };
+    let (limits, access) = (limits(&config.http), credentials.access.clone());
+    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, limits, access, boards));
+    all_started(&node).await;
+    credentials.watch();
+    // Requests are served from here on. A shard that is still catching up answers probes and stale reads
+    // meanwhile, and a shutdown ends it.
+    let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = all_live(&node, catch_up_within) => {
+            ready();
+            serving.await
+        }
+    };
+    for shard in &node.shards {
+        shard.publisher.close().await;
+    }
+    let joined =
+        tokio::task::spawn_blocking(move || threads.into_iter().try_for_each(JoinHandle::join)).await;
+    match joined {
+        Ok(Ok(())) => Ok(served?),
+        Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
+        Err(error) => Err(std::io::Error::other(error).into()),
+    }
+}
+
+fn limits(config: &HttpConfig) -> Limits {
+    Limits {
+        requests_in_flight: config.max_requests,
+        body: config.body,
+        body_stall: config.body / 3,
+        ..Limits::default()
+    }
+}
+
+fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
+    if config.sends_tokens_in_the_clear() {
+        tracing::warn!(
+            "requests carry their tokens unencrypted; pass --tls-cert and --tls-key, unless a proxy in front does TLS and nobody listens in between"
+        );
+    }
+    Serving {
+        tls: credentials.tls.clone(),
+        local_only: config.local_only,
+        patience: Patience { header: config.header, idle: config.idle, write: config.write },
+        connections: ConnectionLimits {
+            total: config.max_connections,
+            per_client: config.max_connections_per_client,
+        },
+        threads: config.threads,
+    }
+}
+
+/// Waits until every writer has started, or has logged why it cannot.
+async fn all_started(node: &Node) {
+    for shard in &node.shards {
+        let mut started = shard.started.clone();
+        // A writer that ended before it started has logged why, and its shard is not ready: `/readyz` says
+        // so.
+        let _ = started.wait_for(|started| *started).await;
+    }
+}
+
+/// Waits until every shard has caught up or halted, but no longer than `catch_up_within`.
+async fn all_live(node: &Node, catch_up_within: Duration) {
+    let deadline = tokio::time::Instant::now() + catch_up_within;
+    for shard in &node.shards {
+        while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
+            if tokio::time::Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep(CATCH_UP_LOOK).await;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! From an opened shard to a running one: its writer, on a thread of its own, and the handle that readers and
+//! publishers have of it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+use crate::config::ServeConfig;
+use crate::query::ShardHandle;
+use crate::queue::publisher::Publisher;
+use crate::service::opening::OpenedShard;
+use crate::types::{Sequence, Timestamp};
+use crate::writer::{
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
+    RejectsKept, Writer,
+};
+
+/// What the writers of a node share.
+pub struct Common<'a> {
+    config: &'a ServeConfig,
+    registry: &'a Arc<Registry>,
+    gate: CheckpointGate,
+    reject_log: Arc<RejectLog>,
+}
+
+impl<'a> Common<'a> {
+    pub fn new(config: &'a ServeConfig, registry: &'a Arc<Registry>) -> Self {
+        Self { config, registry, gate: CheckpointGate::default(), reject_log: Arc::default() }
+    }
+}
+
+/// Starts a shard's writer.
+///
+/// # Errors
+/// When the system has no thread for it.
+pub fn start<S: JobSource + 'static>(
+    shard: OpenedShard,
+    (publisher, source): (Publisher, S),
+    parking: Option<Parking>,
+    common: &Common<'_>,
+) -> std::io::Result<(ShardHandle, JoinHandle<()>)> {
+    let Common { config, registry, gate, reject_log } = common;
+    let (applied, applied_receiver) = watch::channel(Sequence::default());
+    let (starting, started) = watch::channel(false);
+    let policy = CheckpointPolicy {
+        interval: config.checkpoint_interval,
+        changes_min: config.checkpoint_changes,
+        ..CheckpointPolicy::default()
+    };
+    let handle = ShardHandle {
+        id: shard.id,
+        state: Arc::clone(&shard.state),
+        applied: applied_receiver,
+        health: Arc::clone(&shard.health),
+        store: Arc::clone(&shard.store),
+        publisher,
+        started,
+    };
+    let writer = Writer {
+        id: shard.id,
+        shards: config.shards,
+        source,
+        shard: shard.state,
+        store: shard.store,
+        registry: Arc::clone(registry),
+        health: shard.health,
+        applied,
+        started: starting,
+        checkpointer: Checkpointer::new(policy, gate.clone(), shard.replayed),
+        reopen: shard.reopen,
+        gauges: Gauges::new(shard.id),
+        rejects_kept: RejectsKept::default(),
+        reject_log: Arc::clone(reject_log),
+        parking,
+        time: Timestamp::default(),
+    };
+    Ok((handle, spawn(writer)?))
+}
+
+fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandle<()>> {
+    let id = writer.id;
+    std::thread::Builder::new().name(format!("writer-{id}")).spawn(move || {
+        let run = std::panic::AssertUnwindSafe(|| writer.run());
+        if std::panic::catch_unwind(run).is_err() {
+            // The state in memory may be half changed. The one on disk is whole: a restart reads it.
+            tracing::error!(shard = %id, "the writer panicked, which is a bug; the process ends rather than show a wrong rank");
+            std::process::exit(70);
+        }
+    })
+}

@@ -1,0 +1,246 @@
+//! Out and in again: an export, imported into another number of shards, comes out as it was, ties included.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use crate::support::client::{Client, entry_path};
+use crate::support::command::command;
+use crate::support::node::Node;
+
+const BOARD: &str = "arena";
+/// So many that there are several pages, and few enough scores that most are shared.
+const MEMBERS: i64 = 2_500;
+
+/// Two keys, ties by who came last, negative scores and ones beyond 2^53, ids that need escaping, metadata,
+/// hidden entries.
+fn definition() -> Value {
+    json!({"keys": [{"name": "points"}, {"name": "time", "order": "asc"}], "ties": "last"})
+}
+
+fn fill(client: &Client) {
+    assert_eq!(client.put(&format!("/v1/boards/{BOARD}"), &definition()).0, 201);
+    let huge = [i64::MAX, i64::MIN, (1 << 53) + 1, -(1 << 53) - 1, 0];
+    let jobs: Vec<_> = (0..MEMBERS)
+        .map(|number| {
+            let member = format!("m \"{number}\", / 日本");
+            let points = huge.get(usize::try_from(number).expect("small")).copied().unwrap_or(number % 7 - 3);
+            let at = format!("2026-11-20T09:{:02}:{:02}.{:06}Z", number % 13, number % 60, number % 3);
+            json!({"board": BOARD, "member": member, "score": [points, number % 2], "at": at})
+        })
+        .collect();
+    for jobs in jobs.chunks(1_000) {
+        let (status, answer) = client.post("/v1/jobs?wait=applied", &Value::from(jobs));
+        assert_eq!(status, 200, "{answer}");
+    }
+    // Later changes of something else move updated_at and not the place among ties.
+    for number in (0..MEMBERS).step_by(5) {
+        let member = format!("m \"{number}\", / 日本");
+        let (_, entry) = client.get(&entry_path(BOARD, &member));
+        let job =
+            json!({"score": entry["score"], "op": "set", "meta": {"car": format!("\"{number}\", mx5")}});
+        let (status, answer) = client.put(&format!("{}?wait=applied", entry_path(BOARD, &member)), &job);
+        assert_eq!((status, &answer["entry"]["position"]), (200, &entry["position"]), "{answer}");
+    }
+    for number in [10, 20] {
+        let member = format!("m \"{number}\", / 日本");
+        let job = json!([{"board": BOARD, "member": member, "op": "hide"}]);
+        assert_eq!(client.post("/v1/jobs?wait=applied", &job).0, 200);
+    }
+}
+
+fn export(arguments: &[&str], to: &Path) -> String {
+    let mut command = command();
+    command.args(["export", "--board", BOARD]).args(arguments).arg("--output").arg(to);
+    let output = command.output().expect("the binary can be started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let folder = to.parent().expect("it is in a folder");
+    let names = fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").file_name());
+    assert!(
+        !names.into_iter().any(|name| name.to_string_lossy().ends_with(".partial")),
+        "nothing is left over"
+    );
+    assert!(said.contains("all of it"), "nothing changed meanwhile: {said}");
+    said
+}
+
+fn import(binary: &Node, from: &Path, extra: &[&str]) {
+    let mut command = command();
+    command.arg("import").arg(from).args(["--url", &format!("http://{}", binary.address())]).args(extra);
+    let output = command.output().expect("the binary can be started");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+}
+
+/// Rows, without the line before them that says what the board is.
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).expect("it was written");
+    let all = text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line"));
+    let mut all: Vec<Value> = all.collect();
+    let first = all.remove(0);
+    assert_eq!((&first["board"], &first["definition"]["ties"]), (&json!(BOARD), &json!("last")), "{first}");
+    all
+}
+
+/// Without when it was last touched, which an import makes the time of its score.
+fn without_updates(mut lines: Vec<Value>) -> Vec<Value> {
+    for line in &mut lines {
+        line.as_object_mut().expect("an object").remove("updated_at").expect("it is told");
+    }
+    lines
+}
+
+#[test]
+fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name);
+    let mut source = Node::at(path("source")).shards(3).start();
+    fill(&source.client());
+    let url = format!("http://{}", source.address());
+    let said = export(&["--url", &url], &path("live.ndjson"));
+    assert!(said.contains("2,498"), "{said}");
+    export(&["--url", &url, "--format", "csv"], &path("live.csv"));
+    source.terminate();
+    let data_dir = path("source");
+    let data_dir = data_dir.to_str().expect("it is UTF-8");
+    export(&["--data-dir", data_dir], &path("stopped.ndjson"));
+    export(&["--data-dir", data_dir, "--format", "csv"], &path("stopped.csv"));
+    for (live, stopped) in [("live.ndjson", "stopped.ndjson"), ("live.csv", "stopped.csv")] {
+        let text = |name: &str| fs::read_to_string(path(name)).expect("it was written");
+        assert!(text(live) == text(stopped), "{live} is not {stopped}");
+    }
+
+    let rows = lines(&path("live.ndjson"));
+    assert_eq!(rows.len(), usize::try_from(MEMBERS).expect("small") - 2, "hidden entries are not listed");
+    let positions: Vec<_> = rows.iter().map(|row| row["position"].as_u64()).collect();
+    assert_eq!(positions, (1..).map(Some).take(rows.len()).collect::<Vec<_>>(), "best first, without a gap");
+    assert!(rows.iter().any(|row| row["score"][0] == json!(i64::MAX.to_string())), "beyond 2^53 as text");
+    assert!(rows.iter().any(|row| row["at"] != row["updated_at"]), "both times are there");
+    assert!(rows.iter().any(|row| row["meta"]["car"].is_string()));
+
+    for (shards, file) in [(1, "live.ndjson"), (5, "stopped.csv")] {
+        let name = format!("target of {shards}");
+        let target = Node::at(path(&name)).shards(shards).flags(&["--no-auto-create"]).start();
+        for _ in 0..2 {
+            import(&target, &path(file), &[]);
+        }
+        let again = path(&format!("again {shards}.ndjson"));
+        export(&["--url", &format!("http://{}", target.address())], &again);
+        let (found, expect) = (without_updates(lines(&again)), without_updates(rows.clone()));
+        for (found, expect) in found.iter().zip(&expect) {
+            assert_eq!(found, expect, "{file} in {shards} shards");
+        }
+        assert_eq!(found.len(), expect.len());
+    }
+}
+
+#[test]
+fn a_failed_export_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = folder.path().join("data");
+    let mut binary = Node::at(&data_dir).shards(2).start();
+    assert_eq!(binary.client().put("/v1/boards/arena/members/p42", &json!({"score": 7})).0, 200);
+    let url = format!("http://{}", binary.address());
+    let to = folder.path().join("out.ndjson");
+    let run = |arguments: &[&str]| {
+        let output = command().arg("export").args(arguments).arg("--output").arg(&to).output();
+        let output = output.expect("the binary can be started");
+        assert!(!to.exists(), "{arguments:?}");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&["--board", "arena", "--url", "http://127.0.0.1:1"]);
+    assert!(code == Some(2) && said.contains("cannot be read"), "{said}");
+    // Where nobody ever answered, nobody tries again.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let nobody = format!("http://{}", silent.local_addr().expect("it is bound"));
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&accepted);
+    thread::spawn(move || {
+        for asking in silent.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(asking);
+        }
+    });
+    let (code, said) = run(&["--board", "arena", "--url", &nobody]);
+    assert!(code == Some(2) && said.contains("cannot be read"), "{said}");
+    assert_eq!(accepted.load(Ordering::SeqCst), 1, "{said}");
+    let (code, said) = run(&["--board", "none", "--url", &url]);
+    assert!(code == Some(2) && said.contains("unknown_board"), "{said}");
+    let (code, said) = run(&["--board", "arena", "--url", &url, "--dry-run"]);
+    assert!(code == Some(0) && said.lines().any(|line| line.split_whitespace().eq(["rows", "1"])), "{said}");
+    assert_eq!(run(&["--board", "arena", "--url", "https://localhost"]).0, Some(2));
+    let (code, said) = run(&["--board", "arena", "--data-dir", data_dir.to_str().expect("it is UTF-8")]);
+    assert!(code == Some(2) && said.contains("in use"), "a running service's directory is its own: {said}");
+    // A time that orders ties is told to whoever asks, and to nobody else.
+    let (_, page) = binary.client().get("/v1/boards/arena/top?reached_at=true");
+    assert_eq!(page["entries"][0]["reached_at"], page["entries"][0]["updated_at"]);
+    let (_, page) = binary.client().get("/v1/boards/arena/top");
+    assert!(page["entries"][0].get("reached_at").is_none(), "{page}");
+    let gone = binary.client().send(Method::DELETE, "/v1/boards/arena", None).expect("it answers");
+    assert!(gone.0 < 300, "{}", gone.1);
+    binary.terminate();
+    let (code, said) = run(&["--board", "arena", "--data-dir", data_dir.to_str().expect("it is UTF-8")]);
+    assert!(code == Some(2) && said.contains("there is no board arena"), "{said}");
+}
+
+/// A member is named by a player, and a spreadsheet takes a cell that begins so for a formula. It is written
+/// as it is, so that it can be imported, and those who export are told.
+#[test]
+fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let service = Node::start();
+    let (client, member) = (service.client(), "=HYPERLINK(\"x\")");
+    assert_eq!(client.put(&entry_path(BOARD, member), &json!({"score": 1})).0, 200);
+    let csv = folder.path().join("out.csv");
+    let arguments = ["--url", service.base(), "--format", "csv"];
+    let mut export = command();
+    export.args(["export", "--board", BOARD]).args(arguments).arg("--output").arg(&csv);
+    assert!(export.output().expect("the binary can be started").status.success());
+    let text = fs::read_to_string(&csv).expect("it is there");
+    assert!(text.contains("\"=HYPERLINK(\"\"x\"\")\""), "{text}");
+    let help = command().args(["export", "--help"]).output().expect("the binary can be started");
+    let help = String::from_utf8(help.stdout).expect("it is text");
+    let words: Vec<_> = help.split_whitespace().collect();
+    assert!(words.join(" ").contains("A spreadsheet takes one that begins with ="), "{help}");
+}
+
+/// What is written to may be a pipe or a device, which stays what it is, or a link, whose file is replaced.
+#[test]
+fn an_export_replaces_files_only() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Node::start();
+    fill(&service.client());
+    let exported = |to: &Path| {
+        let mut command = command();
+        command.args(["export", "--board", BOARD, "--url", service.base(), "--output"]).arg(to);
+        command.output().expect("the binary can be started")
+    };
+    let place = |name: &str| folder.path().join(name);
+    let made = std::process::Command::new("mkfifo").arg(place("pipe")).status().expect("there is a mkfifo");
+    assert!(made.success());
+    let pipe = place("pipe");
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).expect("text comes"));
+    assert!(exported(&place("pipe")).status.success());
+    let written = reader.join().expect("it was read");
+    assert_eq!(written.lines().count(), usize::try_from(MEMBERS).expect("small") - 1);
+    assert!(!fs::metadata(place("pipe")).expect("it is there").is_file());
+
+    fs::write(place("file"), "before").expect("it can be written");
+    std::os::unix::fs::symlink(place("file"), place("link")).expect("it can be made");
+    assert!(exported(&place("link")).status.success());
+    assert!(fs::symlink_metadata(place("link")).expect("it is there").is_symlink());
+    assert_eq!(fs::read_to_string(place("file")).expect("readable"), written);
+
+    let output = exported(folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot write to"), "{said}");
+    assert!(service.terminate().success());
+}

@@ -1,0 +1,15 @@
+//! The subcommands beside `serve`, and settings.
+//!
+//! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
+//! - [`export`]: an export that is imported elsewhere has equal ranks and ties
+//! - [`export_boards`]: an export defines its boards when it is imported
+//! - [`redis`]: a sorted set of a real Redis ranks the same
+//! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
+//! - [`healthcheck`]: the exit code says whether a service is ready
+
+mod config;
+mod export;
+mod export_boards;
+mod healthcheck;
+mod load;
+mod redis;

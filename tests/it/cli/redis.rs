@@ -1,0 +1,183 @@
+//! `ranktree import --redis` against a real redis-server: what it holds ranks the same here.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::client::{count_of, entry_path};
+use crate::support::command::command;
+use crate::support::nats::wait_until;
+use crate::support::node::Node;
+
+const PASSWORD: &str = "s3cret";
+
+/// A server with a password, on a free port, and a connection to it.
+struct Redis {
+    child: Child,
+    port: u16,
+    stream: BufReader<TcpStream>,
+}
+
+impl Redis {
+    fn start(folder: &Path) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        drop(listener);
+        let mut command = Command::new(server());
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder);
+        command.args(["--requirepass", PASSWORD]).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().expect("redis-server is here; `make redis` installs it");
+        let mut stream = None;
+        wait_until("redis-server listens", || {
+            stream = TcpStream::connect(("127.0.0.1", port)).ok();
+            stream.is_some()
+        });
+        let stream = BufReader::new(stream.expect("it is connected"));
+        let mut redis = Self { child, port, stream };
+        assert_eq!(redis.ask(&["AUTH", PASSWORD]), "+OK");
+        redis
+    }
+
+    /// The first line of the answer, and what follows it if that is one text.
+    fn ask(&mut self, words: &[&str]) -> String {
+        let mut request = Vec::new();
+        write!(request, "*{}\r\n", words.len()).expect("a Vec takes everything");
+        for word in words {
+            write!(request, "${}\r\n{word}\r\n", word.len()).expect("a Vec takes everything");
+        }
+        self.stream.get_mut().write_all(&request).expect("it is there");
+        let mut line = || {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).expect("it answers");
+            line.trim_end().to_owned()
+        };
+        let first = line();
+        if first.starts_with('$') && first != "$-1" { line() } else { first }
+    }
+
+    fn add(&mut self, key: &str, score: &str, member: &str) {
+        assert_eq!(self.ask(&["ZADD", key, score, member]), ":1", "{member}");
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The one that `make redis` installs, or the system's.
+fn server() -> PathBuf {
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/redis-server");
+    if venv.exists() { venv } else { PathBuf::from("redis-server") }
+}
+
+fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = command();
+    command.args(["import", "--url", to, "--board", "arena"]).args(arguments);
+    command.env("RANKTREE_REDIS", format!("redis://127.0.0.1:{}", redis.port));
+    command.env("RANKTREE_REDIS_PASSWORD", PASSWORD).stdin(Stdio::null());
+    let output = command.output().expect("the binary can be started");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).expect("it writes UTF-8");
+    // Columns are for people.
+    (output.status.code(), said.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn an_imported_sorted_set_ranks_as_in_redis() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut redis = Redis::start(folder.path());
+    // More than one page of ZSCAN, ties always, negative scores, and the largest integers that a double tells
+    // apart.
+    for number in 0..3_000_i64 {
+        redis.add("leaderboard", &(number % 501 - 250).to_string(), &format!("player {number} / 日本"));
+    }
+    redis.add("leaderboard", "9007199254740991", "the best");
+    redis.add("leaderboard", "-9007199254740991", "the worst");
+    let service = Node::shards(3).start();
+    let to = format!("http://{}", service.address());
+
+    let (code, said) = import(&redis, &to, &["--key", "leaderboard", "--dry-run"]);
+    assert!(code == Some(0) && said.contains("well-formed 3,002"), "{said}");
+    assert_eq!(service.client().get("/v1/boards/arena").0, 404, "a dry run sends nothing");
+    for _ in 0..2 {
+        let (code, said) = import(&redis, &to, &["--key", "leaderboard"]);
+        assert!(code == Some(0) && said.contains("applied 3,002"), "{said}");
+    }
+
+    let client = service.client();
+    let (mut entries, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let (_, page) = client.get(&format!("/v1/boards/arena/top?limit=1000&cursor={cursor}"));
+        entries.extend(page["entries"].as_array().expect("a page").clone());
+        match &page["next_cursor"] {
+            Value::String(next) => cursor.clone_from(next),
+            _ => break,
+        }
+    }
+    assert_eq!(entries.len(), 3_002);
+    for entry in &entries {
+        let member = entry["member"].as_str().expect("an id");
+        let score = redis.ask(&["ZSCORE", "leaderboard", member]);
+        let theirs: f64 = score.parse().expect("a number");
+        assert_eq!(entry["score"].as_f64(), Some(theirs), "{member}");
+        let better = redis.ask(&["ZCOUNT", "leaderboard", &format!("({score}"), "+inf"]);
+        assert_eq!(format!(":{}", count_of(&entry["rank"]) - 1), better, "{member}");
+    }
+    // Redis orders equal scores by id, and ZREVRANK by id downwards; here it is upwards, best first.
+    let ties: Vec<_> =
+        entries.iter().filter(|entry| entry["score"] == 0).map(|entry| &entry["member"]).collect();
+    let mut sorted = ties.clone();
+    sorted.sort_by_key(|member| member.as_str());
+    assert!(ties.len() > 1 && ties == sorted, "{ties:?}");
+}
+
+#[test]
+fn fractional_scores_are_refused_in_words_or_scaled() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut redis = Redis::start(folder.path());
+    for (score, member) in [("12.34", "a"), ("-0.07", "b"), ("5", "c"), ("inf", "d"), ("0.1234", "e")] {
+        redis.add("laps", score, member);
+    }
+    assert_eq!(redis.ask(&["SET", "text", "hello"]), "+OK");
+    let service = Node::start();
+    let to = format!("http://{}", service.address());
+    let score = |member: &str| service.client().get(&entry_path("arena", member)).1["score"].clone();
+
+    let (code, said) = import(&redis, &to, &["--key", "laps"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; --scale 100"),
+        "{said}"
+    );
+    assert!(said.contains("member \"d\": inf is no score"), "{said}");
+    assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
+
+    let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100"]);
+    assert_eq!(code, Some(1), "infinity and four places remain: {said}");
+    assert_eq!((score("a"), score("b"), score("c")), (1_234.into(), (-7).into(), 500.into()));
+
+    for (arguments, words) in [
+        (&["--key", "none"][..], "no sorted set"),
+        (&["--key", "text"], "WRONGTYPE"),
+        (&["--key", "laps", "--op", "incr"], "--op"),
+        (&[], "--key"),
+    ] {
+        let (code, said) = import(&redis, &to, arguments);
+        assert!(code == Some(2) && said.contains(words), "{arguments:?}: {said}");
+        assert!(!said.contains(PASSWORD), "{said}");
+    }
+    let mut command = command();
+    command.args(["import", "--board", "arena", "--key", "laps"]).stdin(Stdio::null());
+    command.env("RANKTREE_REDIS", format!("redis://:wrong@127.0.0.1:{}", redis.port));
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary can be started");
+    let mut said = String::new();
+    child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it writes UTF-8");
+    assert_eq!(child.wait().expect("it ends").code(), Some(2), "{said}");
+    assert!(said.contains("Redis") && !said.contains("wrong@"), "{said}");
+}

@@ -1,0 +1,123 @@
+//! kill -9 of the service and of NATS at random moments, in the middle of publishing by game services that
+//! retry.
+
+use std::thread;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Config;
+use serde_json::json;
+
+use crate::support::counting::{BOARD, Retries, check, count_up};
+use crate::support::nats::{Nats, wait_applied, wait_until};
+use crate::support::node::Node;
+use crate::support::random::Random;
+
+const ROUNDS: u64 = 50;
+/// Every so many rounds NATS is killed, and not the service.
+const NATS_EVERY: u64 = 4;
+/// Every so many rounds both are.
+const BOTH_EVERY: u64 = 7;
+const RUN_TIME_MS: (u64, u64) = (30, 250);
+const SHARDS: u16 = 3;
+/// What streams are created with.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// Within it a message has to be stored that is known by its id, however long all the rounds take.
+const LONG_WINDOW: Duration = Duration::from_secs(3_600);
+/// Crashes with a purge before each of them, which comes about once a second.
+const PURGE_ROUNDS: u64 = 12;
+const PURGE_RUN_TIME_MS: (u64, u64) = (0, 1_200);
+
+#[test]
+fn stored_messages_count_once_whatever_is_killed() {
+    let mut random = Random::seeded();
+    let mut nats = Nats::start();
+    let url = nats.url();
+    let mut service = Node::with_nats(&nats)
+        .shards(SHARDS)
+        .stream_mib(64)
+        .flags(&["--nats-keep", "0", "--checkpoint-changes", "100"])
+        .start();
+    let (status, answer) = service.client().put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
+    assert_eq!(status, 201, "{answer}");
+    let streams: Vec<_> = (0..SHARDS).map(|shard| format!("RANKTREE_JOBS_{shard}")).collect();
+    for stream in &streams {
+        let config = nats.info(stream).config;
+        assert_eq!(config.duplicate_window, DUPLICATE_WINDOW);
+        nats.update(&Config { duplicate_window: LONG_WINDOW, ..config });
+    }
+
+    let counted = count_up(
+        &url,
+        SHARDS,
+        &[Retries::Version, Retries::MessageId],
+        LONG_WINDOW,
+        &mut random,
+        |random, budget| {
+            for round in 1..=ROUNDS {
+                budget.refill();
+                thread::sleep(Duration::from_millis(
+                    RUN_TIME_MS.0 + random.below(RUN_TIME_MS.1 - RUN_TIME_MS.0),
+                ));
+                let both = round % BOTH_EVERY == 0;
+                if both || round % NATS_EVERY == 0 {
+                    nats.kill9();
+                    if both {
+                        service.kill9();
+                    }
+                    nats.restart();
+                } else {
+                    service.kill9();
+                }
+                if both || round % NATS_EVERY != 0 {
+                    service.restart();
+                }
+            }
+        },
+    );
+    let ends: Vec<u64> = streams.iter().map(|stream| nats.info(stream).state.last_sequence).collect();
+    let client = service.client();
+    wait_until("the service has taken NATS up again", || client.get("/readyz").0 == 200);
+    wait_applied(&client, &ends);
+    assert!(counted.messages > ROUNDS, "{} messages in {ROUNDS} rounds", counted.messages);
+    check(&client, &counted);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// What is purged from a stream was applied, and is in a checkpoint on disk, whenever the service is killed.
+#[test]
+fn purged_messages_count_once_whatever_is_killed() {
+    let mut random = Random::seeded();
+    let mut nats = Nats::start();
+    let url = nats.url();
+    let mut service = Node::with_nats(&nats)
+        .stream_mib(64)
+        .flags(&["--nats-keep", "0", "--checkpoint-changes", "100"])
+        .start();
+    let stream = "RANKTREE_JOBS_0";
+    let config = nats.info(stream).config;
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..config });
+    let counted = count_up(&url, 1, &[Retries::Version], LONG_WINDOW, &mut random, |random, budget| {
+        for round in 1..=PURGE_ROUNDS {
+            let before = nats.info(stream).state.first_sequence;
+            wait_until("the stream is purged", || {
+                budget.refill();
+                nats.info(stream).state.first_sequence > before
+            });
+            let run_time = PURGE_RUN_TIME_MS.0 + random.below(PURGE_RUN_TIME_MS.1 - PURGE_RUN_TIME_MS.0);
+            thread::sleep(Duration::from_millis(run_time));
+            if round % NATS_EVERY == 0 {
+                nats.kill9();
+                nats.restart();
+            }
+            service.kill9();
+            service.restart();
+        }
+    });
+    let client = service.client();
+    wait_until("the service has taken NATS up again", || client.get("/readyz").0 == 200);
+    wait_applied(&client, &[nats.info(stream).state.last_sequence]);
+    check(&client, &counted);
+    assert!(service.terminate().success());
+    service.verify();
+}

@@ -1,0 +1,19 @@
+//! Every rank, token, removal and rejection is what the jobs say, over HTTP and over NATS.
+//!
+//! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
+//! - [`nats_real_data`]: the same over NATS, with one job a message and with many
+//! - [`removals`]: what clearing and trimming a board removes and keeps, also when the process is killed
+//! - [`nats_removals`]: the same over NATS, on every replica; and commands that a shard does not know
+//! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
+//! - [`nats_rejects`]: two nodes publish each rejection once
+//! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
+//! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
+
+mod board_tokens;
+mod future_time;
+mod nats_real_data;
+mod nats_rejects;
+mod nats_removals;
+mod real_data;
+mod rejects;
+mod removals;

@@ -1,0 +1,239 @@
+//! Rejects: of every kind, told once by two nodes that are killed meanwhile, and listed by `ranktree
+//! rejects`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_nats::jetstream::stream::Config;
+use ranktree::types::{MemberId, shard_of};
+use serde_json::{Value, json};
+
+use crate::support::arena::SUBJECT;
+use crate::support::client::count_of;
+use crate::support::command::run;
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_until};
+use crate::support::node::Node;
+
+const SHARDS: u16 = 2;
+const REJECTS: &str = "RANKTREE_REJECTS";
+const ROUNDS: usize = 4;
+
+/// A message with one bad job each, and why. `closed_window` is not among them: only windows have it.
+fn bad_messages() -> Vec<(Vec<u8>, &'static str)> {
+    let home =
+        |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), SHARDS).index();
+    let mut members = (0..50).map(|number| format!("m{number}"));
+    let member = members.find(|member| home(member) == 0).expect("one of fifty");
+    let stranger = members.find(|member| home(member) == 1).expect("one of fifty");
+    let job = |job: Value| job.to_string().into_bytes();
+    vec![
+        (b"\xff not JSON".to_vec(), "malformed"),
+        (job(json!({ "board": "arena", "member": member, "score": 1, "op": "double" })), "malformed"),
+        (job(json!({ "board": "nowhere", "member": member, "score": 1 })), "unknown_board"),
+        (job(json!({ "board": "arena", "member": "", "score": 1 })), "bad_member"),
+        (job(json!({ "board": "arena", "member": member, "score": 1.5 })), "bad_score"),
+        (job(json!({ "board": "arena", "member": member, "score": 11 })), "out_of_range"),
+        (
+            job(json!([
+                { "board": "wide", "member": member, "score": i64::MAX.to_string() },
+                { "board": "wide", "member": member, "score": 1, "op": "incr" }
+            ])),
+            "overflow",
+        ),
+        (
+            job(json!([
+                { "board": "arena", "member": member, "score": 2, "version": u64::MAX },
+                { "board": "arena", "member": member, "score": 3, "version": 7 }
+            ])),
+            "stale_version",
+        ),
+        (job(json!({ "board": "arena", "member": stranger, "score": 1 })), "wrong_shard"),
+        (
+            job(
+                json!({ "board": "arena", "member": member, "score": 1, "meta": { "m": "x".repeat(2_000) } }),
+            ),
+            "too_large",
+        ),
+    ]
+}
+
+/// Rejects as they are published and listed, by their place.
+fn by_place(rejects: impl Iterator<Item = Value>) -> BTreeMap<(usize, usize), Value> {
+    let mut places = BTreeMap::new();
+    for reject in rejects {
+        let place = (count_of(&reject["sequence"]), count_of(&reject["index"]));
+        assert_eq!(reject["shard"], 0);
+        assert_eq!(places.insert(place, reject), None, "{place:?} is told twice");
+    }
+    places
+}
+
+#[test]
+fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
+    let nats = Nats::start();
+    let mut nodes = [(); 2]
+        .map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).flags(&["--no-auto-create"]).start());
+    for (board, definition) in
+        [("arena", json!({ "keys": [{ "name": "score", "min": 0, "max": 10 }] })), ("wide", json!({}))]
+    {
+        let (status, answer) = nodes[0].client().put(&format!("/v1/boards/{board}"), &definition);
+        assert_eq!(status, 201, "{answer}");
+    }
+    let mut expected = BTreeMap::new();
+    for round in 0..ROUNDS {
+        let mut last = 0;
+        for (bytes, reason) in bad_messages() {
+            last = nats.publish(SUBJECT, &bytes);
+            // Of two jobs the second is the bad one; the first is too, once it has set its version before.
+            let index = usize::from(bytes.starts_with(b"["));
+            let sequence = usize::try_from(last).expect("small");
+            expected.insert((sequence, index), reason);
+            if reason == "stale_version" && round > 0 {
+                expected.insert((sequence, 0), reason);
+            }
+        }
+        // One of the nodes is killed while it may be telling, or has not begun to.
+        let (node, other) = (round % 2, (round + 1) % 2);
+        if round >= 2 {
+            wait_applied(&nodes[node].client(), &[last, 0]);
+        }
+        nodes[node].kill9();
+        wait_applied(&nodes[other].client(), &[last, 0]);
+        nodes[node].restart();
+        wait_applied(&nodes[node].client(), &[last, 0]);
+    }
+    wait_until("all rejects are told", || {
+        count_of(&json!(nats.info(REJECTS).state.messages)) >= expected.len()
+    });
+    for node in &nodes {
+        assert_eq!(count_of(&shard_status(&node.client(), 0)["rejects"]), expected.len());
+        assert_eq!(count_of(&shard_status(&node.client(), 0)["parked"]), 0);
+    }
+    // One more, which comes after whatever either node still has to tell.
+    let last = nats.publish(SUBJECT, "the last");
+    expected.insert((usize::try_from(last).expect("small"), 0), "malformed");
+    let told = || count_of(&json!(nats.info(REJECTS).state.messages));
+    wait_until("the last one is told", || {
+        let end = nats.info(REJECTS).state.last_sequence;
+        nats.message(REJECTS, end)["sequence"] == last
+    });
+    assert_eq!(told(), expected.len());
+    let end = nats.info(REJECTS).state.last_sequence;
+    let published = by_place((1..=end).map(|sequence| nats.message(REJECTS, sequence)));
+    let reasons: BTreeMap<_, _> = published
+        .iter()
+        .map(|(place, reject)| (*place, reject["reason"].as_str().expect("a code")))
+        .collect();
+    assert_eq!(reasons, expected);
+    assert_eq!(expected.values().collect::<BTreeSet<_>>().len(), 9);
+    assert!(
+        published.values().all(|reject| reject["detail"].as_str().is_some_and(|detail| !detail.is_empty()))
+    );
+    for node in &mut nodes {
+        assert!(node.terminate().success());
+        node.verify();
+        let listed = run("rejects", node.data_dir());
+        assert!(listed.status.success());
+        let lines = String::from_utf8(listed.stdout).expect("it is text");
+        let lines: Vec<Value> =
+            lines.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
+        let newest_first =
+            lines.windows(2).all(|pair| pair[0]["sequence"].as_u64() >= pair[1]["sequence"].as_u64());
+        assert!(newest_first, "{lines:?}");
+        assert_eq!(by_place(lines.into_iter()), published);
+    }
+}
+
+fn bad_job(member: &str) -> String {
+    json!({ "board": "arena", "member": member, "score": 1.5 }).to_string()
+}
+
+/// Members of each shard.
+fn members() -> [String; 2] {
+    [0, 1].map(|shard| {
+        let home =
+            |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), SHARDS).index();
+        let mut members = (0..50).map(|number| format!("m{number}"));
+        members.find(|member| home(member) == shard).expect("one of fifty")
+    })
+}
+
+/// Far more than there is time for one by one, and more than a store keeps of those that were published.
+#[test]
+fn a_burst_of_rejections_is_published_whole_in_order_and_once() {
+    const MESSAGES: usize = 30;
+    const JOBS: usize = 1_000;
+    let nats = Nats::start();
+    let mut nodes = [(); 2].map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(64).start());
+    let bodies = members().map(|member| format!("[{}]", vec![bad_job(&member); JOBS].join(",")));
+    let mut last = [0; 2];
+    for _ in 0..MESSAGES {
+        for (shard, body) in bodies.iter().enumerate() {
+            last[shard] = nats.publish(&format!("ranktree.jobs.{shard}"), body);
+        }
+    }
+    // One of them dies while it tells.
+    nodes[0].kill9();
+    nodes[0].restart();
+    let rejects = MESSAGES * JOBS * usize::from(SHARDS);
+    let told = || count_of(&json!(nats.info(REJECTS).state.messages));
+    wait_until("all rejects are told", || told() >= rejects);
+    for node in &nodes {
+        wait_applied(&node.client(), &last);
+    }
+    let mut next = [(1, 0); 2];
+    for reject in nats.messages(REJECTS, 1, rejects) {
+        let shard = count_of(&reject["shard"]);
+        let place = (count_of(&reject["sequence"]), count_of(&reject["index"]));
+        assert_eq!(place, next[shard], "of shard {shard}");
+        next[shard] = if place.1 + 1 < JOBS { (place.0, place.1 + 1) } else { (place.0 + 1, 0) };
+    }
+    assert_eq!(next, [(MESSAGES + 1, 0); 2]);
+    assert_eq!(told(), rejects);
+    for node in &mut nodes {
+        assert!(node.terminate().success());
+    }
+}
+
+/// The stream discards old rejects, of whichever shard.
+#[test]
+fn rejections_are_not_published_again_when_the_stream_has_discarded_the_last_one() {
+    let nats = Nats::start();
+    let mut node = Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start();
+    let [quiet, busy] = members().map(|member| bad_job(&member));
+    for _ in 0..5 {
+        nats.publish("ranktree.jobs.0", &quiet);
+    }
+    let end = || nats.info(REJECTS).state.last_sequence;
+    wait_until("the quiet shard's are told", || end() == 5);
+    nats.update(&Config { max_bytes: 4_000, ..nats.info(REJECTS).config });
+    for _ in 0..50 {
+        nats.publish("ranktree.jobs.1", &busy);
+    }
+    wait_until("the busy shard's are told", || end() == 55);
+    assert!(nats.info(REJECTS).state.first_sequence > 6, "the quiet shard's are gone");
+    node.kill9();
+    node.restart();
+    let last = nats.publish("ranktree.jobs.0", &quiet);
+    wait_until("the new one is told", || end() > 55);
+    wait_applied(&node.client(), &[last, 50]);
+    let told = nats.message(REJECTS, 56);
+    assert_eq!((&told["shard"], &told["sequence"]), (&json!(0), &json!(last)));
+    // One more, which comes after whatever else would be told.
+    let last = nats.publish("ranktree.jobs.0", &quiet);
+    wait_until("it is told", || end() > 56);
+    assert_eq!(nats.message(REJECTS, 57)["sequence"], last);
+    assert!(node.terminate().success());
+}
+
+/// A stream that an earlier version created takes messages one by one.
+#[test]
+fn a_rejection_stream_of_an_earlier_version_is_updated_to_take_batches() {
+    let nats = Nats::start();
+    let mut node = Node::with_nats(&nats).stream_mib(16).start();
+    nats.update(&Config { allow_atomic_publish: false, ..nats.info(REJECTS).config });
+    let body = format!("[{}]", vec![bad_job("m"); 700].join(","));
+    nats.publish(SUBJECT, &body);
+    wait_until("all are told", || nats.info(REJECTS).state.messages == 700);
+    assert!(nats.info(REJECTS).config.allow_atomic_publish);
+    assert!(node.terminate().success());
+}

@@ -1,0 +1,80 @@
+//! Where a request's body ends, and whether it is asked for: over the real binary, in bytes.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+
+use serde_json::json;
+
+use crate::support::command::command;
+use crate::support::node::Node;
+use crate::support::raw::{ask, connect, rest_of};
+
+const JOB: &str = r#"{"score":1}"#;
+
+fn put(fields: &str, body: &str) -> String {
+    format!("PUT /v1/boards/a/members/m HTTP/1.1\r\nhost: localhost\r\n{fields}\r\n{body}")
+}
+
+fn chunks(body: &str) -> String {
+    format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+}
+
+#[test]
+fn a_body_of_ambiguous_length_is_refused_and_the_connection_ends() {
+    let service = Node::start();
+    let address = service.address();
+    let length = format!("content-length: {}\r\n", chunks(JOB).len());
+    for (fields, status, code) in [
+        ("transfer-encoding: gzip, chunked\r\n".to_owned(), "501", "unsupported_coding"),
+        ("transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n".to_owned(), "501", "unsupported_coding"),
+        ("transfer-encoding: chunked, chunked\r\n".to_owned(), "400", "malformed"),
+        (format!("{length}transfer-encoding: chunked\r\n"), "400", "malformed"),
+        (format!("Transfer-Encoding: chunked\r\n{length}"), "400", "malformed"),
+    ] {
+        let said = ask(address, &put(&fields, &chunks(JOB)));
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{fields}: {said}");
+        assert!(said.contains(&format!("\"code\":\"{code}\"")), "{fields}: {said}");
+        assert!(said.contains("connection: close\r\n"), "{fields}: {said}");
+    }
+    // Wherever the head comes: behind another request, in the same packet.
+    let first = put("transfer-encoding: chunked\r\n", &chunks(JOB));
+    let both = put(&format!("{length}transfer-encoding: chunked\r\n"), &chunks(r#"{"score":2}"#));
+    let said = ask(address, &format!("{first}{both}"));
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("HTTP/1.1 400 "), "{said}");
+    let (status, entry) = service.client().get("/v1/boards/a/members/m");
+    assert_eq!((status, &entry["score"]), (200, &json!(1)), "{entry}");
+}
+
+#[test]
+fn a_client_without_a_token_is_refused_before_it_is_told_to_send_its_body() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let made = command().args(["token", "new", "--scope", "write", "--name", "game"]).output();
+    let made = made.expect("the binary can be started");
+    let said = String::from_utf8(made.stderr).expect("UTF-8");
+    let token = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    let file = folder.path().join("tokens.toml");
+    fs::write(&file, made.stdout).expect("it can be written");
+    let service = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
+    let asks_first = format!("expect: 100-continue\r\ncontent-length: {}\r\n", JOB.len());
+
+    // All that comes, without a byte of the body: the connection ends.
+    let said = ask(service.address(), &put(&asks_first, ""));
+    assert!(said.starts_with("HTTP/1.1 401 "), "{said}");
+    let wrong = format!("authorization: Bearer rkt_wrong\r\n{asks_first}");
+    let said = ask(service.address(), &put(&wrong, ""));
+    assert!(said.starts_with("HTTP/1.1 401 ") && said.contains("\"code\":\"invalid_token\""), "{said}");
+    let nowhere = format!("POST /v2/jobs HTTP/1.1\r\nhost: localhost\r\n{asks_first}\r\n");
+    let said = ask(service.address(), &nowhere);
+    assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
+
+    // With a token, it is told to go on.
+    let mut stream = connect(service.address());
+    let right = put(&format!("connection: close\r\nauthorization: Bearer {token}\r\n{asks_first}"), "");
+    stream.write_all(right.as_bytes()).expect("it is open");
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).expect("it is answered");
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(JOB.as_bytes()).expect("it is open");
+    let said = rest_of(&mut stream);
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+}

@@ -1,0 +1,19 @@
+//! The HTTP API: the contract, who may do what, and clients that do not behave.
+//!
+//! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
+//! - [`openapi`]: the examples of the document are what a node answers, and a fuzzer finds no violation of it
+//! - [`tokens`]: who may do what, and tokens that are replaced while the service runs
+//! - [`tls`]: HTTPS, and certificates that are replaced while it runs
+//! - [`framing`]: where a request's body ends, and when the client is asked for it
+//! - [`slow_clients`]: clients that keep the service waiting, and floods of them
+//! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
+//! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
+
+mod api;
+mod framing;
+mod gone_clients;
+mod openapi;
+mod overload;
+mod slow_clients;
+mod tls;
+mod tokens;

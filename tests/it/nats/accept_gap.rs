@@ -1,0 +1,262 @@
+//! `--accept-gap`: what a stream holds that does not continue what was applied is applied once, and not
+//! passed over.
+
+use std::fs::{self, File};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Config;
+use serde_json::{Value, json};
+
+use crate::support::arena::{STREAM, SUBJECT};
+use crate::support::client::{Client, entry_path};
+use crate::support::command::command;
+use crate::support::counting::{Retries, check, count_up};
+use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
+use crate::support::random::Random;
+
+/// The one that counts members up.
+const BOARD: &str = crate::support::counting::BOARD;
+
+fn incr(member: &str) -> Value {
+    json!({ "board": BOARD, "member": member, "op": "incr", "score": 1 })
+}
+
+fn times(member: &str, count: usize) -> Vec<Value> {
+    vec![incr(member); count]
+}
+
+fn score(client: &Client, member: &str) -> Option<i64> {
+    let (status, answer) = client.get(&entry_path(BOARD, member));
+    (status == 200).then(|| answer["score"].as_i64().expect("an integer"))
+}
+
+/// A service with a board, and so many jobs of `old` applied.
+fn filled(nats: &Nats, jobs: usize) -> (Node, u64) {
+    let mut service = Node::with_nats(nats).stream_mib(64).start();
+    let client = service.client();
+    let (status, answer) = client.put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
+    assert_eq!(status, 201, "{answer}");
+    // A new board may be brought to its shard twice, the second time whenever: not by a service that finds it
+    // there.
+    assert!(service.terminate().success());
+    service.restart();
+    let client = service.client();
+    let ends = nats.publish_jobs(1, &times("old", jobs), 1);
+    wait_applied(&client, &ends);
+    let before = applied(&client, 0);
+    (service, before)
+}
+
+/// Deletes the stream, and makes it as it was.
+fn make_again(nats: &Nats) -> Config {
+    let config = nats.info(STREAM).config;
+    nats.delete(STREAM);
+    nats.create(config.clone());
+    config
+}
+
+/// Publishers are let in again, under the limit that there was.
+fn assert_open(nats: &Nats, config: &Config) {
+    let found = nats.info(STREAM).config;
+    assert_eq!((found.max_bytes, &found.metadata), (config.max_bytes, &config.metadata));
+}
+
+#[test]
+fn a_recreated_stream_is_applied_once_from_its_first_message() {
+    let nats = Nats::start();
+    // The node runs while it happens.
+    let (mut service, before) = filled(&nats, 30);
+    let config = make_again(&nats);
+    let reason = wait_state(&service.client(), 0, "halted");
+    assert!(reason.contains("--accept-gap 0"), "{reason}");
+    nats.publish_jobs(1, &times("new", 7), 1);
+    nats.publish_jobs(1, &times("old", 2), 1);
+    service.kill9();
+    service.restart();
+    let reason = wait_state(&service.client(), 0, "halted");
+    assert!(reason.contains("all 9 messages that it holds are applied"), "{reason}");
+    assert!(service.terminate().success());
+
+    service.restart_with(&["--accept-gap", "0"]);
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    assert_eq!((score(&client, "old"), score(&client, "new")), (Some(32), Some(7)));
+    assert_eq!(applied(&client, 0), before + 9);
+    // Tokens of before are satisfied, and those of later are of messages that nothing else was.
+    let (status, answer) = client.get(&format!("{}?after=0:{before}&timeout_ms=1", entry_path(BOARD, "old")));
+    assert_eq!(status, 200, "{answer}");
+    wait_until("publishers are let in", || {
+        nats.try_publish(SUBJECT, incr("new").to_string().as_bytes()).is_ok()
+    });
+    let last = nats.info(STREAM).state.last_sequence;
+    assert_eq!(last, before + 10);
+    wait_applied(&client, &[last]);
+    assert_open(&nats, &config);
+    service.kill9();
+
+    service.restart();
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    assert_eq!((score(&client, "old"), score(&client, "new")), (Some(32), Some(8)));
+    assert_eq!(applied(&client, 0), last);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn an_empty_recreated_stream_is_accepted_for_good() {
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 5);
+    service.kill9();
+    let config = make_again(&nats);
+    service.restart_with(&["--accept-gap", "0"]);
+    wait_state(&service.client(), 0, "live");
+    service.kill9();
+    service.restart();
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    assert_open(&nats, &config);
+    let sequence = nats.publish(SUBJECT, incr("old").to_string());
+    assert_eq!(sequence, before + 1);
+    wait_applied(&client, &[sequence]);
+    assert_eq!(score(&client, "old"), Some(6));
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn a_recreated_stream_that_is_longer_than_what_was_applied_is_applied_whole() {
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 10);
+    service.kill9();
+    let config = make_again(&nats);
+    nats.publish_jobs(1, &times("new", 5_000), 1);
+    service.restart_with(&["--accept-gap", "0"]);
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    assert_eq!((score(&client, "old"), score(&client, "new")), (Some(10), Some(5_000)));
+    assert_eq!(applied(&client, 0), before + 5_000);
+    wait_until("the limit is back", || nats.info(STREAM).config.max_bytes == config.max_bytes);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+#[test]
+fn accept_gap_does_not_accept_a_gap_that_comes_later() {
+    let nats = Nats::start();
+    let (mut service, _) = filled(&nats, 5);
+    assert!(service.terminate().success());
+    service.restart_with(&["--accept-gap", "0"]);
+    let client = service.client();
+    wait_state(&client, 0, "live");
+    make_again(&nats);
+    nats.publish_jobs(1, &times("new", 3), 1);
+    let reason = wait_state(&client, 0, "halted");
+    assert!(reason.contains("made again"), "{reason}");
+    assert_eq!(nats.info(STREAM).state.messages, 3);
+    assert!(service.terminate().success());
+}
+
+/// A node's start is cut short at any moment, while game services publish to the stream that was made again.
+#[test]
+fn a_stream_is_rebased_once_whatever_is_killed() {
+    const OLD: usize = 8_000;
+    const NEW: usize = 6_000;
+    const ROUNDS: u32 = 12;
+    const LONG_WINDOW: Duration = Duration::from_secs(3_600);
+    let mut random = Random::seeded();
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let (log, url) = (folder.path().join("killed.log"), nats.url());
+    let (mut service, before) = filled(&nats, OLD);
+    service.kill9();
+    let data = service.data_dir().to_owned();
+    make_again(&nats);
+    // A message that is known by its id has to be stored within it, however long the rounds take.
+    nats.update(&Config { duplicate_window: LONG_WINDOW, ..nats.info(STREAM).config });
+    let config = nats.info(STREAM).config;
+    nats.publish_jobs(1, &times("new", NEW), 1);
+    let mut accepted = 0;
+    let retries = [Retries::Version, Retries::MessageId];
+    let counted = count_up(&url, 1, &retries, LONG_WINDOW, &mut random, |random, budget| {
+        let mut accept = true;
+        for _ in 0..ROUNDS {
+            budget.refill();
+            let out = File::create(&log).expect("the log can be written");
+            let mut serve = command();
+            serve.args(["serve", "--listen", "127.0.0.1:0", "--nats", &url, "--data-dir"]).arg(&data);
+            if accept {
+                serve.args(["--accept-gap", "0"]);
+            }
+            serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out);
+            let mut child = serve.spawn().expect("the binary can be started");
+            thread::sleep(Duration::from_millis(100 + random.below(2_400)));
+            child.kill().expect("a child that was not waited for can be signalled");
+            child.wait().expect("a child can be waited for");
+            let said = fs::read_to_string(&log).expect("the log can be read");
+            // Once it is put down it holds; the kill may have come before.
+            let went_on = said.contains("going on with what the stream holds");
+            accepted += u32::from(went_on);
+            accept = !went_on && (accept || said.contains("is halted"));
+        }
+        // What is being published is stored only once the stream is taken up.
+        service.restart();
+        let client = service.client();
+        wait_until("the shard is live or halted", || shard_status(&client, 0)["state"] != "catching_up");
+        let state = shard_status(&client, 0);
+        assert_eq!(state["state"], "live", "{state}");
+    });
+    assert!(accepted >= 1, "every kill came before the gap was accepted");
+    let client = service.client();
+    wait_applied(&client, &[nats.info(STREAM).state.last_sequence]);
+    assert_eq!(
+        (score(&client, "old"), score(&client, "new")),
+        (i64::try_from(OLD).ok(), i64::try_from(NEW).ok())
+    );
+    check(&client, &counted);
+    assert!(applied(&client, 0) > before + u64::try_from(NEW).expect("small"));
+    assert_open(&nats, &config);
+    assert!(service.terminate().success());
+    service.verify();
+}
+
+/// Each node purges by its own checkpoint; one with older data finds that out.
+#[test]
+fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 5);
+    assert!(service.terminate().success());
+    let older = Node::with_nats(&nats).stream_mib(64).copy_of(&service);
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
+    service.restart_with(&["--nats-keep", "0", "--checkpoint-seconds", "1"]);
+    let last = nats.publish_jobs(1, &times("new", 50), 1)[0];
+    wait_until("the stream is purged", || nats.info(STREAM).state.first_sequence == last);
+
+    let mut behind = older.start();
+    let client = behind.client();
+    let reason = wait_state(&client, 0, "halted");
+    for said in [
+        &*format!("the messages {} to {} are gone", before + 1, last - 1),
+        "--nats-no-purge",
+        "--nats-keep",
+        "a copy of a node that has applied them",
+    ] {
+        assert!(reason.contains(said), "{said}: {reason}");
+    }
+    assert_eq!((score(&client, "old"), score(&client, "new")), (Some(5), None));
+    assert!(behind.terminate().success());
+    // The way on that the reason names.
+    assert!(service.terminate().success());
+    let mut behind = Node::with_nats(&nats).stream_mib(64).copy_of(&service).start();
+    service.restart();
+    wait_state(&behind.client(), 0, "live");
+    let last = nats.publish_jobs(1, &times("new", 1), 1);
+    for node in [&service, &behind] {
+        wait_applied(&node.client(), &last);
+        assert_eq!(score(&node.client(), "new"), Some(51));
+    }
+    assert!(behind.terminate().success());
+    assert!(service.terminate().success());
+}

@@ -1,0 +1,98 @@
+//! A server that says nothing, though its connections are there: it is left for another.
+//!
+//! How soon is printed, and nothing is asserted of it: a cluster elects new leaders in four to nine seconds,
+//! and a test does not know how busy its machine is.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, is_there, job_of};
+use crate::support::client::{Client, entry_path};
+use crate::support::nats::{Nats, Publisher, shard_status, wait_applied, wait_until};
+use crate::support::nats_cluster::{Cluster, SERVERS};
+use crate::support::node::Node;
+use crate::support::slow_link::SlowLink;
+
+const PURPOSES: [&str; 3] = ["ranktree consume", "ranktree publish", "ranktree manage"];
+/// A publisher that waits longer tries again, and waits so much longer then.
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+
+/// Publishes a score until it is stored, and waits until it is visible.
+fn publish(publisher: &Publisher, client: &Client, member: &str) {
+    let body = job_of(member);
+    let (mut stored, mut patience) = (None, Duration::ZERO);
+    wait_until("it is stored", || {
+        patience += ANSWER_WITHIN;
+        stored = publisher.publish_as(member, SUBJECT, &body, patience);
+        stored.is_some()
+    });
+    wait_applied(client, &[stored.expect("it was just seen")]);
+    assert!(is_there(client, member));
+}
+
+/// Writes a score over HTTP until that is taken.
+fn write(client: &Client, member: &str) {
+    let path = format!("{}?wait=applied", entry_path("arena", member));
+    wait_until("a write is taken", || client.put(&path, &json!({ "score": 1 })).0 == 200);
+}
+
+#[test]
+fn a_frozen_server_is_left_and_jobs_go_on_through_the_others() {
+    let cluster = Cluster::start();
+    let service = Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start();
+    let client = service.client();
+    define(&client, &json!({}));
+    // Each of the three leads the stream, or feeds the service, or neither.
+    for frozen in 0..SERVERS {
+        write(&client, &format!("before-{frozen}"));
+        let leads = cluster.leader(STREAM) == frozen;
+        let held: Vec<_> =
+            PURPOSES.into_iter().filter(|name| cluster.connected(name).contains(&frozen)).collect();
+        let publisher = Publisher::connect(&cluster.urls_without(frozen));
+        cluster.freeze(frozen);
+        let started = Instant::now();
+        publish(&publisher, &client, &format!("published-{frozen}"));
+        let visible = started.elapsed();
+        write(&client, &format!("written-{frozen}"));
+        let writable = started.elapsed();
+        for name in PURPOSES {
+            wait_until("it is connected elsewhere", || {
+                !cluster.connected_without(name, Some(frozen)).is_empty()
+            });
+        }
+        println!(
+            "frozen: server {frozen}, leader {leads}, of {held:?}: visible after {visible:?}, writable {writable:?}"
+        );
+        cluster.thaw(frozen, &[STREAM.to_owned()]);
+    }
+    let status = shard_status(&client, 0);
+    assert_eq!(status["state"], "live", "{status}");
+    end_unhalted(service);
+}
+
+#[test]
+fn a_server_whose_packets_are_dropped_is_left() {
+    let nats = Nats::start();
+    let url = nats.url();
+    let links = [(); 2].map(|()| SlowLink::start(url.strip_prefix("nats://").expect("a URL"), 0));
+    let urls = links.each_ref().map(|link| format!("nats://{}", link.address())).join(",");
+    let service = Node::with_nats(&urls).start();
+    let client = service.client();
+    define(&client, &json!({}));
+    let publisher = nats.publisher();
+    // After the first, all connections go by way of the second: so then all of them are left.
+    for (number, link) in links.iter().enumerate() {
+        link.drop_all(true);
+        let started = Instant::now();
+        publish(&publisher, &client, &format!("published-{number}"));
+        let visible = started.elapsed();
+        write(&client, &format!("written-{number}"));
+        println!("packets dropped: visible after {visible:?}, writable {:?}", started.elapsed());
+        wait_until("boards can be defined", || {
+            client.put(&format!("/v1/boards/b{number}"), &json!({})).0 / 100 == 2
+        });
+        link.drop_all(false);
+    }
+    end_unhalted(service);
+}

@@ -1,0 +1,348 @@
+//! The permissions in `deploy/nats/ranktree.conf`, on a real server: nodes can do their work with them, each
+//! of them is needed for it, and game services can publish jobs and nothing else.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions};
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use crate::support::arena::SUBJECT;
+use crate::support::client::entry_path;
+use crate::support::command::command;
+use crate::support::nats::{applied, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
+use crate::support::secured::Secured;
+
+/// What the server denies has no answer.
+const NO_ANSWER: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn shipped() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");
+    fs::read_to_string(path).expect("the configuration is shipped")
+}
+
+/// What a node may publish to, line by line.
+fn allowed_to_nodes(config: &str) -> Vec<String> {
+    let node = config.split("user: node").nth(1).expect("there is a node");
+    let list = node.split("allow: [").nth(1).and_then(|rest| rest.split("\n            ]").next());
+    let lines = list.expect("there is a list").lines();
+    let subjects = lines.filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect::<Vec<_>>();
+    assert!(subjects.len() > 8, "{subjects:?}");
+    subjects
+}
+
+fn matches(pattern: &str, subject: &str) -> bool {
+    let (pattern, subject): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), subject.split('.').collect());
+    pattern.len() == subject.len() && pattern.iter().zip(&subject).all(|(p, s)| *p == "*" || p == s)
+}
+
+async fn connect(server: &Secured, user: &str) -> Client {
+    let options = ConnectOptions::with_user_and_password(user.to_owned(), format!("{user}-secret"));
+    // Who looks with a node's permissions may read a node's answers only.
+    let options = if user == "node" { options.custom_inbox_prefix("_INBOX.ranktree") } else { options };
+    let client = options.connect(server.url()).await.expect("it is let in");
+    client.flush().await.expect("the server answers");
+    client
+}
+
+async fn publish(context: &Context, subject: &str, body: &Value) -> u64 {
+    let sent = context.publish(subject.to_owned(), body.to_string().into()).await.expect("it is sent");
+    sent.await.expect("it is stored").sequence
+}
+
+/// Starts a node that checkpoints and purges soon.
+fn start_node(server: &Secured) -> Node {
+    let password = server.file("node-password", "node-secret");
+    let node = Node::with_nats(&server.url())
+        .shards(2)
+        .flags(&["--nats-user", "node", "--nats-password-file", &password])
+        .flags(&["--nats-keep", "0", "--checkpoint-seconds", "1"])
+        .start();
+    for shard in 0..2 {
+        wait_state(&node.client(), shard, "live");
+    }
+    node
+}
+
+/// What nodes publish is written down by a listener that may hear all of it.
+#[test]
+fn nodes_can_do_their_work_and_need_every_permission_for_it() {
+    let config = shipped();
+    let allowed = allowed_to_nodes(&config);
+    let listening = config.replacen("users: [", "users: [ { user: all, password: all-secret }", 1);
+    let server = Secured::start(&listening);
+    let runtime = Runtime::new().expect("a runtime");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let mut listener = runtime.block_on(async {
+        let client = connect(&server, "all").await;
+        let listener = client.subscribe(">").await.expect("it may listen");
+        client.flush().await.expect("the server answers");
+        listener
+    });
+    let hearing = Arc::clone(&heard);
+    runtime.spawn(async move {
+        while let Some(message) = listener.next().await {
+            hearing.lock().expect("nobody panicked").push(message.subject.to_string());
+        }
+    });
+    let mut node = start_node(&server);
+    let client = node.client();
+    // What a publisher may send again is not purged for so long.
+    runtime.block_on(async {
+        let context = jetstream::new(connect(&server, "all").await);
+        for shard in 0..2 {
+            let stream = context.get_stream(format!("RANKTREE_JOBS_{shard}")).await.expect("it is there");
+            let config = Config { duplicate_window: NO_ANSWER, ..stream.cached_info().config.clone() };
+            context.update_stream(config).await.expect("it is updated");
+        }
+    });
+    assert_eq!(client.put("/v1/boards/arena", &json!({ "policy": "best" })).0, 201);
+    let path = format!("{}?wait=applied", entry_path("arena", "alice"));
+    assert_eq!(client.put(&path, &json!({ "score": 5 })).1["entry"]["rank"], 1);
+    assert_eq!(client.put(&path, &json!({ "score": [1, 2] })).1["code"], "bad_score");
+    // A board that jobs create, and one that is dropped.
+    assert_eq!(client.put(&entry_path("new", "bob"), &json!({ "score": 5 })).0, 202);
+    wait_until("jobs have created a board", || client.get("/v1/boards/new").0 == 200);
+    assert_eq!(client.put("/v1/boards/gone", &json!({})).0, 201);
+    assert_eq!(client.send(ureq::http::Method::DELETE, "/v1/boards/gone", None).expect("an answer").0, 200);
+    assert_eq!(client.get("/v1/boards/gone").0, 404);
+    // And more that came and went than the stream keeps records of.
+    runtime.block_on(async {
+        let context = jetstream::new(connect(&server, "all").await);
+        let mut stored = Vec::new();
+        for number in 0..10_050 {
+            let (subject, body) = (format!("ranktree.boards.gone-{number}"), json!({ "incarnation": 1 }));
+            let sent = context.publish(subject, body.to_string().into()).await.expect("it is sent");
+            stored.push(sent.into_future());
+            if stored.len() == 1_000 {
+                for stored in stored.drain(..) {
+                    stored.await.expect("it is stored");
+                }
+            }
+        }
+    });
+    let missing = || {
+        let heard = heard.lock().expect("nobody panicked");
+        let used = |pattern: &&String| heard.iter().any(|subject| matches(pattern, subject));
+        allowed.iter().filter(|pattern| !used(pattern)).cloned().collect::<Vec<_>>()
+    };
+    let mut score = 5;
+    let mut lacking = missing();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !lacking.is_empty() {
+        assert!(std::time::Instant::now() < deadline, "nodes do not need {lacking:?}");
+        score += 1;
+        // Something has to change for a checkpoint, which the purge comes after.
+        assert_eq!(client.put(&path, &json!({ "score": score })).0, 200);
+        lacking = missing();
+    }
+    assert!(node.terminate().success());
+    // A stream that was made again is taken up with no more than that.
+    runtime.block_on(async {
+        let context = jetstream::new(connect(&server, "all").await);
+        let stream = context.get_stream("RANKTREE_JOBS_0").await.expect("it is there");
+        let config = stream.cached_info().config.clone();
+        context.delete_stream(&config.name).await.expect("it is deleted");
+        context.create_stream(config).await.expect("it is created");
+        publish(&context, SUBJECT, &json!("no job")).await;
+    });
+    node.restart_with(&["--accept-gap", "0"]);
+    for shard in 0..2 {
+        wait_state(&node.client(), shard, "live");
+    }
+    // And nothing of what it tried was denied.
+    assert!(node.terminate().success());
+    let log = node.log();
+    assert!(!log.contains("ermissions"), "{log}");
+    node.verify();
+}
+
+/// A node, and others who are let in.
+struct Scene {
+    node: Node,
+    runtime: Runtime,
+    game: Client,
+    rejects: Client,
+    /// With the nodes' permissions, to look.
+    looking: Context,
+    /// A member of shard 0.
+    member: String,
+    _server: Secured,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let server = Secured::start(&shipped());
+        let node = start_node(&server);
+        assert_eq!(node.client().put("/v1/boards/arena", &json!({})).0, 201);
+        let runtime = Runtime::new().expect("a runtime");
+        let (game, rejects, looking) = runtime.block_on(async {
+            (
+                connect(&server, "game").await,
+                connect(&server, "rejects").await,
+                connect(&server, "node").await,
+            )
+        });
+        let home = |member: &str| {
+            let member = ranktree::types::MemberId::new(member).expect("a good id");
+            ranktree::types::shard_of(&member, 2).index()
+        };
+        let member = (0..99).map(|n| format!("m{n}")).find(|member| home(member) == 0).expect("one of many");
+        let looking = runtime.block_on(async { jetstream::new(looking) });
+        Self { node, runtime, game, rejects, looking, member, _server: server }
+    }
+
+    /// The last sequence of each stream.
+    fn ends(&self) -> [u64; 4] {
+        ["JOBS_0", "JOBS_1", "BOARDS", "REJECTS"].map(|stream| {
+            self.runtime.block_on(async {
+                let stream = self.looking.get_stream(format!("RANKTREE_{stream}")).await;
+                stream.expect("it is there").cached_info().state.last_sequence
+            })
+        })
+    }
+
+    fn end(mut self) {
+        assert_eq!(self.node.client().get("/readyz").0, 200);
+        assert!(self.node.terminate().success());
+        self.node.verify();
+    }
+}
+
+#[test]
+fn game_services_publish_jobs_and_their_rejections_can_be_subscribed_to() {
+    let scene = Scene::new();
+    let Scene { runtime, game, rejects, member, .. } = &scene;
+    let mut told = runtime.block_on(async {
+        let told = rejects.subscribe("ranktree.rejects.*").await.expect("it is sent");
+        rejects.flush().await.expect("the server answers");
+        told
+    });
+    let context = runtime.block_on(async { jetstream::new(game.clone()) });
+    let job = json!({ "board": "arena", "member": member, "score": 7 });
+    let sequence = runtime.block_on(publish(&context, SUBJECT, &job));
+    let http = scene.node.client();
+    wait_applied(&http, &[sequence, applied(&http, 1)]);
+    assert_eq!(http.get(&entry_path("arena", member)).1["score"], 7);
+    let sequence = runtime.block_on(publish(&context, SUBJECT, &json!("no job")));
+    let reject = runtime.block_on(async { timeout(PATIENCE, told.next()).await });
+    let reject: Value =
+        serde_json::from_slice(&reject.expect("in time").expect("one").payload).expect("JSON");
+    assert_eq!((&reject["reason"], &reject["sequence"]), (&json!("malformed"), &json!(sequence)));
+    scene.end();
+}
+
+#[test]
+fn game_services_can_publish_nothing_but_jobs() {
+    let scene = Scene::new();
+    let Scene { runtime, game, rejects, .. } = &scene;
+    let before = scene.ends();
+    runtime.block_on(async {
+        for (subject, body) in [
+            ("ranktree.control.0", "{}"),
+            ("ranktree.boards.arena", "{}"),
+            ("ranktree.rejects.0", "{}"),
+            ("ranktree.jobs", "{}"),
+            ("ranktree.jobs.0.more", "{}"),
+            ("$JS.API.INFO", ""),
+            ("$JS.API.STREAM.NAMES", ""),
+            ("$JS.API.STREAM.INFO.RANKTREE_JOBS_0", ""),
+            ("$JS.API.STREAM.PURGE.RANKTREE_JOBS_0", ""),
+            ("$JS.API.STREAM.DELETE.RANKTREE_JOBS_0", ""),
+            ("$JS.API.STREAM.MSG.GET.RANKTREE_JOBS_0", "{\"seq\":1}"),
+            ("$JS.API.STREAM.MSG.DELETE.RANKTREE_JOBS_0", "{\"seq\":1}"),
+            ("$JS.API.DIRECT.GET.RANKTREE_JOBS_0", "{\"seq\":1}"),
+            ("$JS.API.STREAM.CREATE.MINE", "{\"name\":\"MINE\",\"subjects\":[\"mine\"]}"),
+            (
+                "$JS.API.CONSUMER.CREATE.RANKTREE_JOBS_0",
+                "{\"stream_name\":\"RANKTREE_JOBS_0\",\"config\":{}}",
+            ),
+        ] {
+            for client in [game, rejects] {
+                let answer = timeout(NO_ANSWER, client.request(subject, body.into())).await;
+                assert!(!matches!(answer, Ok(Ok(_))), "{subject} is answered: {answer:?}");
+            }
+        }
+        let answer = timeout(NO_ANSWER, rejects.request(SUBJECT, "{}".into())).await;
+        assert!(!matches!(answer, Ok(Ok(_))), "who listens to rejects publishes nothing: {answer:?}");
+    });
+    assert_eq!(scene.ends(), before);
+    // Not by having an answer sent there, either: it stays in the account of who asked.
+    runtime.block_on(async {
+        for reply in [
+            "ranktree.control.0",
+            "ranktree.boards.arena",
+            "ranktree.rejects.0",
+            "$JS.API.STREAM.PURGE.RANKTREE_JOBS_0",
+        ] {
+            game.publish_with_reply(SUBJECT, reply, "no job".into()).await.expect("it is sent");
+        }
+        game.flush().await.expect("the server answers");
+    });
+    // Those four were jobs like any other; each is rejected once.
+    wait_until("they are rejected", || scene.ends()[3] >= before[3] + 4);
+    assert_eq!(scene.ends(), [before[0] + 4, before[1], before[2], before[3] + 4]);
+    assert_eq!(scene.node.client().get("/v1/boards/arena").0, 200);
+    scene.end();
+}
+
+/// A node's user can ask how many shards there are; a game service, which may only publish, is told.
+#[test]
+fn a_load_needs_no_more_permissions_than_a_node_or_a_game_service_has() {
+    let server = Secured::start(&shipped());
+    let mut node = start_node(&server);
+    let url = server.url();
+    for (user, more) in [("node", &[][..]), ("game", &["--shards", "2"])] {
+        let password = server.file(&format!("{user}-password"), &format!("{user}-secret"));
+        let who = ["--nats", &url, "--nats-user", user, "--nats-password-file", &password];
+        let mut load = command();
+        load.args(["load", "--json", "--jobs", "200", "--jobs-per-message", "10"]).args(who).args(more);
+        let output = load.output().expect("the binary can be started");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{user}: {words}");
+        let summary: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        assert_eq!((&summary["writes"]["jobs"], &summary["workload"]["shards"]), (&json!(200), &json!(2)));
+        assert_eq!(summary["errors"], json!([]), "{user}");
+    }
+    assert!(node.terminate().success());
+    node.verify();
+}
+
+#[test]
+fn nobody_receives_messages_beyond_their_permissions() {
+    let scene = Scene::new();
+    let Scene { runtime, game, rejects, member, .. } = &scene;
+    let heard = runtime.block_on(async {
+        let mut heard = Vec::new();
+        for client in [game, rejects] {
+            for subject in [">", "_INBOX.ranktree.>", "ranktree.jobs.*", "ranktree.control.*", "$JS.>"] {
+                heard.push(client.subscribe(subject).await.expect("it is sent"));
+            }
+            client.flush().await.expect("the server answers");
+        }
+        heard
+    });
+    let http = scene.node.client();
+    let path = format!("{}?wait=applied", entry_path("arena", member));
+    assert_eq!(http.put(&path, &json!({ "score": 9 })).0, 200);
+    assert_eq!(http.put("/v1/boards/another", &json!({})).0, 201);
+    runtime.block_on(async {
+        for client in [game, rejects] {
+            client.flush().await.expect("the server answers");
+        }
+        for mut heard in heard {
+            let message = timeout(NO_ANSWER, heard.next()).await;
+            assert!(!matches!(message, Ok(Some(_))), "{message:?}");
+        }
+    });
+    scene.end();
+}

@@ -1,0 +1,208 @@
+//! Documents and comments lead somewhere: every link, every path of a source file and every module that they
+//! name exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What looks like a path and is none.
+const NO_PATHS: &[(&str, &str)] = &[
+    ("db/version_edit.h", "RocksDB's"),
+    ("bin/ranktree", "made by `make build`"),
+    ("staging/", "a folder of a shard"),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below a folder whose names end so.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("it comes with the source") {
+            let path = entry.expect("it can be listed").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = files("docs", ".md");
+    found.extend(
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md"].map(|name| root().join(name)),
+    );
+    found
+}
+
+fn sources() -> Vec<PathBuf> {
+    ["src", "tests", "benches"].iter().flat_map(|folder| files(folder, ".rs")).collect()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("it is text")
+}
+
+/// A path with choices in braces, as one path for each choice.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let Some((choices, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
+    choices.split(',').flat_map(|choice| expanded(&format!("{before}{choice}{after}"))).collect()
+}
+
+/// What stands between backticks in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+fn is_path(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_/.{},-".contains(c);
+    word.contains('/')
+        && word.chars().all(plain)
+        && !word.starts_with(['/', '.', '{'])
+        && !word.starts_with("application/")
+        && !word.starts_with("text/")
+        && !NO_PATHS.iter().any(|(path, _)| *path == word)
+}
+
+/// Whether there is such a file or folder, given from the root or from where sources or tests are.
+fn exists(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    ["", "src", "tests/it", "tests"].iter().any(|folder| {
+        let at = root().join(folder).join(path);
+        at.exists()
+            || at
+                .with_file_name(format!("{}.rs", at.file_name().unwrap_or_default().to_string_lossy()))
+                .exists()
+    })
+}
+
+/// The comment of a line of source, if it has one of its own.
+fn comment(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']))
+}
+
+/// Lines of all documents, and comments of all sources, with where they stand.
+fn told() -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let mut take = |path: &Path, number: usize, text: &str| {
+        let name = path.strip_prefix(root()).expect("it is in the repository").display();
+        lines.push((format!("{name}:{}", number + 1), text.to_owned()));
+    };
+    for path in documents() {
+        read(&path).lines().enumerate().for_each(|(number, line)| take(&path, number, line));
+    }
+    for path in sources() {
+        for (number, line) in read(&path).lines().enumerate() {
+            if let Some(text) = comment(line) {
+                take(&path, number, text);
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut dead = Vec::new();
+    let mut seen = 0;
+    for path in documents() {
+        let folder = path.parent().expect("a file is in a folder");
+        for target in read(&path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if file.contains("://") {
+                continue;
+            }
+            seen += 1;
+            let to = if file.is_empty() { path.clone() } else { folder.join(file) };
+            let has_anchor = || {
+                let heading = |line: &str| {
+                    let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+                    let title = line.trim_start_matches('#').trim().to_lowercase();
+                    title.chars().filter(kept).collect::<String>().replace(' ', "-")
+                };
+                read(&to).lines().any(|line| line.starts_with('#') && heading(line) == anchor)
+            };
+            if !to.exists() || !(anchor.is_empty() || has_anchor()) {
+                dead.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} links");
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn paths_in_documents_and_comments_exist() {
+    let mut missing = BTreeSet::new();
+    let mut seen = 0;
+    for (place, line) in told() {
+        for path in quoted(&line).filter(|word| is_path(word)).flat_map(expanded) {
+            seen += 1;
+            if !exists(&path) {
+                missing.insert(format!("{place}: {path}"));
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} paths");
+    assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+/// Where a module's source is, and what is left of the path behind the last module in it.
+fn module<'w>(words: &[&'w str]) -> (Option<PathBuf>, Vec<&'w str>) {
+    let (mut at, mut file) = (root().join("src"), None);
+    for (index, word) in words.iter().enumerate() {
+        let own = [at.join(format!("{word}.rs")), at.join(word).join("mod.rs")];
+        let Some(found) = own.into_iter().find(|path| path.exists()) else {
+            return (file, words.get(index..).unwrap_or_default().to_vec());
+        };
+        file = Some(found);
+        at = at.join(word);
+    }
+    (file, Vec::new())
+}
+
+#[test]
+fn modules_in_documents_and_comments_exist() {
+    let mut missing = BTreeSet::new();
+    let mut seen = 0;
+    for (place, line) in told() {
+        for name in quoted(&line) {
+            let words: Vec<_> = name.trim_start_matches("crate::").split("::").collect();
+            let plain =
+                |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if words.len() < 2 || !words.iter().all(plain) {
+                continue;
+            }
+            let (Some(file), rest) = module(&words) else { continue };
+            seen += 1;
+            // What is behind the last module is an item of it, and of one of its own.
+            let text = if file.ends_with("mod.rs") {
+                let folder = file.parent().expect("a file is in a folder");
+                let inner = folder.strip_prefix(root()).expect("it is in the repository").to_string_lossy();
+                files(&inner, ".rs").iter().map(|path| read(path)).collect::<String>()
+            } else {
+                read(&file)
+            };
+            let defines = |word: &str| {
+                let kinds =
+                    ["fn", "struct", "enum", "trait", "const", "static", "type", "mod", "macro_rules!"];
+                let is_whole = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+                kinds.iter().any(|kind| text.split(&format!("{kind} {word}")).skip(1).any(is_whole))
+            };
+            // An item of an item, as a variant is one, is not looked for.
+            if !rest.first().is_none_or(|word| defines(word)) {
+                missing.insert(format!("{place}: {name}"));
+            }
+        }
+    }
+    assert!(seen > 30, "{seen} modules");
+    assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
+}
