@@ -1,7 +1,7 @@
 //! Who may do what: bearer tokens, their scopes, and the boards they are confined to.
 //!
 //! Knows: tokens as an operator writes them, and what a grant allows. Must not know: requests, routes, statuses
-//! (`http::authorize` puts a grant and a route together). Reads no file; whoever read one hands its text over.
+//! (`http::guard::authorize` puts a grant and a route together). Reads no file; whoever read one hands its text over.
 
 mod grant;
 mod scope;

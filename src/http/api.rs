@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::access::Access;
-use crate::http::error::Problem;
-use crate::http::refusals::Refusals;
+use crate::http::guard::refusal_log::Refusals;
+use crate::http::render::problem::Problem;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
 use crate::queue::jetstream::Boards;

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::error::FORBIDDEN_BOARD;
 use crate::http::openapi::parameters;
 use crate::http::openapi::problems::{PROBLEM_STATUSES, REFUSED_TOKENS, meaning};
+use crate::http::render::problem::FORBIDDEN_BOARD;
 
 /// What a token must allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,8 +25,8 @@ use serde_json::{Map, Value, json};
 
 pub use doc::Doc;
 
-use crate::http::reply::{static_html, static_json};
-use crate::http::router::routes;
+use crate::http::render::reply::{static_html, static_json};
+use crate::http::routing::list::routes;
 
 /// How the document begins.
 const ABOUT: &str = include_str!("about.md");

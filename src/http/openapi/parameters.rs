@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::http::lists::{BATCH_MAX, PAGE, PAGE_MAX};
-use crate::http::members::{NEIGHBOURS, NEIGHBOURS_MAX};
 use crate::http::openapi::doc::component;
-use crate::http::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
-use crate::http::ranks::BUCKETS;
+use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
+use crate::http::resources::lists::{BATCH_MAX, PAGE, PAGE_MAX};
+use crate::http::resources::members::{NEIGHBOURS, NEIGHBOURS_MAX};
+use crate::http::resources::ranks::BUCKETS;
 
 /// A parameter that the components hold, because many operations take it.
 pub fn shared(name: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Every problem's code, when it comes, and with which statuses.
 //!
-//! A test reads `http/error.rs` and finds each code of it here.
+//! A test reads `http/render/problem.rs` and finds each code of it here.
 
 /// Statuses that problems have, in the order in which they are told.
 pub const PROBLEM_STATUSES: &[u16] = &[400, 401, 403, 404, 405, 408, 409, 413, 422, 500, 501, 503, 504];

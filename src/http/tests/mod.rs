@@ -40,7 +40,7 @@ use crate::writer::{
     MessageOutcome, Payload, Place, Registry, ShardState,
 };
 
-mod aside;
+mod offload;
 mod reads;
 mod refusals;
 mod rejects;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::access::{Access, CONFINED_BOARDS_MAX, Scope, Secret, Tokens};
-use crate::http::authorize::{Boards, Needs, TABLE};
+use crate::http::guard::authorize::{Boards, Needs, TABLE};
 use crate::http::tests::{Fixture, start_guarded};
 use crate::http::{Limits, router};
 use crate::types::BoardName;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::http::lists::BATCH_MAX;
 use crate::http::openapi::doc::{Doc, Scope};
 use crate::http::openapi::operations::{read, read_board, write};
 use crate::http::openapi::parameters::query;
+use crate::http::resources::lists::BATCH_MAX;
 
 const TAG: &str = "Boards";
 

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::http::lists::PAGE_MAX;
 use crate::http::openapi::doc::{Doc, Scope};
 use crate::http::openapi::operations::read;
 use crate::http::openapi::parameters::query;
 use crate::http::openapi::problems::ANY;
 use crate::http::openapi::schemas::reject_codes;
-use crate::http::rejects::REJECTS;
+use crate::http::resources::lists::PAGE_MAX;
+use crate::http::resources::rejects::REJECTS;
 use crate::types::MAX_SHARDS;
 
 const TAG: &str = "Service";
