@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::access::{Access, Tokens};
+use crate::access::{ActiveTokens, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
 
@@ -29,7 +29,7 @@ pub enum CredentialsError {
 /// What is in force.
 #[derive(Default)]
 pub struct Credentials {
-    pub access: Option<Arc<Access>>,
+    pub access: Option<Arc<ActiveTokens>>,
     pub tls: Option<Arc<Tls>>,
     files: Vec<Followed>,
 }
@@ -76,12 +76,12 @@ impl Credentials {
             None => {}
             Some(TokenSource::Text(text)) => {
                 let whence = || "the token list in the settings".to_owned();
-                self.access = Some(Arc::new(Access::new(tokens(text.as_bytes(), whence)?)));
+                self.access = Some(Arc::new(ActiveTokens::new(tokens(text.as_bytes(), whence)?)));
             }
             Some(TokenSource::File(path)) => {
                 let name = format!("the tokens file {}", path.display());
                 let text = read(path)?;
-                let access = Arc::new(Access::new(tokens(&text, || name.clone())?));
+                let access = Arc::new(ActiveTokens::new(tokens(&text, || name.clone())?));
                 self.access = Some(Arc::clone(&access));
                 let put_in_force: PutInForce = Box::new(move |texts| {
                     let text = texts.first().map(Vec::as_slice).unwrap_or_default();

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credentials::{Credentials, CredentialsError};
-use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
+use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::{Node, ShardHandle};
 use crate::queue::jetstream::{
     Boards, BoardsOfShard, Freeing, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher,
@@ -176,8 +176,8 @@ fn serving(config: &HttpConfig, credentials: &Credentials) -> Serving {
     }
     Serving {
         tls: credentials.tls.clone(),
-        local_only: config.local_only,
-        patience: Patience { header: config.header, idle: config.idle, write: config.write },
+        loopback_guard: config.local_only,
+        timeouts: ClientTimeouts { header: config.header, idle: config.idle, write: config.write },
         connections: ConnectionLimits {
             total: config.max_connections,
             per_client: config.max_connections_per_client,

@@ -1,15 +1,16 @@
 //! The API over HTTP: requests in, JSON out.
 //!
-//! The only module that names axum. A request becomes a [`request::call::Call`]; a handler per route, in one file per
-//! resource, turns it into a [`render::reply::Reply`] or a [`render::problem::Problem`]. Nothing here knows how ranks
-//! come about (`query`) or what a job does (`writer`). Each route is added together with its description, which makes
-//! the OpenAPI document (`openapi`).
+//! The only module that names axum. A request becomes a [`request::call::Call`]; a handler per route, in one
+//! file per resource, turns it into a [`render::reply::Reply`] or a [`render::problem::Problem`]. Nothing
+//! here knows how ranks come about (`query`) or what a job does (`writer`). Each route is added together with
+//! its description, which makes the OpenAPI document (`openapi`).
 
 mod render;
 
 mod guard;
 
 mod api;
+mod offload;
 
 mod request;
 mod writes;
@@ -24,11 +25,11 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Api, Limits};
-pub use openapi::json as openapi_json;
+pub use api::Api;
+pub use guard::limits::Limits;
 pub use request::definition::json as definition_json;
-pub use routing::list::router;
-pub use server::activity::Patience;
+pub use routing::list::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
+pub use server::timeouts::ClientTimeouts;
 pub use server::tls::{InvalidPair, Tls};

@@ -1,18 +1,19 @@
-//! Whether a request says, and says once, where its body ends (RFC 9112, section 6).
+//! Whether a request says where its body ends, and says it once (RFC 9112, section 6).
 //!
-//! hyper takes whatever ends with `chunked`, and lets chunks overrule a length. A proxy in front that reads it the other way
-//! sees other requests than this server does; and a body that was compressed would be taken for JSON.
+//! hyper takes whatever ends with `chunked`, and lets chunks overrule a length. A proxy in front that reads
+//! it the other way sees other requests than this server does. A compressed body would be taken for JSON.
 
 use axum::http::{HeaderMap, header};
 
 use crate::http::render::problem::Problem;
 
+/// Checks the head of a request.
+///
 /// # Arguments
-/// `names_both`: the head says both how long the body is and that it comes in chunks. hyper takes the length out of `headers`
-/// then.
+/// `names_both`: the head names both a length and chunks. hyper takes the length out of `headers` then.
 ///
 /// # Errors
-/// When the body's end is said twice, or it comes in a coding that is not understood.
+/// When the body's end is said twice, or the body has a transfer coding other than `chunked`.
 pub fn check(headers: &HeaderMap, names_both: bool) -> Result<(), Problem> {
     let fields = headers.get_all(header::TRANSFER_ENCODING);
     let mut chunked = 0;
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_chunks_are_understood_and_only_once() {
+    fn transfer_codings_other_than_one_chunked_are_refused() {
         for (fields, expect) in [
             (&[][..], None),
             (&["chunked"][..], None),

@@ -1,70 +1,68 @@
-//! What a request in work takes: a place among the others, and the memory of its answer. Both are kept until the answer is
-//! written, so that clients who do not read theirs cannot have more and more of them made.
+//! What one request in progress takes of what all requests share: a permit, and the memory of its answer.
 //!
-//! Knows: how much of both there is. Must not know: what a request asks for, or how an answer is written; whoever writes
-//! it holds an [`InWork`] until that is done.
+//! Both are kept until the answer is written, so that clients that do not read their answers cannot have more
+//! and more of them made. Must not know: what the request asks for, or how its answer is written. The
+//! connection that writes the answer holds the [`InProgress`] until then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::http::api::{Admitted, Api};
+use crate::http::guard::admission::{Admission, RequestPermit};
 use crate::http::render::problem::Problem;
 
 /// One request's share.
-pub struct InWork {
-    api: Arc<Api>,
-    /// Shared with what the request does on other threads, which goes on when its client has left.
-    place: Mutex<Option<Arc<Admitted>>>,
-    /// Bytes of its answer, or the most that it may come to, as counted among those of all.
+pub struct InProgress {
+    admission: Arc<Admission>,
+    /// Shared with work on other threads, which goes on when the client has left.
+    permit: Mutex<Option<Arc<RequestPermit>>>,
+    /// The bytes of the answer, or the most that it may come to, as `admission` counts them.
     answer_bytes: AtomicUsize,
 }
 
-impl InWork {
-    pub fn new(api: &Arc<Api>) -> Self {
-        Self { api: Arc::clone(api), place: Mutex::default(), answer_bytes: AtomicUsize::new(0) }
+impl InProgress {
+    pub fn new(admission: &Arc<Admission>) -> Self {
+        Self { admission: Arc::clone(admission), permit: Mutex::default(), answer_bytes: AtomicUsize::new(0) }
     }
 
-    /// Counts the request among those in work.
+    /// Takes a permit.
     ///
     /// # Errors
-    /// When there are too many.
-    pub fn begin(&self) -> Result<(), Problem> {
-        let admitted = self.api.admit().ok_or_else(Problem::overloaded)?;
-        *self.place.lock() = Some(Arc::new(admitted));
+    /// When there are too many requests.
+    pub fn admit(&self) -> Result<(), Problem> {
+        let permit = self.admission.admit().ok_or_else(Problem::overloaded)?;
+        *self.permit.lock() = Some(Arc::new(permit));
         Ok(())
     }
 
-    /// Gives the place to others while the request waits for something.
-    pub fn rest(&self) {
-        *self.place.lock() = None;
+    /// Gives the permit back while the request only waits.
+    pub fn release_permit(&self) {
+        *self.permit.lock() = None;
     }
 
-    pub fn place(&self) -> Option<Arc<Admitted>> {
-        self.place.lock().clone()
+    /// The permit, for work that must hold it.
+    pub fn permit(&self) -> Option<Arc<RequestPermit>> {
+        self.permit.lock().clone()
     }
 
-    /// Counts an answer of so many bytes in place of what was counted for it before: the most that it may come to, or what
-    /// it has come to.
+    /// Counts an answer of so many bytes, in place of what was counted for it before.
+    ///
+    /// # Arguments
+    /// `bytes`: the size of the answer, or the most that it may come to.
     ///
     /// # Errors
-    /// When the answers of all requests together are too large. It is counted all the same.
+    /// When the answers of all requests are too large together. The bytes are counted all the same.
     pub fn count_answer(&self, bytes: usize) -> Result<(), Problem> {
         let before = self.answer_bytes.swap(bytes, Ordering::Relaxed);
-        let all = &self.api.answer_bytes;
-        if bytes <= before {
-            all.fetch_sub(before - bytes, Ordering::Relaxed);
-            return Ok(());
-        }
-        let others = all.fetch_add(bytes - before, Ordering::Relaxed);
-        let is_too_much = others + (bytes - before) > self.api.limits.answer_bytes_in_flight;
-        if is_too_much { Err(Problem::too_many_answers()) } else { Ok(()) }
+        self.admission.recount_answer(before, bytes)
     }
 }
 
-impl Drop for InWork {
+impl Drop for InProgress {
     fn drop(&mut self) {
-        self.api.answer_bytes.fetch_sub(*self.answer_bytes.get_mut(), Ordering::Relaxed);
+        let before = std::mem::take(self.answer_bytes.get_mut());
+        // Fewer bytes are never too many.
+        let _ = self.admission.recount_answer(before, 0);
     }
 }

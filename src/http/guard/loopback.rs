@@ -1,14 +1,17 @@
-//! Who may ask a node that asks for no tokens: programs of its own machine, and no page of another site in a browser there.
+//! The loopback guard: a node without tokens answers programs of its own machine, and no page of another
+//! site.
 //!
-//! A browser lets any page send a request to 127.0.0.1, also one that writes, and says in `Origin` where the page is from.
-//! It lets a page read the answer as well if the page's own name has come to mean 127.0.0.1 (DNS rebinding); `Host` is
-//! that name then. Knows: these two headers. Must not know: tokens, which make both harmless.
+//! A browser lets any page send a request to 127.0.0.1, even one that writes, and says in `Origin` where the
+//! page is from. If the page's own name has come to mean 127.0.0.1 (DNS rebinding), the page can read the
+//! answer as well. Then `Host` is that name. Knows: these two headers. Must not know: tokens, which make both
+//! harmless.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
-/// Whether a request asks for this machine by a name that nobody else can have, and comes from no other site.
+/// Whether a request names this machine by a name that no other machine can have, and comes from no other
+/// site.
 pub fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
     let every = |name, is_good: fn(&str) -> bool| {
         headers.get_all(name).iter().map(HeaderValue::to_str).all(|value| value.is_ok_and(is_good))
@@ -41,7 +44,7 @@ fn is_own_name(name: &str) -> bool {
     if let Ok(address) = name.parse::<Ipv4Addr>() {
         return address.is_loopback();
     }
-    // RFC 6761, section 6.3: it and the names under it are nobody else's.
+    // RFC 6761, section 6.3: these names always mean the own machine.
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
 }
@@ -59,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_this_machine_are_told_from_all_others() {
+    fn only_loopback_names_in_host_and_origin_are_local() {
         for (host, expect) in [
             ("localhost", true),
             ("LocalHost.:8080", true),

@@ -1,6 +1,7 @@
-//! Requests that are refused for who sends them: counted each, and told in the log now and then.
+//! Requests that are refused for who sends them. Each is counted; the log has a line now and then.
 //!
-//! Whoever tries tokens, or has one that was taken out, would fill the log; a line in ten seconds says as much.
+//! A client that tries tokens, or that has a token which was removed, would fill the log. A line in ten
+//! seconds says as much.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,69 +12,70 @@ use tokio::time::Instant;
 use crate::http::render::problem::Problem;
 use crate::metrics::HTTP_UNAUTHORIZED_TOTAL;
 
-/// How often the log says so at most.
-const TELL_EVERY: Duration = Duration::from_secs(10);
-/// So much of a path is told.
+/// The least time between two lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// The most characters of a path in a line.
 const PATH_CHARS_MAX: usize = 200;
 /// The codes of these refusals, as metrics name them.
 const REASONS: [&str; 5] =
     ["forbidden_board", "foreign_origin", "insufficient_scope", "invalid_token", "unauthorized"];
 
-/// Where a request comes from, noted among its extensions.
+/// The client's address, which the connection puts among a request's extensions.
 #[derive(Debug, Clone, Copy)]
-pub struct Client(pub IpAddr);
+pub struct ClientAddress(pub IpAddr);
 
-/// What is told of a refused request. Never its query, in which people put tokens.
+/// What the log says of a refused request. Never its query, in which people put tokens.
 #[derive(Debug, Clone, Copy)]
-pub struct Refused<'a> {
-    pub client: Option<Client>,
+pub struct RefusedRequest<'a> {
+    pub client: Option<ClientAddress>,
     pub method: &'a str,
     pub path: &'a str,
-    /// The name of its token, if that is one of ours.
+    /// The name of its token, if that is one of the node's.
     pub token: Option<&'a str>,
 }
 
-/// Counts refusals.
+/// Counts refused requests.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<Told>);
+pub struct RefusalLog(Mutex<LineLimit>);
 
+/// Limits how often the log has a line.
 #[derive(Debug, Default)]
-struct Told {
+struct LineLimit {
     last: Option<Instant>,
-    /// Refusals that the log knows nothing of.
-    untold: u64,
+    /// Refusals since the last line.
+    unlogged: u64,
 }
 
-impl Told {
-    /// Whether to tell of a refusal now, and of how many others with it.
-    fn tell(&mut self, now: Instant) -> Option<u64> {
-        if self.last.is_some_and(|last| now.duration_since(last) < TELL_EVERY) {
-            self.untold += 1;
+impl LineLimit {
+    /// How many refusals the line for this one stands for besides it; `None` if it gets no line.
+    fn take_line(&mut self, now: Instant) -> Option<u64> {
+        if self.last.is_some_and(|last| now.duration_since(last) < LINE_INTERVAL) {
+            self.unlogged += 1;
             return None;
         }
         self.last = Some(now);
-        Some(std::mem::take(&mut self.untold))
+        Some(std::mem::take(&mut self.unlogged))
     }
 }
 
-impl Refusals {
+impl RefusalLog {
     pub fn new() -> Self {
-        // There from the start, so that their rates can be asked for.
+        // The counters exist from the start, so that their rates can be asked for.
         for reason in REASONS {
             metrics::counter!(HTTP_UNAUTHORIZED_TOTAL, "reason" => reason).increment(0);
         }
         Self::default()
     }
 
-    pub fn note(&self, problem: &Problem, refused: Refused<'_>) {
+    pub fn note(&self, problem: &Problem, refused: RefusedRequest<'_>) {
         let reason = problem.code();
         metrics::counter!(HTTP_UNAUTHORIZED_TOTAL, "reason" => reason).increment(1);
-        let Some(others) = self.0.lock().tell(Instant::now()) else { return };
-        let Refused { client, method, path, token } = refused;
+        let Some(others) = self.0.lock().take_line(Instant::now()) else { return };
+        let RefusedRequest { client, method, path, token } = refused;
         let path: String = path.chars().take(PATH_CHARS_MAX).collect();
         tracing::warn!(
             reason,
-            client = client.map(|Client(address)| tracing::field::display(address)),
+            client = client.map(|ClientAddress(address)| tracing::field::display(address)),
             token,
             method,
             ?path,
@@ -88,14 +90,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_refusals_is_told_now_and_then_and_all_of_it() {
-        let mut told = Told::default();
+    async fn a_flood_of_refusals_gets_a_line_in_ten_seconds_that_counts_them_all() {
+        let mut limit = LineLimit::default();
         let mut lines = Vec::new();
         for _ in 0..1_000 {
-            lines.extend(told.tell(Instant::now()));
+            lines.extend(limit.take_line(Instant::now()));
             tokio::time::advance(Duration::from_millis(25)).await;
         }
         assert_eq!(lines, [0, 399, 399]);
-        assert_eq!(told.untold, 199);
+        assert_eq!(limit.unlogged, 199);
     }
 }

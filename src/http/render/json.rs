@@ -1,11 +1,11 @@
 //! Writes JSON straight into a buffer.
 //!
-//! Knows: punctuation, escapes, and that JSON's readers hold numbers in doubles. Must not know what is written.
+//! Knows: punctuation, escapes, and that many JSON readers hold numbers in doubles.
 
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
 
-/// An object under way. [`Object::end`] closes it.
+/// An object that is being written. [`Object::end`] closes it.
 pub struct Object<'a> {
     out: &'a mut Vec<u8>,
     empty: bool,

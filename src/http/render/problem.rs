@@ -1,6 +1,4 @@
-//! Whatever goes wrong, as a status and an RFC 9457 problem with a stable code.
-//!
-//! Knows: which status a failure has. The only place that does.
+//! Problems (RFC 9457): every failure with its status and a stable code. The only file that picks statuses.
 
 use std::borrow::Cow;
 
@@ -26,17 +24,17 @@ pub const BOARD_DIFFERS: &str = "board_differs";
 
 const OVERLOADED: &str = "overloaded";
 
-/// An error on its way to the client.
+/// An error answer.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: Cow<'static, str>,
-    /// Seconds after which another try makes sense.
+    /// Seconds after which the client should try again.
     retry_after: Option<u32>,
-    /// What a client without the right token is told of tokens.
+    /// The value of `WWW-Authenticate`.
     challenge: Option<HeaderValue>,
-    /// Further members, written already: `"errors":[...]`.
+    /// Further members of the problem as JSON, without braces: `"errors":[...]`.
     more: Option<Vec<u8>>,
 }
 
@@ -62,12 +60,12 @@ impl Problem {
         self.code
     }
 
-    /// Whether the request was turned away because there is too much to do.
+    /// Whether the request was shed.
     pub fn is_overload(&self) -> bool {
         self.code == OVERLOADED
     }
 
-    /// About the memory that the answer takes.
+    /// The memory of the answer, about.
     pub fn bytes(&self) -> usize {
         self.more.as_ref().map_or(0, Vec::capacity)
     }
@@ -185,7 +183,7 @@ impl Problem {
         })
     }
 
-    /// The token is confined to other boards. Whether the board exists is not told.
+    /// The token is confined to other boards. The problem does not tell whether the board exists.
     pub fn forbidden_board(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, FORBIDDEN_BOARD, detail)
             .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
@@ -196,7 +194,7 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards", detail)
     }
 
-    /// Where no token is asked for, a page of another site may have made it.
+    /// A node without tokens refuses a request that a page of another site may have made.
     pub fn foreign_origin() -> Self {
         let detail = "a node without tokens answers programs of its own machine only: Host is not localhost or a loopback address, or \
                       Origin is another site's; ask for localhost, or give the node tokens, or start it with --insecure";
@@ -227,7 +225,7 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
     }
 
-    /// A write was published, and nobody said in time what came of it.
+    /// A write was published, and its outcome was not known in time.
     pub fn unanswered() -> Self {
         let detail =
             "the write was not committed in time, and may still be; a versioned job may safely be sent again";
@@ -262,13 +260,13 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code.name(), why.got(text))
     }
 
-    /// A failure of ours, for which the client can do nothing.
+    /// A failure of the service, for which the client can do nothing.
     pub fn internal() -> Self {
         let detail = "the request failed within the service; its log says more";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
-    /// A job that cannot be, whatever the state: the request is refused and nothing is applied.
+    /// A job that is invalid whatever the state: the request is refused and nothing is applied.
     pub fn invalid_job(reject: Reject) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, reject.code.name(), reject.detail)
     }

@@ -1,4 +1,4 @@
-//! An answer on its way out.
+//! A finished answer: its status, its kind and its body.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -60,12 +60,12 @@ impl IntoResponse for Reply {
     }
 }
 
-/// JSON that is written already, and that all answers share.
+/// JSON that all answers share.
 pub fn static_json(text: &'static str) -> Response {
     body_response(StatusCode::OK, JSON, text)
 }
 
-/// A page that all answers share.
+/// An HTML page that all answers share.
 pub fn static_html(page: &'static str) -> Response {
     body_response(StatusCode::OK, HTML, page)
 }

@@ -1,6 +1,6 @@
-//! What answers look like: entries, lists, ranks, outcomes of jobs, definitions.
+//! The parts of answers: entries, lists, ranks, outcomes of jobs, definitions.
 //!
-//! Knows: names and shapes of API sections 2 to 4. Must not know: where the numbers come from.
+//! Knows: the names and shapes of the public API. Must not know: where the numbers come from.
 
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
@@ -22,7 +22,7 @@ fn metadata(out: &mut Vec<u8>, metadata: &ListedMetadata) {
     match metadata {
         ListedMetadata::Json(text) => out.extend_from_slice(text.as_bytes()),
         ListedMetadata::None => out.extend_from_slice(b"{}"),
-        // What cannot be told is null, which no metadata is.
+        // Unknown metadata is null, which no metadata is.
         ListedMetadata::OnDisk(..) | ListedMetadata::Unreadable => out.extend_from_slice(b"null"),
     }
 }
@@ -35,7 +35,7 @@ pub fn counts(object: &mut Object<'_>, standing: &Standing) {
     object.count("total", standing.total);
 }
 
-/// An entry with all that is told of it.
+/// An entry with all its fields.
 pub fn entry(object: &mut Object<'_>, board: &str, entry: &Entry, as_of: &AsOf) {
     let listed = &entry.listed;
     object.text("board", board);
@@ -61,14 +61,14 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) {
     metadata(object.name("meta"), &listed.metadata);
 }
 
-/// What every answer about a board begins with.
+/// The beginning of every answer about a board.
 pub fn head<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
     object.text("board", board);
     object.text("window", WINDOW);
     object.count("total", answer.total);
 }
 
-/// What every answer ends with.
+/// The end of every answer.
 pub fn tail(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
     object.plain("as_of", as_of);
     if stale {
@@ -84,7 +84,8 @@ pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {
     });
 }
 
-/// With when each score was reached, where that orders ties: what an export needs to keep their order.
+/// Entries with the time at which each score was reached, where that orders ties. An export needs it to keep
+/// the order of ties.
 pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
     object.array("entries", entries, |out, entry| {
         let mut object = Object::begin(out);
@@ -142,7 +143,7 @@ pub fn change(object: &mut Object<'_>, change: &EntryChange) {
     }
 }
 
-/// What came of a job on several boards, by name.
+/// The outcome of a job on several boards, by name.
 pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
     let mut boards = object.object("boards");
     for one in changes {

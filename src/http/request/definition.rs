@@ -1,4 +1,5 @@
-//! A board's definition from JSON (API section 2). What is not there yet is refused by name.
+//! A board's definition from JSON (`PUT /v1/boards/{board}`). Features that do not exist yet are refused by
+//! name.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +19,7 @@ const KEYS: &str = r#"keys is an array of objects such as {"name": "points", "or
 /// Reads a definition. No body at all is the default one.
 ///
 /// # Errors
-/// What is wrong with it, or not supported yet.
+/// When it is wrong, or names something that is not supported yet.
 pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(Definition::default());
@@ -62,7 +63,7 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     Ok(definition)
 }
 
-/// A definition as [`parse`] reads it, and as answers have it.
+/// A definition as [`parse`] reads it and as answers show it.
 #[must_use]
 pub fn json(definition: &Definition) -> String {
     let mut out = Vec::new();
@@ -72,12 +73,12 @@ pub fn json(definition: &Definition) -> String {
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-/// `value` is not as the rule has it.
+/// A value breaks a rule.
 fn wrong(rule: &str, value: &Value) -> Problem {
     Problem::invalid_definition(format!("{rule}, not {}", shown(&value.to_string())))
 }
 
-/// A field that is there, and not null.
+/// A field that is present and not null.
 fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_or_not_there_yet_is_refused_by_name() {
+    fn wrong_or_unsupported_fields_of_a_definition_are_refused_by_name() {
         for (text, code) in [
             ("", "ok"),
             ("{", "malformed"),

@@ -7,15 +7,16 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::http::render::problem::Problem;
-use crate::types::{AsOf, quoted};
+use crate::queue::loose::parse_integer;
+use crate::types::{AsOf, BoardName, quoted};
 
-/// How long `after=` waits when `timeout_ms` does not say.
+/// How long `after` waits when `timeout_ms` does not say.
 pub const TIMEOUT_MS: u64 = 5_000;
-/// The longest that `after=` may wait.
+/// The longest that `after` may wait.
 pub const TIMEOUT_MS_MAX: u64 = 60_000;
-/// What every read takes.
+/// The parameters that every read takes.
 const READS: [&str; 5] = ["window", "after", "timeout_ms", "partial", "profile"];
-/// More than any route has.
+/// More parameters than any route has.
 const PARAMETERS_MAX: usize = 16;
 
 /// A query string, decoded.
@@ -45,13 +46,13 @@ impl<'a> Params<'a> {
         Ok(Self(params))
     }
 
-    /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial` and `profile`; these
-    /// are judged here, but for the wait that the first two ask for.
+    /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial` and
+    /// `profile`. These are checked here; the caller waits for `after`.
     ///
     /// # Errors
     /// As [`Params::parse`]; for another window than `all`; for profiles, which are not there yet.
     pub fn parse_read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
-        // Most reads have no query, or a single parameter: no list to put together for them.
+        // Most reads have no query: they need no list of known parameters.
         if query.is_none_or(str::is_empty) {
             return Ok(Self::default());
         }
@@ -60,7 +61,7 @@ impl<'a> Params<'a> {
         if let Some(window) = params.get("window").filter(|window| *window != "all") {
             return Err(Problem::unsupported_window(window));
         }
-        // All shards of a node are its own: an answer is never partial.
+        // A node holds all shards, so its answers are never partial.
         params.flag("partial")?;
         if params.flag("profile")? {
             return Err(Problem::unsupported("profiles are not supported yet"));
@@ -86,7 +87,17 @@ impl<'a> Params<'a> {
         number(text).map(Some).ok_or_else(|| not_so(&format!("{name} is a whole number"), text))
     }
 
-    /// A number up to `most`.
+    /// A signed 64-bit integer; `None` if it is absent or empty.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn signed(&self, name: &str) -> Result<Option<i64>, Problem> {
+        let wrong = |why| Problem::bad_score(format!("{name}: {why}"));
+        let text = self.get(name).filter(|text| !text.is_empty());
+        text.map(|text| parse_integer(text).map_err(wrong)).transpose()
+    }
+
+    /// A number from `least` to `most`.
     pub fn bounded(&self, name: &str, default: u64, least: u64, most: u64) -> Result<u64, Problem> {
         let value = self.number(name)?.unwrap_or(default);
         if value > most {
@@ -98,13 +109,21 @@ impl<'a> Params<'a> {
         Ok(value)
     }
 
-    /// What to wait for, and how long.
+    /// The token of `after`, and how long to wait for it.
     pub fn after(&self) -> Result<Option<(AsOf, Duration)>, Problem> {
         let timeout = self.bounded("timeout_ms", TIMEOUT_MS, 0, TIMEOUT_MS_MAX)?;
         let Some(token) = self.get("after") else { return Ok(None) };
         let parsed = AsOf::parse(token).map_err(|why| Problem::not_one(&why, token))?;
         Ok(Some((parsed, Duration::from_millis(timeout))))
     }
+}
+
+/// A board's name in a parameter.
+///
+/// # Errors
+/// When it is none.
+pub fn board_name(text: &str) -> Result<BoardName, Problem> {
+    BoardName::new(text).map_err(|why| Problem::not_one(&why, text))
 }
 
 /// A parameter's value is not what it should be.

@@ -1,7 +1,5 @@
 //! `POST /v1/jobs`: one job or many, any members.
 
-use axum::http::StatusCode;
-
 use crate::access::Grant;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::{FORBIDDEN_BOARD, Problem};
@@ -9,15 +7,17 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::http::writes::new_boards::create_for;
-use crate::http::writes::results::{JobResult, answer_bytes, write_result};
-use crate::http::writes::scatter::{Asking, Wait, write};
+use crate::http::writes::options::{Wait, WriteOptions};
+use crate::http::writes::results::JobResult;
+use crate::http::writes::results_json::{accepted, answer_bytes, write_result};
+use crate::http::writes::scatter::write;
 use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
 use crate::queue::wire;
 use crate::types::{AsOf, BoardName};
 
 pub async fn post(call: Call) -> Result<Reply, Problem> {
-    let asking = Asking::read(&call.api, &Params::parse(call.query(), &Asking::PARAMS)?)?;
-    // No JSON at all is one invalid job.
+    let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
+    // What is not JSON at all is one invalid job.
     let decoded = wire::decode(&call.body).map_err(|reject| invalid(&[(0, reject)]))?;
     let mut jobs = Vec::with_capacity(decoded.len());
     let mut rejects = Vec::new();
@@ -32,17 +32,17 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     }
     check_count(&jobs)?;
     if let Some(grant) = call.confined_to() {
-        check_boards(grant, &jobs).inspect_err(|problem| call.refused(problem))?;
+        check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }
     create_for(&call, &jobs).await?;
-    let written = write(&call, jobs, asking).await?;
+    let written = write(&call, jobs, options).await?;
     let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
     let failed = written.results.iter().find_map(|result| match result {
         JobResult::Failed(why) => Some(why.clone()),
         _ => None,
     });
     match failed {
-        None if asking.wait == Wait::UntilStored => Ok(accepted(&written.token)),
+        None if options.wait == Wait::UntilStored => Ok(accepted(&written.token)),
         None => Ok(Reply::sized(answer_bytes(&written.results), members)),
         Some(why) => {
             // Some of the jobs may have been applied: say which.
@@ -55,13 +55,8 @@ pub async fn post(call: Call) -> Result<Reply, Problem> {
     }
 }
 
-/// The write is safe in the queue; a read may wait for it by its token.
-pub fn accepted(token: &AsOf) -> Reply {
-    Reply::object(|object| object.plain("token", token)).with_status(StatusCode::ACCEPTED)
-}
-
 fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
-    // Where nothing was taken there is nothing to wait for, and an empty token is none.
+    // Where no shard took a job there is nothing to wait for, and an empty token is not valid.
     if !token.0.is_empty() {
         object.plain("token", token);
     }
@@ -72,7 +67,7 @@ fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
     });
 }
 
-/// Refuses jobs that change too many boards together: an answer has a bound.
+/// Refuses jobs that change too many boards together, because the size of an answer is limited.
 fn check_count(jobs: &[Job]) -> Result<(), Problem> {
     let boards = |job: &Job| match &job.targets {
         Targets::Boards(boards) => boards.len(),
@@ -88,7 +83,7 @@ fn check_count(jobs: &[Job]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Refuses all jobs if one touches a board that the token may not touch.
+/// Refuses all jobs if one of them touches a board that the token may not touch.
 fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
     let mut refused = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
@@ -118,7 +113,7 @@ fn invalid(rejects: &[(usize, Reject)]) -> Problem {
     first.map_or_else(Problem::internal, Problem::invalid_job).with(errors)
 }
 
-/// The member `errors` of a problem: what is wrong with which jobs.
+/// The member `errors` of a problem: the index, the code and the detail of each wrong job.
 fn errors<'a>(wrong: impl Iterator<Item = (usize, &'a str, &'a str)>) -> Vec<u8> {
     let mut errors = b"\"errors\":".to_vec();
     json::array(&mut errors, wrong, |out, (index, code, detail)| {

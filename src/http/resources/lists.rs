@@ -1,63 +1,17 @@
 //! A board's entries in order: from an end, from a cursor, from a position.
 
-use serde::Deserialize;
-use serde_json::error::Category;
-use serde_json::value::RawValue;
-
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::render::views;
 use crate::http::request::call::Call;
+use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{not_so, number};
-use crate::http::resources::ranks::bound;
 use crate::query::{self, Answer, End, Page, PageCursor, Start};
-use crate::queue::json_words::json_words;
-use crate::queue::loose::Members;
-use crate::types::shown;
 
-/// The most entries of a page, and items of a batch.
-pub const BATCH_MAX: usize = 1_000;
+/// The most entries of a page.
 pub const PAGE_MAX: u64 = 1_000;
 /// Entries of a page when the request does not say.
 pub const PAGE: u64 = 10;
-
-/// Reads a body of a shape of its own.
-pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> {
-    serde_json::from_slice(body).map_err(|error| match error.classify() {
-        Category::Data => {
-            let why = json_words(body, &error);
-            Problem::bad_parameter(format!("the body is not as it should be: {why}"))
-        }
-        Category::Syntax | Category::Eof | Category::Io => Problem::not_json(body, &error),
-    })
-}
-
-/// Reads a body `{"name": [...]}` of up to [`BATCH_MAX`] items, each as its JSON. `form` is what the body may look like, for
-/// messages.
-pub fn parse_list<'a>(body: &'a [u8], name: &str, form: &str) -> Result<Vec<&'a str>, Problem> {
-    let wrong = |found: &str| {
-        Problem::bad_parameter(format!("the body is a JSON object such as {form}, not {}", shown(found)))
-    };
-    let json: &RawValue = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
-    if !json.get().starts_with('{') {
-        return Err(wrong(json.get()));
-    }
-    let read = serde_json::from_str(json.get());
-    let Members(fields) = read.map_err(|error| Problem::not_json(body, &error))?;
-    let list = match fields.as_slice() {
-        [(only, list)] if only == name && list.get().starts_with('[') => list.get(),
-        _ => return Err(wrong(json.get())),
-    };
-    let items: Vec<&RawValue> =
-        serde_json::from_str(list).map_err(|error| Problem::not_json(body, &error))?;
-    if items.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!(
-            "at most {BATCH_MAX} {name} at a time, not {}",
-            items.len()
-        )));
-    }
-    Ok(items.into_iter().map(RawValue::get).collect())
-}
 
 pub async fn top(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit", "cursor", "from", "reached_at"]).await?;
@@ -86,7 +40,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
 pub async fn range(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max", "limit", "cursor"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
-    let (min, max) = (bound(&params, "min")?.unwrap_or(i64::MIN), bound(&params, "max")?.unwrap_or(i64::MAX));
+    let (min, max) = (params.signed("min")?.unwrap_or(i64::MIN), params.signed("max")?.unwrap_or(i64::MAX));
     if min > max {
         return Err(Problem::bad_parameter("min is above max"));
     }

@@ -1,19 +1,18 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
-use std::time::Instant;
-
+use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::render::views;
 use crate::http::request::call::Call;
-use crate::http::request::params::{Params, not_so, number};
-use crate::http::resources::boards::board_name;
-use crate::http::resources::jobs::accepted;
-use crate::http::resources::lists::{BATCH_MAX, parse_list};
+use crate::http::request::json_body::{BATCH_MAX, parse_list};
+use crate::http::request::params::{Params, board_name, not_so, number};
 use crate::http::writes::new_boards::create_for;
-use crate::http::writes::results::{JobResult, write_result};
-use crate::http::writes::scatter::{Asking, Wait, write};
+use crate::http::writes::options::{Wait, WriteOptions};
+use crate::http::writes::results::JobResult;
+use crate::http::writes::results_json::{accepted, write_result};
+use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
 use crate::query::{self, Around, Which};
 use crate::queue::loose::text_of;
@@ -83,44 +82,44 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Call) -> Result<Reply, Problem> {
-    let asking = Asking::read(&call.api, &Params::parse(call.query(), &Asking::PARAMS)?)?;
+    let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
-    one(&call, job, asking).await
+    write_one(&call, job, options).await
 }
 
 /// Removes one entry.
 pub async fn delete(call: Call) -> Result<Reply, Problem> {
-    let (version, asking) = write_version(&call)?;
+    let (version, options) = removal_options(&call)?;
     let (board, member) = (call.board_name()?, call.member()?);
-    // What is in the queue may be about to create it.
-    if asking.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
+    // With `UntilStored` the board may be unknown only because the job that creates it is still in the queue.
+    if options.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
         return Err(Problem::unknown_board());
     }
     let targets = Targets::Boards(vec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
-    one(&call, job, asking).await.inspect(|_| call.tell_who("an entry was removed"))
+    write_one(&call, job, options).await.inspect(|_| call.log_change("an entry was removed"))
 }
 
 /// Removes all of a member's entries.
 pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
-    let (version, asking) = write_version(&call)?;
+    let (version, options) = removal_options(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
-    one(&call, job, asking).await.inspect(|_| call.tell_who("a member was removed from every board"))
+    write_one(&call, job, options).await.inspect(|_| call.log_change("a member was removed from every board"))
 }
 
-fn write_version(call: &Call) -> Result<(Option<u64>, Asking), Problem> {
-    let params = Params::parse(call.query(), &[&Asking::PARAMS[..], &["version"]].concat())?;
-    let asking = Asking::read(&call.api, &params)?;
+fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> {
+    let params = Params::parse(call.query(), &[&WriteOptions::PARAMS[..], &["version"]].concat())?;
+    let options = WriteOptions::read(&call.api, &params)?;
     let read = |text| number(text).ok_or_else(|| not_so("version is an unsigned 64-bit integer", text));
-    Ok((params.get("version").map(read).transpose()?, asking))
+    Ok((params.get("version").map(read).transpose()?, options))
 }
 
-async fn one(call: &Call, job: Job, asking: Asking) -> Result<Reply, Problem> {
+async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply, Problem> {
     let jobs = vec![job];
     create_for(call, &jobs).await?;
-    let written = write(call, jobs, asking).await?;
+    let written = write(call, jobs, options).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
@@ -162,29 +161,20 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
         && let Some(forbidden) = boards.iter().find(|board| !grant.allows_board(board.as_str()))
     {
         let problem = Problem::forbidden_board(format!("the token may not touch the board {forbidden}"));
-        call.refused(&problem);
+        call.note_refusal(&problem);
         return Err(problem);
     }
-    let started = Instant::now();
-    let (api, id) = (std::sync::Arc::clone(&call.api), member.clone());
+    let id = member.clone();
     let is_allowed =
         move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
-    let ask = move || {
+    let ask = move |api: &Api, _: &str| {
         let which = match &boards {
             Some(boards) => Which::Named(boards),
             None => Which::All { after, limit: BATCH_MAX },
         };
-        query::on_boards(&api.node, &api.registry, &id, which, &is_allowed)
+        Some(query::on_boards(&api.node, &api.registry, &id, which, &is_allowed))
     };
-    let mut answer = ask();
-    let as_of = answer.as_of.clone();
-    if !call.fill_metadata_at_once(&as_of, &mut answer) {
-        call.expect_metadata(&mut answer)?;
-        drop(answer);
-        let api = std::sync::Arc::clone(&call.api);
-        answer = call.api.read_disk(call.place(), move || query::with_metadata(&api.node, ask)).await?;
-    }
-    call.asked(started);
+    let answer = call.ask_with_metadata(ask).await?.ok_or_else(Problem::internal)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         object.text("window", views::WINDOW);

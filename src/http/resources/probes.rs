@@ -1,8 +1,7 @@
-//! Alive, ready, and the metrics. Never shed: an overloaded service must still say how it is.
+//! Probes and metrics. They are never shed: an overloaded service must still say how it is.
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::http::api::Api;
@@ -11,18 +10,19 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::resources::status::{crowded, is_ready, write_shard, write_state};
 
-pub async fn healthz() -> Response {
+pub async fn healthz(_: Arc<Api>) -> Response {
     Reply::text("ok\n").into_response()
 }
 
-pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
+pub async fn readyz(api: Arc<Api>) -> Response {
     if is_ready(&api) {
         return Reply::text(&readiness(&api)).into_response();
     }
     let mut shards = b"\"shards\":".to_vec();
     json::array(&mut shards, &api.node.shards, |out, shard| {
         let mut object = Object::begin(out);
-        // Whoever asks has no token, and reasons name hosts and files: who has one asks for the status.
+        // Probes come without a token, and reasons name hosts and files. Clients with a token read them in
+        // the status.
         if api.access.is_some() {
             write_state(&mut object, shard);
         } else {
@@ -33,12 +33,12 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Response {
     Problem::not_ready().with(shards).into_response()
 }
 
-/// What a node that is ready says: whether all is well with it, on the first line.
+/// The answer of a ready node. Its first line says whether the node is degraded.
 fn readiness(api: &Api) -> String {
     let told: Vec<String> = crowded(api)
         .map(|(shard, room)| {
             let level = room.level.name().replace('_', " ");
-            // As above: reasons are for those who have a token.
+            // As above: reasons are for clients with a token.
             let why = if api.access.is_some() { "GET /v1/status says why" } else { &room.reason };
             format!("shard {shard}: its stream is {level}: {why}\n")
         })
@@ -46,9 +46,9 @@ fn readiness(api: &Api) -> String {
     if told.is_empty() { "ready\n".to_owned() } else { "ready, degraded\n".to_owned() + &told.concat() }
 }
 
-pub async fn metrics(State(api): State<Arc<Api>>) -> Response {
+pub async fn metrics(api: Arc<Api>) -> Response {
     let render = Arc::clone(&api.render_metrics);
-    // It folds all samples since the last time, and asks the system: milliseconds.
+    // It folds all samples since the last scrape, and asks the operating system: milliseconds.
     let rendered = tokio::task::spawn_blocking(move || render()).await;
     rendered.map_or_else(|_| Problem::internal().into_response(), |text| Reply::metrics(text).into_response())
 }

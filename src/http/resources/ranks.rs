@@ -6,8 +6,8 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::render::views;
 use crate::http::request::call::Call;
-use crate::http::request::params::{Params, not_so};
-use crate::http::resources::lists::{BATCH_MAX, parse_list};
+use crate::http::request::json_body::{BATCH_MAX, parse_list};
+use crate::http::request::params::not_so;
 use crate::query::{self, Mark, Standing};
 use crate::queue::loose::{parse_integer, parse_score, score_of};
 use crate::types::Score;
@@ -137,15 +137,6 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-pub fn bound(params: &Params<'_>, name: &'static str) -> Result<Option<i64>, Problem> {
-    let wrong = |why| Problem::bad_score(format!("{name}: {why}"));
-    params
-        .get(name)
-        .filter(|text| !text.is_empty())
-        .map(|text| parse_integer(text).map_err(wrong))
-        .transpose()
-}
-
 fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<i64>) {
     match bound {
         Some(bound) => json::signed(object.name(name), bound),
@@ -155,7 +146,7 @@ fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<i64>) {
 
 pub async fn count(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max"]).await?;
-    let (min, max) = (bound(&params, "min")?, bound(&params, "max")?);
+    let (min, max) = (params.signed("min")?, params.signed("max")?);
     let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
     if least > most {
         return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}")));

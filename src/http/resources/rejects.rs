@@ -1,6 +1,6 @@
-//! Jobs that were refused, newest first, from what the shards have stored of them.
+//! `GET /v1/rejects`: rejected jobs, newest first, from the shards' stores.
 //!
-//! The state in memory knows nothing of them, so that nobody is kept waiting who reads or writes it.
+//! They are read from disk only, so that requests do not wait for the state in memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,8 +18,8 @@ use crate::types::ShardId;
 
 /// Rejects of a page when the request does not say.
 pub const REJECTS: u64 = 100;
-/// Rejects that are read for a page beyond those that it holds, because the filters or the token leave them out: a few
-/// megabytes.
+/// Rejects that are read for a page beyond those that it holds, because the filters or the token leave them
+/// out: a few megabytes.
 const READ_BEYOND: usize = 1_000;
 /// A page is full when it takes so many bytes: what was sent in place of a job can take 24 KiB as JSON text.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -45,7 +45,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     };
     let started = Instant::now();
     // The most that it may come to, before any of it is read.
-    call.in_work.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX)?;
+    call.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX)?;
     let (api, grant) = (Arc::clone(&call.api), call.confined_to().cloned());
     let read = move || {
         let mut stores = Vec::new();
@@ -72,9 +72,9 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
         rejects.push(b']');
         next.map(|next| Page { rejects, next })
     };
-    let page = call.api.read_disk(call.place(), read).await?;
+    let page = call.api.offload.read_disk(call.permit(), read).await?;
     let page = page.map_err(|unread| unreadable(&unread))?;
-    call.asked(started);
+    call.record_read(started);
     Ok(Reply::sized(page.rejects.len() + 2_000, |object| {
         object.name("rejects").extend_from_slice(&page.rejects);
         match &page.next {

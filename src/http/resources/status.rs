@@ -37,14 +37,14 @@ pub fn is_ready(api: &Api) -> bool {
     api.node.shards.iter().all(|shard| shard.health.is_live() && lag(shard) <= api.limits.lag)
 }
 
-/// Shards whose queue has little or no room for publishers. The node is as ready as it was: it applies what is in the queue and
-/// answers reads, and no other node would take more, because the queue is theirs too.
+/// Shards whose queue has little or no room for publishers. The node is as ready as it was: it applies what
+/// is in the queue and answers reads, and no other node would take more, because the queue is theirs too.
 pub fn crowded(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
     let rooms = api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.queue_room()?)));
     rooms.filter(|(_, room)| room.level > QueueLevel::Roomy)
 }
 
-/// What anybody may know of a shard.
+/// What clients without a token may know of a shard.
 pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
     object.count("shard", u64::from(shard.id.0));
     object.text("state", shard.health.state().name());

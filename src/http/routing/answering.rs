@@ -1,229 +1,190 @@
-//! The list of what the API answers, under construction: each path with its method, its handler and its description.
-//!
-//! There is no way to add one without the others, so that the router and the OpenAPI document have the same routes.
+//! What happens to each request of a route: authorized, read, admitted, answered, measured.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::handler::Handler;
-use axum::http::header;
+use axum::body::Body;
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodFilter, on};
 
-use crate::http::api::{Api, note_shed};
-use crate::http::guard::authorize::only_reads;
-use crate::http::openapi::Doc;
+use crate::access::Grant;
+use crate::http::api::Api;
+use crate::http::guard::admission::count_shed;
+use crate::http::guard::authorize::Needs;
+use crate::http::guard::in_progress::InProgress;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::request::call::{Call, NO_ROUTE, Responses, RouteMetrics, asks_first, discard};
-use crate::http::routing::verbs::{BOARD, Verb, allowed_at};
+use crate::http::request::body::refuse;
+use crate::http::request::call::Call;
+use crate::http::request::head::Head;
+use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
 
-/// Longer bodies take so long to read and to answer that other connections should not wait for it: some 200 jobs.
+/// Requests with longer bodies are offloaded: some 200 jobs take so long to read and to answer that other
+/// connections should not wait for them.
 const LONG_BODY_BYTES: usize = 16 << 10;
 
-/// A response in the making.
-type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
-type Answer = Arc<dyn Fn(Arc<Api>, Request) -> Responding + Send + Sync>;
-/// An answer in the making.
-type Answering = Pin<Box<dyn Future<Output = Result<Reply, Problem>> + Send>>;
+/// A response that is being made.
+pub type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// A handler that may take milliseconds of computing, whatever the body: made to do it apart from other connections.
-pub fn long<H, F>(handler: H) -> impl Fn(Call) -> Answering + Clone + Send + Sync + 'static
+/// What answers the requests of a route: a function such as `async fn get(call: Call) -> Result<Reply,
+/// Problem>`.
+pub trait Handler: Clone + Send + Sync + 'static {
+    type Answer: Future<Output = Result<Reply, Problem>> + Send + 'static;
+
+    fn handle(self, call: Call) -> Self::Answer;
+}
+
+impl<H, F> Handler for H
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Reply, Problem>> + Send + 'static,
 {
-    move |call: Call| -> Answering {
-        let api = Arc::clone(&call.api);
-        let answer = handler(call);
-        Box::pin(async move { api.aside(answer).await.unwrap_or_else(|| Err(Problem::internal())) })
+    type Answer = F;
+
+    fn handle(self, call: Call) -> F {
+        self(call)
     }
 }
 
-/// Methods that the API has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    Get,
-    Put,
-    Post,
-    Delete,
+/// A handler, and where it works.
+pub enum Work<H> {
+    /// On the connection's thread. A long body is offloaded all the same.
+    Inline(H),
+    /// Apart from the threads that connections share, because it may take milliseconds of computing.
+    Offloaded(H),
 }
 
-impl Method {
-    /// As OpenAPI names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::Put => "put",
-            Self::Post => "post",
-            Self::Delete => "delete",
-        }
-    }
-
-    fn filter(self) -> MethodFilter {
-        match self {
-            Self::Get => MethodFilter::GET,
-            Self::Put => MethodFilter::PUT,
-            Self::Post => MethodFilter::POST,
-            Self::Delete => MethodFilter::DELETE,
-        }
-    }
+/// What responds to a request that may reach its route.
+pub trait Endpoint: Clone + Send + Sync + 'static {
+    fn respond(self, request: Authorized) -> impl Future<Output = Response> + Send;
 }
 
-/// A method of a path, and what is told of it.
-#[derive(Debug)]
-pub struct Operation {
-    pub method: Method,
-    pub path: &'static str,
-    /// Its name in metrics and in the document.
-    pub name: &'static str,
-    pub doc: Doc,
+/// A request that its token allows. Its body is not read yet.
+pub struct Authorized {
+    pub api: Arc<Api>,
+    pub head: Head,
+    /// What the token allows; `None` where no tokens are needed.
+    pub grant: Option<Arc<Grant>>,
+    pub body: Body,
 }
 
-/// Routes under construction.
-#[derive(Default)]
-pub struct Routes {
-    pub router: Router<Arc<Api>>,
-    pub operations: Vec<Operation>,
-    verbs: Vec<(&'static str, Answer)>,
+/// A route's endpoint behind the check of tokens.
+#[derive(Clone)]
+pub struct Guarded<E> {
+    endpoint: E,
+    needs: Needs,
+    /// The verb behind the board's name in the route's path, with its colon.
+    verb: Option<&'static str>,
+    /// Counts refused requests, which reach no route.
+    refused: Arc<Responses>,
 }
 
-impl Routes {
-    /// Adds a request that is shed when there are too many, and measured.
-    pub fn add<H, F>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        name: &'static str,
-        handler: H,
-        doc: Doc,
-    ) -> &mut Self
-    where
-        H: Fn(Call) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
-    {
-        let answer = answering(method, path, name, handler);
-        self.add_plain(method, path, name, answer, doc)
-    }
-
-    /// Adds a verb behind a board's name, to be routed with the others: see [`Verb`].
-    pub fn add_verb<H, F>(
-        &mut self,
-        path: &'static str,
-        name: &'static str,
-        handler: H,
-        doc: Doc,
-    ) -> &mut Self
-    where
-        H: Fn(Call) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Result<Reply, Problem>> + Send + 'static,
-    {
-        let answer = answering(Method::Post, path, name, handler);
-        let answer = move |api, request| answer.clone()(State(api), request);
-        self.verbs.push((path, Arc::new(answer)));
-        self.operations.push(Operation { method: Method::Post, path, name, doc });
-        self
-    }
-
-    /// Routes the verbs that were added. What is none is refused as a method that boards do not take.
-    pub fn route_verbs(&mut self) -> &mut Self {
-        let verbs: Arc<[_]> = std::mem::take(&mut self.verbs).into();
-        let responses = Responses::new(NO_ROUTE);
-        let answer = move |State(api): State<Arc<Api>>, request: Request| {
-            let (verbs, responses) = (Arc::clone(&verbs), responses.clone());
-            async move {
-                let (mut parts, body) = request.into_parts();
-                let verb = Verb::of(&mut parts).await;
-                let request = Request::from_parts(parts, body);
-                let is_it =
-                    |(path, _): &&(&str, Answer)| verb.as_ref().is_some_and(|verb| verb.route == *path);
-                if let Some((_, answer)) = verbs.iter().find(is_it) {
-                    return answer(api, request).await;
-                }
-                let allowed = allowed_at(request.uri().path(), request.extensions().get());
-                let mut response = refuse(request, Problem::method_not_allowed()).await.into_response();
-                allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
-                responses.note(response.status());
-                response
-            }
-        };
-        self.router = std::mem::take(&mut self.router).route(BOARD, on(MethodFilter::POST, answer));
-        self
-    }
-
-    /// Adds what an overloaded service answers all the same.
-    pub fn add_plain<T: 'static>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        name: &'static str,
-        handler: impl Handler<T, Arc<Api>>,
-        doc: Doc,
-    ) -> &mut Self {
-        self.router = std::mem::take(&mut self.router).route(path, on(method.filter(), handler));
-        self.operations.push(Operation { method, path, name, doc });
-        self
+impl<E> Guarded<E> {
+    pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>) -> Self {
+        Self { endpoint, needs, verb, refused: Arc::new(Responses::new(NO_ROUTE)) }
     }
 }
 
-/// A handler whose requests are shed when there are too many, and measured.
-fn answering<H, F>(
-    method: Method,
-    path: &'static str,
-    name: &'static str,
-    handler: H,
-) -> impl FnOnce(State<Arc<Api>>, Request) -> Responding + Clone + Send + Sync + 'static
-where
-    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Reply, Problem>> + Send + 'static,
-{
-    let metrics = RouteMetrics::new(name);
-    let only_reads = only_reads(method.name(), path);
-    move |State(api): State<Arc<Api>>, request: Request| -> Responding {
+impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Guarded<E> {
+    type Future = Responding;
+
+    fn call(self, request: Request, api: Arc<Api>) -> Responding {
+        let Self { endpoint, needs, verb, refused } = self;
         Box::pin(async move {
-            let started = Instant::now();
-            let mut in_work = None;
-            let answer = match Call::new(api, request, metrics.clone()).await {
-                // With its body read: one that comes slowly keeps nobody else out.
-                Ok(call) => match call.in_work.begin() {
-                    Ok(()) => {
-                        let in_work = in_work.insert(Arc::clone(&call.in_work));
-                        let is_long = call.body.len() > LONG_BODY_BYTES;
-                        let reply = if is_long { long(handler)(call).await } else { handler(call).await };
-                        let counted =
-                            in_work.count_answer(reply.as_ref().map_or_else(Problem::bytes, Reply::bytes));
-                        match (reply, counted) {
-                            // What a write did is done: it is told.
-                            (Ok(_), Err(problem)) if only_reads => Err(problem),
-                            (reply, _) => reply,
-                        }
-                    }
-                    Err(problem) => Err(problem),
-                },
-                Err(problem) => Err(problem),
-            };
-            if answer.as_ref().is_err_and(Problem::is_overload) {
-                note_shed();
+            let (parts, body) = request.into_parts();
+            let head = Head::new(parts, verb).await;
+            match head.authorize(&api, needs) {
+                Ok(grant) => endpoint.respond(Authorized { api, head, grant, body }).await,
+                Err(problem) => {
+                    let response = refuse(&head.parts.headers, body, problem).await.into_response();
+                    refused.note(response.status());
+                    response
+                }
             }
-            let mut response = answer.map_or_else(Problem::into_response, Reply::into_response);
-            metrics.request_seconds.record(started.elapsed());
-            metrics.responses.note(response.status());
-            // Whoever writes the answer keeps it until then.
-            in_work.map(|in_work| response.extensions_mut().insert(in_work));
-            response
         })
     }
 }
 
-/// Refuses a request whose body nobody reads.
-pub async fn refuse(request: Request, problem: Problem) -> Problem {
-    // Who asks before it sends has sent nothing, and to read on would be to tell it to send.
-    if !asks_first(request.headers()) {
-        discard(request.into_body()).await;
+/// A handler whose requests are shed when there are too many, and measured.
+#[derive(Clone)]
+pub struct Measured<H> {
+    handler: H,
+    is_offloaded: bool,
+    /// Its requests change nothing, so that a finished answer may still be refused.
+    only_reads: bool,
+    metrics: Arc<RouteMetrics>,
+}
+
+impl<H: Handler> Measured<H> {
+    pub fn new(work: Work<H>, needs: Needs, name: &'static str) -> Self {
+        let (handler, is_offloaded) = match work {
+            Work::Inline(handler) => (handler, false),
+            Work::Offloaded(handler) => (handler, true),
+        };
+        let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
+        Self { handler, is_offloaded, only_reads, metrics }
     }
-    problem
+
+    /// Reads and answers the request.
+    ///
+    /// # Arguments
+    /// `in_progress`: set once the request is admitted.
+    async fn answer(
+        self,
+        request: Authorized,
+        in_progress: &mut Option<Arc<InProgress>>,
+    ) -> Result<Reply, Problem> {
+        let Authorized { api, head, grant, body } = request;
+        let call = Call::read(api, head, grant, body, self.metrics).await?;
+        // After its body is read: a slow body keeps no other request out.
+        call.in_progress.admit()?;
+        let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
+        let reply = if self.is_offloaded || call.body.len() > LONG_BODY_BYTES {
+            let api = Arc::clone(&call.api);
+            let answered = api.offload.run(self.handler.handle(call)).await;
+            answered.unwrap_or_else(|| Err(Problem::internal()))
+        } else {
+            self.handler.handle(call).await
+        };
+        let counted = in_progress.count_answer(reply.as_ref().map_or_else(Problem::bytes, Reply::bytes));
+        match (reply, counted) {
+            // A write is done, and so it is answered.
+            (Ok(_), Err(problem)) if self.only_reads => Err(problem),
+            (reply, _) => reply,
+        }
+    }
+}
+
+impl<H: Handler> Endpoint for Measured<H> {
+    async fn respond(self, request: Authorized) -> Response {
+        let started = Instant::now();
+        let metrics = Arc::clone(&self.metrics);
+        let mut in_progress = None;
+        let answer = self.answer(request, &mut in_progress).await;
+        if answer.as_ref().is_err_and(Problem::is_overload) {
+            count_shed();
+        }
+        let mut response = answer.map_or_else(Problem::into_response, Reply::into_response);
+        metrics.request_seconds.record(started.elapsed());
+        metrics.responses.note(response.status());
+        // The connection holds it until the answer is written.
+        in_progress.map(|in_progress| response.extensions_mut().insert(in_progress));
+        response
+    }
+}
+
+/// A handler that an overloaded node runs all the same. Its requests are not measured.
+#[derive(Clone)]
+pub struct Unlimited<H>(pub H);
+
+impl<H, F> Endpoint for Unlimited<H>
+where
+    H: Fn(Arc<Api>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    async fn respond(self, request: Authorized) -> Response {
+        (self.0)(request.api).await
+    }
 }

@@ -1,56 +1,35 @@
 //! Verbs behind a board's name: `POST /v1/boards/arena:clear`.
 //!
-//! Names of boards may hold colons too. So a verb is what follows the last one, if it is a known one and the method is POST,
-//! which boards do not take otherwise: every other method has the whole segment for a name.
+//! Names of boards may hold colons too. So a verb is what follows the last colon, if it is a known verb and
+//! the method is POST, which boards do not take otherwise. Every other method takes the whole segment for a
+//! name.
 
-use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams};
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method};
+use axum::extract::MatchedPath;
+use axum::http::HeaderValue;
 
-/// The path of all of them, as the router has it.
+/// The path of a board, to which the router sends verbs as well.
 pub const BOARD: &str = "/v1/boards/{board}";
-pub const CLEAR: &str = "/v1/boards/{board}:clear";
-pub const TRIM: &str = "/v1/boards/{board}:trim";
 
-const VERBS: [(&str, &str); 2] = [(":clear", CLEAR), (":trim", TRIM)];
-
-/// What boards take without a verb. The router would name POST too, which it has for the verbs.
+/// The methods of boards without a verb. The router would name POST too, which it has for the verbs.
 const WITHOUT_VERB: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
 
-/// What `Allow` says where a method is refused, if it is not what the router says.
-pub fn allowed_at(path: &str, route: Option<&MatchedPath>) -> Option<HeaderValue> {
-    let is_board = route.is_some_and(|route| route.as_str() == BOARD);
-    (is_board && Verb::find(path).is_none()).then_some(WITHOUT_VERB)
+/// The verb at the end of a route's path, with its colon.
+pub fn verb_of(path: &'static str) -> Option<&'static str> {
+    path.strip_prefix(BOARD).filter(|verb| verb.starts_with(':'))
 }
 
-/// A path that ends with a verb.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verb {
-    /// With its colon.
-    pub suffix: &'static str,
-    /// As it is documented, and as it stands in the table of what routes need.
-    pub route: &'static str,
-    /// What the verb is about.
-    pub board: String,
+/// Whether a segment of a request's path is a board's name with this verb behind it.
+///
+/// # Arguments
+/// `verb`: with its colon, and without another one.
+pub fn ends_with_verb(segment: &str, verb: &str) -> bool {
+    segment.ends_with(verb)
 }
 
-impl Verb {
-    fn find(segment: &str) -> Option<Self> {
-        VERBS.into_iter().find_map(|(suffix, route)| {
-            let board = segment.strip_suffix(suffix)?.to_owned();
-            Some(Self { suffix, route, board })
-        })
-    }
-
-    /// The verb of a request that was routed, if it has one.
-    pub async fn of(parts: &mut Parts) -> Option<Self> {
-        if parts.method != Method::POST || parts.extensions.get::<MatchedPath>()?.as_str() != BOARD {
-            return None;
-        }
-        let path = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-        let (_, segment) = path.iter().find(|(name, _)| *name == "board")?;
-        Self::find(segment)
-    }
+/// The value of `Allow` where a method is refused, if it is not what the router says.
+pub fn allowed_at(path: &str, route: &MatchedPath, verbs: &[&str]) -> Option<HeaderValue> {
+    let has_verb = verbs.iter().any(|verb| ends_with_verb(path, verb));
+    (route.as_str() == BOARD && !has_verb).then_some(WITHOUT_VERB)
 }
 
 #[cfg(test)]
@@ -58,21 +37,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_colon_counts_and_only_known_verbs_do() {
+    fn only_a_colon_right_behind_the_board_begins_a_verb() {
+        for (path, expect) in [
+            ("/v1/boards/{board}:clear", Some(":clear")),
+            ("/v1/boards/{board}", None),
+            ("/v1/boards/{board}/members:lookup", None),
+            ("/v1/boards", None),
+        ] {
+            assert_eq!(verb_of(path), expect, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_last_colon_of_a_segment_begins_its_verb() {
+        let verbs = [":clear", ":trim"];
         for (segment, expect) in [
-            ("arena:clear", Some(("arena", CLEAR))),
-            ("arena:trim", Some(("arena", TRIM))),
-            ("eu:arena:clear", Some(("eu:arena", CLEAR))),
-            ("arena:clear:trim", Some(("arena:clear", TRIM))),
-            (":clear", Some(("", CLEAR))),
+            ("arena:clear", Some(":clear")),
+            ("arena:trim", Some(":trim")),
+            ("eu:arena:clear", Some(":clear")),
+            ("arena:clear:trim", Some(":trim")),
+            (":clear", Some(":clear")),
             ("arena", None),
             ("arena:", None),
             ("arena:explode", None),
             ("arena:CLEAR", None),
             ("clear", None),
         ] {
-            let found = Verb::find(segment);
-            let found = found.as_ref().map(|verb| (verb.board.as_str(), verb.route));
+            let found = verbs.into_iter().find(|verb| ends_with_verb(segment, verb));
             assert_eq!(found, expect, "{segment}");
         }
     }

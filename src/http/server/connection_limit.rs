@@ -1,7 +1,7 @@
-//! Places for connections: how many there may be, in all and from one client.
+//! The limit on connections, in all and from one client.
 //!
-//! When they are taken, or one client has its share, a few more are let in to be told so, for a short time and so few
-//! that a flood of them costs nothing: among them are the probes of whoever watches the service.
+//! Beyond the limit a few overflow connections are let in for a short time, to be told so. They are so few
+//! that a flood of them costs nothing. Among them are the probes of an orchestrator.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,103 +9,116 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Connections beyond the limit that are answered, and not just closed.
-const SPARE: usize = 64;
-/// Of these, so many from one client.
-const SPARE_PER_CLIENT: usize = 8;
+/// The most overflow connections. Further ones are closed.
+const OVERFLOW_MAX: usize = 64;
+/// The most overflow connections of one client.
+const OVERFLOW_PER_CLIENT_MAX: usize = 8;
 
-/// Connections that may be open at a time; 0 is no limit.
+/// How many connections may be open at a time; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
     pub total: usize,
-    /// From one IPv4 address, or one IPv6 network of 64 bits, which is what one client has.
+    /// Of one client: one IPv4 address, or one IPv6 network of 64 bits.
     pub per_client: usize,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        // A connection takes up to 128 KiB while its request is read; one client cannot keep out the others.
+        // A connection takes up to 128 KiB while its request is read. One client cannot keep the others out.
         Self { total: 4_096, per_client: 1_024 }
     }
 }
 
-/// Counts connections.
+/// Counts open connections, and gives permits for new ones.
 #[derive(Debug)]
-pub struct Places {
+pub struct ConnectionLimiter {
     limits: ConnectionLimits,
-    taken: Mutex<Taken>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct OpenConnections {
+    /// Within the limit.
     total: usize,
-    spare: usize,
-    /// Places and spare places of a client.
-    by_client: HashMap<IpAddr, (usize, usize)>,
+    overflow: usize,
+    by_client: HashMap<IpAddr, OfClient>,
 }
 
-/// A connection's place, given back when it is dropped.
+/// The open connections of one client.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct OfClient {
+    /// Within the limit.
+    total: usize,
+    overflow: usize,
+}
+
+/// The right of a connection to be open. Dropping it gives it back.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionPermit {
+    limiter: Arc<ConnectionLimiter>,
     client: IpAddr,
-    /// It is one to be told in that there are too many.
-    pub is_spare: bool,
+    /// The connection is beyond the limit.
+    pub is_overflow: bool,
 }
 
-impl Places {
+impl ConnectionLimiter {
     pub fn new(limits: ConnectionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, taken: Mutex::default() })
+        Arc::new(Self { limits, open: Mutex::default() })
     }
 
-    /// A place for a connection from this address, if there is any.
-    pub fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    /// A permit for a connection from this address, unless there are too many overflow connections already.
+    pub fn permit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let client = client_of(address);
-        let mut taken = self.taken.lock();
-        let (of_client, spare_of_client) = taken.by_client.get(&client).copied().unwrap_or_default();
+        let mut open = self.open.lock();
+        let of_client = open.by_client.get(&client).copied().unwrap_or_default();
         let below = |count: usize, limit: usize| limit == 0 || count < limit;
-        let is_spare = !(below(taken.total, self.limits.total) && below(of_client, self.limits.per_client));
-        if is_spare && (taken.spare >= SPARE || spare_of_client >= SPARE_PER_CLIENT) {
+        let is_within =
+            below(open.total, self.limits.total) && below(of_client.total, self.limits.per_client);
+        let is_overflow = !is_within;
+        if is_overflow && (open.overflow >= OVERFLOW_MAX || of_client.overflow >= OVERFLOW_PER_CLIENT_MAX) {
             return None;
         }
-        let counts = taken.by_client.entry(client).or_default();
-        if is_spare {
-            counts.1 += 1;
-            taken.spare += 1;
+        let counts = open.by_client.entry(client).or_default();
+        if is_overflow {
+            counts.overflow += 1;
+            open.overflow += 1;
         } else {
-            counts.0 += 1;
-            taken.total += 1;
+            counts.total += 1;
+            open.total += 1;
         }
-        drop(taken);
-        Some(Place { places: Arc::clone(self), client, is_spare })
+        drop(open);
+        Some(ConnectionPermit { limiter: Arc::clone(self), client, is_overflow })
     }
 
     /// Connections that are open.
     #[cfg(test)]
     fn count(&self) -> usize {
-        let taken = self.taken.lock();
-        taken.total + taken.spare
+        let open = self.open.lock();
+        open.total + open.overflow
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
-        if self.is_spare {
-            taken.spare -= 1;
+        let mut open = self.limiter.open.lock();
+        if self.is_overflow {
+            open.overflow -= 1;
         } else {
-            taken.total -= 1;
+            open.total -= 1;
         }
-        let Some(counts) = taken.by_client.get_mut(&self.client) else { return };
-        let count = if self.is_spare { &mut counts.1 } else { &mut counts.0 };
-        *count -= 1;
-        if *counts == (0, 0) {
-            taken.by_client.remove(&self.client);
+        let Some(counts) = open.by_client.get_mut(&self.client) else { return };
+        if self.is_overflow {
+            counts.overflow -= 1;
+        } else {
+            counts.total -= 1;
+        }
+        if *counts == OfClient::default() {
+            open.by_client.remove(&self.client);
         }
     }
 }
 
-/// Whom an address belongs to.
+/// The client that an address belongs to.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -125,35 +138,35 @@ mod tests {
     }
 
     #[test]
-    fn one_client_leaves_places_for_others_and_all_get_theirs_back() {
-        let places = Places::new(ConnectionLimits { total: 12, per_client: 10 });
-        let take = |text| places.take(address(text));
-        let flood: Vec<_> = (0..50).map(|_| take("192.0.2.1")).collect();
-        let spare = flood.iter().flatten().filter(|place| place.is_spare).count();
-        assert_eq!((flood.iter().flatten().count(), spare), (18, 8));
-        // The same client, whichever way its address is written.
-        assert!(take("::ffff:192.0.2.1").is_none());
+    fn one_client_leaves_room_for_others_and_closed_connections_make_room() {
+        let limiter = ConnectionLimiter::new(ConnectionLimits { total: 12, per_client: 10 });
+        let permit = |text| limiter.permit(address(text));
+        let flood: Vec<_> = (0..50).map(|_| permit("192.0.2.1")).collect();
+        let overflow = flood.iter().flatten().filter(|permit| permit.is_overflow).count();
+        assert_eq!((flood.iter().flatten().count(), overflow), (18, 8));
+        // The same client: its address as IPv6 has it.
+        assert!(permit("::ffff:192.0.2.1").is_none());
         let others: Vec<_> =
-            ["192.0.2.2", "192.0.2.3", "192.0.2.4"].map(take).into_iter().flatten().collect();
-        assert_eq!(others.iter().map(|place| place.is_spare).collect::<Vec<_>>(), [false, false, true]);
-        assert_eq!(places.count(), 21);
+            ["192.0.2.2", "192.0.2.3", "192.0.2.4"].map(permit).into_iter().flatten().collect();
+        assert_eq!(others.iter().map(|permit| permit.is_overflow).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!(limiter.count(), 21);
         drop(flood);
-        assert!(take("192.0.2.1").is_some_and(|place| !place.is_spare));
+        assert!(permit("192.0.2.1").is_some_and(|permit| !permit.is_overflow));
         drop(others);
-        assert_eq!(places.count(), 0);
-        assert!(places.taken.lock().by_client.is_empty());
+        assert_eq!(limiter.count(), 0);
+        assert!(limiter.open.lock().by_client.is_empty());
     }
 
     #[test]
-    fn an_ipv6_client_is_its_network() {
-        let places = Places::new(ConnectionLimits { total: 0, per_client: 1 });
-        let take = |text| places.take(address(text)).expect("there is a spare place");
-        let first = take("2001:db8:0:1::1");
-        let same = take("2001:db8:0:1:ffff::2");
-        let other = take("2001:db8:0:2::1");
-        assert_eq!([first.is_spare, same.is_spare, other.is_spare], [false, true, false]);
-        let unlimited = Places::new(ConnectionLimits { total: 0, per_client: 0 });
-        let many: Vec<_> = (0..10_000).map(|_| unlimited.take(address("192.0.2.1"))).collect();
-        assert!(many.iter().all(|place| place.as_ref().is_some_and(|place| !place.is_spare)));
+    fn addresses_of_one_ipv6_network_are_one_client() {
+        let limiter = ConnectionLimiter::new(ConnectionLimits { total: 0, per_client: 1 });
+        let permit = |text| limiter.permit(address(text)).expect("overflow connections are let in");
+        let first = permit("2001:db8:0:1::1");
+        let same = permit("2001:db8:0:1:ffff::2");
+        let other = permit("2001:db8:0:2::1");
+        assert_eq!([first.is_overflow, same.is_overflow, other.is_overflow], [false, true, false]);
+        let unlimited = ConnectionLimiter::new(ConnectionLimits { total: 0, per_client: 0 });
+        let many: Vec<_> = (0..10_000).map(|_| unlimited.permit(address("192.0.2.1"))).collect();
+        assert!(many.iter().all(|permit| permit.as_ref().is_some_and(|permit| !permit.is_overflow)));
     }
 }

@@ -1,4 +1,4 @@
-//! Serving: the listener, its connections, and how they end.
+//! The listener: accepts connections, and shuts them down with the service.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -10,46 +10,49 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::http::api::Api;
-use crate::http::routing::list::router;
-use crate::http::server::activity::Patience;
-use crate::http::server::connection::{self, Shared, Stage, count_ended, register_ended};
-use crate::http::server::connection_limit::{ConnectionLimits, Places};
+use crate::http::routing::list::{open_paths, router};
+use crate::http::server::connection::{self, Stage};
+use crate::http::server::connection_limit::{ConnectionLimiter, ConnectionLimits};
+use crate::http::server::context::ServerContext;
+use crate::http::server::ended::{count_ended, register_ended};
 use crate::http::server::threads::Threads;
+use crate::http::server::timeouts::ClientTimeouts;
 use crate::http::server::tls::Tls;
 use crate::metrics::HTTP_CONNECTIONS;
 
-/// How long requests in work may take to end after the service was told to.
+/// How long requests in progress may take to end once the service shuts down.
 const DRAIN_REQUESTS: Duration = Duration::from_secs(10);
-/// How long to wait before the next connection when the system has no means for this one.
-const OUT_OF_MEANS: Duration = Duration::from_millis(200);
+/// How long to wait before the next connection when the system has no resources for this one.
+const OUT_OF_RESOURCES: Duration = Duration::from_millis(200);
 
 /// How connections are served.
 #[derive(Default)]
 pub struct Serving {
-    /// With what certificate; `None` for plain HTTP.
+    /// The certificate; `None` for plain HTTP.
     pub tls: Option<Arc<Tls>>,
-    pub patience: Patience,
+    pub timeouts: ClientTimeouts,
     pub connections: ConnectionLimits,
-    /// Whether only programs of this machine may ask, and no page of another site in a browser on it.
-    pub local_only: bool,
-    /// How many threads; for 0, one fewer than there are cores.
+    /// Whether requests are refused that pages of other sites may have made, in a browser on this machine.
+    pub loopback_guard: bool,
+    /// The number of threads; for 0, one fewer than there are cores.
     pub threads: usize,
 }
 
-/// Serves the API until `shutdown` completes, then lets requests in work end.
+/// Serves the API until `shutdown` completes, then lets requests in progress end.
 ///
 /// # Errors
-/// When the system has no means for the threads.
+/// When the system has no resources for the threads.
 pub async fn serve(
     listener: TcpListener,
     api: Arc<Api>,
     serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let Serving { tls, patience, connections, local_only, threads } = serving;
+    let Serving { tls, timeouts, connections, loopback_guard, threads } = serving;
     let threads = Threads::start(threads)?;
-    let shared = Arc::new(Shared { router: router(Arc::clone(&api)), tls, patience, api, local_only });
-    let places = Places::new(connections);
+    let (router, open_paths) = (router(Arc::clone(&api)), open_paths());
+    let context = Arc::new(ServerContext { router, open_paths, tls, timeouts, api, loopback_guard });
+    let limiter = ConnectionLimiter::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);
     register_ended();
     let (stage, staged) = watch::channel(Stage::Serving);
@@ -59,23 +62,23 @@ pub async fn serve(
             () = shutdown.as_mut() => break,
             accepted = accept(&listener) => accepted,
         };
-        // Dropped, it is closed.
-        let Some(place) = places.take(address.ip()) else {
+        // A stream that is dropped is closed.
+        let Some(permit) = limiter.permit(address.ip()) else {
             count_ended("refused");
             continue;
         };
-        if place.is_spare {
+        if permit.is_overflow {
             count_ended("over_limit");
         }
         open.increment(1.0);
-        let leaving = Leaving(open.clone());
-        let (shared, staged) = (Arc::clone(&shared), staged.clone());
+        let counted = CountedOpen(open.clone());
+        let (context, staged) = (Arc::clone(&context), staged.clone());
         let Ok(stream) = stream.into_std() else { continue };
         threads.spawn(async move {
-            let _leaving = leaving;
-            // From here on this thread's event loop tells of it.
+            let _counted = counted;
+            // Registered here, with this thread's event loop.
             let Ok(stream) = TcpStream::from_std(stream) else { return };
-            connection::serve((stream, address.ip()), place, shared, staged).await;
+            connection::serve((stream, address.ip()), permit, context, staged).await;
         });
     }
     drop((listener, staged));
@@ -89,28 +92,28 @@ pub async fn serve(
     Ok(())
 }
 
-/// Counts a connection out, however it ends.
-struct Leaving(metrics::Gauge);
+/// Takes a connection out of the count when it is dropped.
+struct CountedOpen(metrics::Gauge);
 
-impl Drop for Leaving {
+impl Drop for CountedOpen {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }
 }
 
-/// The next connection. There is always one more: an error is that connection's, or passes.
+/// The next connection. An error is about one connection, or passes, so that it never ends the listener.
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
-                let is_its_own = matches!(
+                let is_of_one_connection = matches!(
                     error.kind(),
                     ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
                 );
-                if !is_its_own {
+                if !is_of_one_connection {
                     tracing::error!(%error, "no connection can be accepted now; are there files enough (ulimit -n)?");
-                    tokio::time::sleep(OUT_OF_MEANS).await;
+                    tokio::time::sleep(OUT_OF_RESOURCES).await;
                 }
             }
         }

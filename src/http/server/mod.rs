@@ -1,10 +1,15 @@
-//! Sockets, TLS, connections, and how they end.
+//! Sockets, TLS, connections, their limits, and how they end.
 
-pub mod activity;
-pub mod connection;
+mod activity;
+mod connection;
 pub mod connection_limit;
+mod context;
+mod ended;
 pub mod listener;
-pub mod pipelining;
-pub mod socket;
-pub mod threads;
+mod observed_stream;
+mod pipelining;
+mod requests;
+mod socket;
+mod threads;
+pub mod timeouts;
 pub mod tls;

@@ -1,52 +1,56 @@
-//! What a client has sent beyond the request in work: whether that is the beginning of a next one.
+//! Pipelining: whether a client has begun to send its next request.
 //!
-//! hyper does not tell what it has read in advance, and a head that came half with the request before it would pass for an
-//! idle connection. So the bytes are followed as they are read: where a head ends, and how long its body is.
+//! hyper does not say what it has read in advance. If half a head came with the request before it, the
+//! connection would pass for idle. So the bytes are followed as they are read: where a head ends, and how
+//! long its body is.
 
-/// Bytes on their way in, as far as they must be known.
+/// Follows the bytes of a connection.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct Pipeline {
     head: Head,
-    /// The head of the request in work, or about to be, is here.
-    is_over: bool,
-    /// Of the body of the request in work, what is not here yet.
-    body: Rest,
-    /// What came after the head, or after the body.
+    /// The head of the current request has arrived.
+    has_head: bool,
+    /// What is still to come of the current request's body.
+    body: BodyRest,
+    /// What came after the current request's head, and is not known to be of its body.
     beyond: Vec<u8>,
-    /// A head was understood whose end was not seen here.
+    /// hyper understood a head whose end was not found here: nothing is followed any more.
     is_lost: bool,
 }
 
-impl Ahead {
-    /// These were read.
+impl Pipeline {
+    /// Follows bytes that were read.
     pub fn read(&mut self, bytes: &[u8]) {
         if self.is_lost {
             return;
         }
         let bytes = bytes.get(self.body.read(bytes)..).unwrap_or_default();
-        if self.is_over {
+        if self.has_head {
             self.beyond.extend_from_slice(bytes);
         } else if let Some(end) = self.head.end_within(bytes) {
-            self.is_over = true;
+            self.has_head = true;
             self.beyond.extend_from_slice(bytes.get(end..).unwrap_or_default());
         }
     }
 
-    /// A request's head is understood; its body has so many bytes, or comes in chunks. Whether the head says both how many
-    /// bytes there are and that they come in chunks.
+    /// Notes that hyper has understood a request's head. Returns whether the head names both a length and
+    /// chunks.
+    ///
+    /// # Arguments
+    /// `body`: how many bytes the body has; `None` if it comes in chunks.
     pub fn request_begins(&mut self, body: Option<u64>) -> bool {
-        if !self.is_over {
+        if !self.has_head {
             self.is_lost = true;
             self.beyond.clear();
             return false;
         }
-        self.body = body.map_or_else(Rest::chunked, Rest::Bytes);
+        self.body = body.map_or_else(BodyRest::chunked, BodyRest::Bytes);
         let here = self.body.read(&self.beyond);
         self.beyond.drain(..here);
         self.head.lengths.content_length && self.head.lengths.transfer_encoding
     }
 
-    /// The request is answered. Whether a next one has begun.
+    /// Notes that the request is answered. Returns whether a next request has begun.
     pub fn request_ends(&mut self) -> bool {
         let (body, beyond) = (std::mem::take(&mut self.body), std::mem::take(&mut self.beyond));
         *self = Self { body, ..Self::default() };
@@ -57,34 +61,34 @@ impl Ahead {
 
 /// What is still to come of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum BodyRest {
     Bytes(u64),
-    /// Of a body in chunks, the line that says how long the next one is; so much of it is read.
+    /// In chunks: the line with the next chunk's size, of which this much is known.
     Size {
         size: u64,
         is_read: bool,
     },
-    /// Of a chunk, and then the end of its line.
+    /// In chunks: this many bytes of a chunk, and then the end of its line.
     Chunk(u64),
     ChunkEnd,
-    /// The lines behind the last chunk, up to an empty one.
+    /// In chunks: the lines behind the last chunk, up to an empty one.
     Trailers {
         is_in_line: bool,
     },
 }
 
-impl Default for Rest {
+impl Default for BodyRest {
     fn default() -> Self {
         Self::Bytes(0)
     }
 }
 
-impl Rest {
+impl BodyRest {
     fn chunked() -> Self {
         Self::Size { size: 0, is_read: false }
     }
 
-    /// How many of these bytes are the body's. Whether chunks are well-formed is for hyper to say.
+    /// How many of these bytes are the body's. hyper checks whether chunks are well-formed.
     fn read(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some((byte, rest)) = bytes.get(at..).and_then(<[u8]>::split_first) {
@@ -123,14 +127,14 @@ impl Rest {
 const CONTENT_LENGTH: &[u8] = b"content-length:";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding:";
 
-/// A head under way.
+/// A head as far as it has arrived.
 #[derive(Debug, Default)]
 struct Head {
-    /// Empty lines before it are not part of it.
+    /// Something other than empty lines has arrived.
     is_begun: bool,
-    /// The line that it is in has something in it.
+    /// The current line is not empty.
     is_in_line: bool,
-    /// How that line begins.
+    /// How the current line begins.
     line: Vec<u8>,
     lengths: Lengths,
 }
@@ -138,9 +142,9 @@ struct Head {
 /// How a head says where its body ends.
 #[derive(Debug, Default)]
 struct Lengths {
-    /// By its length.
+    /// By a length.
     content_length: bool,
-    /// By a coding that says it.
+    /// By a transfer coding.
     transfer_encoding: bool,
 }
 
@@ -155,7 +159,7 @@ impl Lengths {
 }
 
 impl Head {
-    /// Where it ends within the next bytes, if it does: after an empty line.
+    /// Where the head ends within the next bytes, if it does: after an empty line.
     fn end_within(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
@@ -183,29 +187,30 @@ mod tests {
 
     const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
-    /// Reads the bytes in pieces of every length, with a request of this body in work from the end of the first head on.
+    /// Whether a next request has begun, for all lengths of pieces that the bytes are read in. The request
+    /// that is answered has this body, and is known from the end of the first head on.
     fn begins_another(bytes: &str, body: Option<u64>) -> bool {
         let head = bytes.find("\r\n\r\n").map_or(0, |at| at + 4);
-        let told: Vec<bool> = (1..=bytes.len())
+        let found: Vec<bool> = (1..=bytes.len())
             .map(|length| {
-                let (mut ahead, mut seen, mut is_in_work) = (Ahead::default(), 0, false);
+                let (mut pipeline, mut seen, mut is_known) = (Pipeline::default(), 0, false);
                 for piece in bytes.as_bytes().chunks(length) {
-                    ahead.read(piece);
+                    pipeline.read(piece);
                     seen += piece.len();
-                    if seen >= head && !is_in_work {
-                        is_in_work = true;
-                        ahead.request_begins(body);
+                    if seen >= head && !is_known {
+                        is_known = true;
+                        pipeline.request_begins(body);
                     }
                 }
-                ahead.request_ends()
+                pipeline.request_ends()
             })
             .collect();
-        assert!(told.iter().all(|one| *one == told[0]), "{bytes:?}: {told:?}");
-        told[0]
+        assert!(found.iter().all(|one| *one == found[0]), "{bytes:?}: {found:?}");
+        found[0]
     }
 
     #[test]
-    fn a_next_head_is_told_from_a_body_and_from_nothing() {
+    fn a_next_head_is_distinguished_from_a_body_and_from_empty_lines() {
         let with = |more: &str| format!("{GET}{more}");
         for (bytes, body, expect) in [
             (with(""), 0, false),
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_head_is_told_from_a_body_in_chunks() {
+    fn a_next_head_is_distinguished_from_a_body_in_chunks() {
         for (body, expect) in [
             ("3\r\nabc\r\n0\r\n\r\nGET", true),
             ("3\r\nabc\r\n0\r\n\r\n", false),
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_names_both_lengths_is_known_wherever_it_comes() {
+    fn a_head_with_a_length_and_chunks_is_found_among_pipelined_requests() {
         let head = |fields: &str| format!("PUT / HTTP/1.1\r\nhost: x\r\n{fields}\r\n");
         let chunked = head("transfer-encoding: chunked\r\n");
         let both = head("Content-Length: 3\r\nx-y: z\r\nTRANSFER-ENCODING: chunked\r\n");
@@ -257,33 +262,33 @@ mod tests {
         ]
         .concat();
         for length in [1, 2, 3, 7, 50, bytes.len()] {
-            let (mut ahead, mut told, mut pieces) =
-                (Ahead::default(), Vec::new(), bytes.as_bytes().chunks(length));
+            let (mut pipeline, mut found, mut pieces) =
+                (Pipeline::default(), Vec::new(), bytes.as_bytes().chunks(length));
             for body in [None, None, Some(3), None, Some(0)] {
-                while !ahead.is_over {
-                    ahead.read(pieces.next().expect("there is more"));
+                while !pipeline.has_head {
+                    pipeline.read(pieces.next().expect("there is more"));
                 }
-                told.push(ahead.request_begins(body));
-                while ahead.body != Rest::Bytes(0) {
-                    ahead.read(pieces.next().expect("there is more"));
+                found.push(pipeline.request_begins(body));
+                while pipeline.body != BodyRest::Bytes(0) {
+                    pipeline.read(pieces.next().expect("there is more"));
                 }
-                ahead.request_ends();
+                pipeline.request_ends();
             }
-            assert_eq!(told, [false, true, false, true, false], "in pieces of {length}");
+            assert_eq!(found, [false, true, false, true, false], "in pieces of {length}");
         }
     }
 
     #[test]
-    fn requests_are_followed_one_after_the_other() {
-        let mut ahead = Ahead::default();
-        ahead.read([GET, GET, "PUT / HTTP/1.1\n\nab", GET, "GE"].concat().as_bytes());
+    fn pipelined_requests_are_followed_one_after_the_other() {
+        let mut pipeline = Pipeline::default();
+        pipeline.read([GET, GET, "PUT / HTTP/1.1\n\nab", GET, "GE"].concat().as_bytes());
         for (body, next) in [(0, true), (0, true), (2, true), (0, true)] {
-            ahead.request_begins(Some(body));
-            assert_eq!(ahead.request_ends(), next);
+            pipeline.request_begins(Some(body));
+            assert_eq!(pipeline.request_ends(), next);
         }
-        ahead.read(b"T / HTTP/1.1\r\n\r\n");
-        ahead.request_begins(None);
-        ahead.read(b"1\r\na\r\n0\r\n\r\nGE");
-        assert!(ahead.request_ends(), "it is followed on");
+        pipeline.read(b"T / HTTP/1.1\r\n\r\n");
+        pipeline.request_begins(None);
+        pipeline.read(b"1\r\na\r\n0\r\n\r\nGE");
+        assert!(pipeline.request_ends(), "it is followed on");
     }
 }

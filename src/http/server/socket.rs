@@ -1,8 +1,9 @@
-//! A connection's socket, shared with whoever waits for its other side to leave.
+//! A connection's socket, and a second handle to it that waits until the client leaves.
 //!
-//! While a request is in work hyper looks for the connection's end by reading, and stops once it has read something: a
-//! single byte beyond the request, and a client that is long gone keeps its places until the request is answered. So the
-//! end is taken from the system, which tells it whatever is still to be read.
+//! While a request is in progress, hyper looks for the connection's end by reading, and stops once it has
+//! read something. With a single byte beyond the request, a client that left would keep its permits until the
+//! request is answered. So the end is taken from the operating system, which tells it whatever is still to be
+//! read.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -14,34 +15,35 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// What Linux's EPOLLRDHUP is waited for by: a socket is not registered for urgent data, which would come with it.
+/// The interest that Linux's EPOLLRDHUP comes with. The socket is not registered for urgent data, which would
+/// come too.
 #[cfg(target_os = "linux")]
 const END: Interest = Interest::PRIORITY;
-/// Elsewhere only a connection that was reset is told of without reading.
+/// Other systems only report a connection that was reset.
 #[cfg(not(target_os = "linux"))]
 const END: Interest = Interest::ERROR;
 
-/// Our end of a connection, to read and write.
+/// The socket, to read and write.
 pub struct Socket {
     read: OwnedReadHalf,
     write: Arc<OwnedWriteHalf>,
 }
 
-/// The other end of a connection.
+/// Waits until the client leaves.
 pub struct OtherSide(Arc<OwnedWriteHalf>);
 
-/// A connection's two ends.
-pub fn ends_of(stream: TcpStream) -> (Socket, OtherSide) {
+/// The socket, and what waits until its client leaves.
+pub fn split(stream: TcpStream) -> (Socket, OtherSide) {
     let (read, write) = stream.into_split();
     let write = Arc::new(write);
     (Socket { read, write: Arc::clone(&write) }, OtherSide(write))
 }
 
 impl OtherSide {
-    /// Completes once the other side sends nothing more, because it closed the connection, or its sending half, or is no
-    /// longer there.
+    /// Completes once the client sends nothing more: it closed the connection or its sending half, or is
+    /// gone.
     pub async fn leaves(&self) {
-        // An error says the same: readiness is no longer to be had.
+        // An error means the same: there will be no readiness any more.
         let _ = self.0.ready(END).await;
     }
 }
@@ -67,7 +69,7 @@ impl Socket {
         loop {
             ready!(stream.poll_write_ready(context))?;
             match write(stream) {
-                // There was none after all, which is now known.
+                // There was no room after all. The next `poll_write_ready` knows it.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -99,7 +101,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let stream: &TcpStream = (*self.write).as_ref();
         Poll::Ready(match rustix::net::shutdown(stream, Shutdown::Write) {
-            // The other side was faster.
+            // The client has closed the connection already.
             Err(rustix::io::Errno::NOTCONN) => Ok(()),
             shut => shut.map_err(io::Error::from),
         })

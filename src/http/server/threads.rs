@@ -1,8 +1,8 @@
 //! The threads that serve connections, each with an event loop of its own.
 //!
-//! Knows: a connection stays on the thread that it was given to. Most requests are answered in microseconds, so that moving
-//! gains them nothing, while threads that share their work wake one another up for each. Must not know: what is served;
-//! what takes long is done elsewhere ([`crate::http::Api`]).
+//! A connection stays on the thread that it was given to. Most requests are answered in microseconds: they
+//! gain nothing by moving, and threads that share their work wake one another up for each. What takes long is
+//! done elsewhere (`http/offload.rs`).
 
 use std::future::Future;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// Dropped, the threads end, and with them what is left there.
+/// The threads. Dropping this ends them, and the connections that are left on them.
 pub struct Threads {
     threads: Vec<Thread>,
     _open: watch::Sender<()>,
@@ -20,15 +20,16 @@ pub struct Threads {
 
 struct Thread {
     runtime: Handle,
-    /// As many more references as it has connections.
+    /// Each connection holds a reference.
     connections: Arc<()>,
 }
 
 impl Threads {
-    /// Starts `count` threads; for 0, one fewer than there are cores, because writers need one too, and at least one.
+    /// Starts `count` threads; for 0, one fewer than there are cores, because writers need one too, and at
+    /// least one.
     ///
     /// # Errors
-    /// When the system has no means for them.
+    /// When the system has no resources for them.
     pub fn start(count: usize) -> io::Result<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
         let count = if count == 0 { cores().saturating_sub(1).max(1) } else { count };
@@ -38,14 +39,14 @@ impl Threads {
             let handle = runtime.handle().clone();
             let mut is_open = is_open.clone();
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
-            // An error is the sender's end.
+            // It returns with an error when the sender is dropped.
             thread.spawn(move || runtime.block_on(is_open.changed()))?;
             Ok(Thread { runtime: handle, connections: Arc::default() })
         };
         Ok(Self { threads: (0..count).map(start).collect::<io::Result<_>>()?, _open: open })
     }
 
-    /// Serves a connection on the thread that has fewest.
+    /// Serves a connection on the thread that has the fewest.
     pub fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
         let fewest = self.threads.iter().min_by_key(|thread| Arc::strong_count(&thread.connections));
         let Thread { runtime, connections } = fewest.expect("there is at least one thread");
@@ -81,13 +82,13 @@ mod tests {
         names.sort();
         assert_eq!(names, ["http-0", "http-0", "http-1", "http-1", "http-2", "http-2"]);
         drop(threads);
-        // Whoever would say something more is gone.
+        // The connections are dropped, and with them the senders.
         let more = said.recv_timeout(Duration::from_secs(60));
         assert_eq!(more, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
     }
 
     #[test]
-    fn one_that_ends_makes_room_on_its_thread() {
+    fn a_connection_that_ends_makes_room_on_its_thread() {
         let threads = Threads::start(2).expect("threads");
         let (say, said) = channel();
         let name = || std::thread::current().name().expect("they have names").to_owned();

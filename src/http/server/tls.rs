@@ -1,6 +1,6 @@
 //! TLS: a certificate and its key, which can be replaced while connections go on.
 //!
-//! rustls with ring. TLS 1.2 and 1.3, HTTP/1.1. Reads no file; whoever read a pair hands it over.
+//! rustls with ring. TLS 1.2 and 1.3, HTTP/1.1. Reads no file: the caller hands the pair over.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum InvalidPair {
     Pair(rustls::Error),
 }
 
-/// The pair in force: new connections are set up with it, those that are open keep theirs.
+/// The pair in force. New connections are set up with it; open connections keep theirs.
 pub struct Tls(RwLock<Arc<ServerConfig>>);
 
 impl Tls {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_that_cannot_be_used_says_why_and_leaves_the_old_one() {
+    fn an_unusable_pair_is_refused_with_the_reason_and_the_old_one_stays() {
         let pair = || {
             let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
             (pair.cert.pem(), pair.signing_key.serialize_pem())

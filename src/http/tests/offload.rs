@@ -18,12 +18,12 @@ use crate::state_lock::Purpose;
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 
 #[tokio::test]
-async fn it_ends_with_whoever_waits_for_it_and_takes_nobody_along_when_it_panics() {
+async fn offloaded_work_is_dropped_with_its_request_and_its_panic_is_contained() {
     let fixture = start(1);
-    assert_eq!(fixture.api.aside(async { 7 }).await, Some(7));
-    assert_eq!(fixture.api.aside(async { assert!(never(), "it panics") }).await, None);
+    assert_eq!(fixture.api.offload.run(async { 7 }).await, Some(7));
+    assert_eq!(fixture.api.offload.run(async { assert!(never(), "it panics") }).await, None);
     let (held, released) = oneshot::channel::<()>();
-    let work = fixture.api.aside(async move {
+    let work = fixture.api.offload.run(async move {
         let _held = held;
         pending::<()>().await;
     });
@@ -80,10 +80,10 @@ impl Kept {
     }
 }
 
-/// What takes long has a thread of its own: whoever shares the connection's thread is answered meanwhile. Here it takes as long as
-/// a writer holds the shard, on both of two threads at a time.
+/// Offloaded requests do not keep other connections of their thread waiting.
+/// Here it takes as long as a writer holds the shard, on both of two threads at a time.
 #[test]
-fn others_on_the_same_thread_are_answered_while_long_requests_work() {
+fn requests_on_the_same_thread_are_answered_while_others_are_offloaded() {
     const THREADS: usize = 2;
     // One for each of the long requests, and one that accepts connections.
     let runtime =
@@ -109,8 +109,8 @@ fn others_on_the_same_thread_are_answered_while_long_requests_work() {
     let (long, others) = connections.split_at_mut(THREADS);
     let wait_for = |in_work: usize, what: &str| {
         let began = Instant::now();
-        while fixture.api.in_flight() != in_work {
-            assert!(began.elapsed() < HANGS_AFTER, "{what}: {} in work", fixture.api.in_flight());
+        while fixture.api.admission.requests() != in_work {
+            assert!(began.elapsed() < HANGS_AFTER, "{what}: {} in work", fixture.api.admission.requests());
             std::thread::yield_now();
         }
     };
@@ -130,7 +130,7 @@ fn others_on_the_same_thread_are_answered_while_long_requests_work() {
         for other in &mut *others {
             assert_eq!(other.asks("/healthz"), "HTTP/1.1 200 OK", "beside {path}");
         }
-        assert_eq!(fixture.api.in_flight(), THREADS, "{path}");
+        assert_eq!(fixture.api.admission.requests(), THREADS, "{path}");
         drop(writing);
         for connection in &mut *long {
             assert_eq!(connection.answer(), "HTTP/1.1 200 OK", "{path}");

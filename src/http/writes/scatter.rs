@@ -1,81 +1,29 @@
-//! Jobs on their way to their shards' queues. What came of them is told by `results`.
+//! Jobs scattered to their members' shards, and what came of them gathered again in the request's order.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
-use crate::http::api::Api;
 use crate::http::render::problem::Problem;
+use crate::http::request::ask::recall_all_metadata;
 use crate::http::request::call::Call;
-use crate::http::request::params::{Params, not_so};
-use crate::http::writes::results::{
-    Asked, JobResult, Results, answer_bytes_max, message_results, with_metadata,
-};
+use crate::http::writes::options::{Wait, WriteOptions};
+use crate::http::writes::publish::{Publishing, check_live, publish_all};
+use crate::http::writes::results::{JobResult, ReportedJob, message_results};
+use crate::http::writes::results_json::answer_bytes_max;
+use crate::http::writes::settle::settle;
 use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::publisher::{NotPublished, Publisher};
 use crate::types::{AsOf, Sequence, ShardId};
-use crate::writer::{CommitFailed, JobOutcome, MessageOutcome, ShardState};
+use crate::writer::MessageOutcome;
 
-/// Jobs per message. A message is applied under one lock, so this is how many edits a reader may have to wait for:
-/// 64 of them are about 50 microseconds.
+/// Jobs per message. A message is applied under one hold of the lock, so this is how many edits a reader may
+/// have to wait for: 64 of them take about 50 microseconds.
 const JOBS_PER_MESSAGE: usize = 64;
-/// How long a request waits for its commit. Commits take milliseconds; a shard that lost its disk says so earlier.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be decided on;
-/// then the client is told that its job waits.
+/// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be
+/// decided on. Then the client is told that its job waits.
 const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A message on its way: published at the first poll unless it waits for earlier ones; ready once it is safe, or applied.
-pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
-
-/// How long a write waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Until it is safe in the queue.
-    UntilStored,
-    /// Until this node has applied it, to tell what came of it.
-    UntilApplied,
-}
-
-/// What a write asks of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asking {
-    pub wait: Wait,
-    pub results: Results,
-}
-
-impl Asking {
-    /// The parameters that say so.
-    pub const PARAMS: [&'static str; 2] = ["wait", "results"];
-
-    /// # Errors
-    /// When one of them is not what it should be.
-    pub fn read(api: &Api, params: &Params<'_>) -> Result<Self, Problem> {
-        let results = match params.get("results") {
-            None => Results::Entries,
-            Some("changed") => Results::Changed,
-            Some(other) => return Err(not_so("results is changed", other)),
-        };
-        Ok(Self { wait: read_wait(api, params)?, results })
-    }
-}
-
-/// How long a write waits: without a queue in between, for its commit, whether asked to or not.
-///
-/// # Errors
-/// When the parameter says something else.
-pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
-    match params.get("wait") {
-        None if api.boards_stream.is_some() => Ok(Wait::UntilStored),
-        None | Some("applied") => Ok(Wait::UntilApplied),
-        Some(other) => Err(not_so("wait is applied", other)),
-    }
-}
-
-/// Stores a message without waiting for what comes of it.
+/// Stores a message without waiting until it is applied.
 async fn store(
     publisher: &Publisher,
     jobs: Vec<Job>,
@@ -84,49 +32,28 @@ async fn store(
     publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
 }
 
-/// What came of a request's jobs.
+/// The outcome of a request's jobs.
 pub struct Written {
-    /// Waiting for this reads these writes.
+    /// A read that waits for this token reads these writes.
     pub token: AsOf,
     /// One per job, in order.
     pub results: Vec<JobResult>,
 }
 
-/// Refuses writes while a shard cannot take them, before any of a request is under way.
+/// Publishes the jobs to their members' shards, and waits for their synced commits. Jobs of one member apply
+/// in order: once one of them is refused, none behind it is sent. A failure of a part of the jobs is told by
+/// job.
 ///
 /// # Errors
-/// When one of the shards is not live.
-pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Result<(), Problem> {
-    for id in shards {
-        let Some(shard) = api.node.shards.get(id.index()) else { continue };
-        let state = shard.health.state();
-        // A stream takes what its shard will apply later, unless that is not to be expected.
-        let takes = match &state {
-            ShardState::Live => true,
-            ShardState::CatchingUp(_) => shard.publisher.stores(),
-            ShardState::Halted(_) => false,
-        };
-        if !takes {
-            let reason = state.reason().unwrap_or("it is about to take writes again").to_owned();
-            return Err(Problem::shard_unavailable(format!("shard {id} takes no writes now: {reason}")));
-        }
-    }
-    Ok(())
-}
-
-/// Publishes the jobs to their members' shards and waits for their synced commits. Jobs of one member apply in order: once
-/// one of them is refused, none behind it is sent.
-///
-/// # Errors
-/// When their answer may be larger than there is room for. When a shard takes no writes, or nothing was heard in time. What
-/// fails for a part of the jobs is told by job.
-pub async fn write(call: &Call, jobs: Vec<Job>, asking: Asking) -> Result<Written, Problem> {
+/// When their answer may be larger than there is room for; when a shard takes no writes, or does not answer
+/// in time.
+pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
     let api = &call.api;
-    // Before anything is published: what is done cannot be refused any more.
-    call.in_work.count_answer(answer_bytes_max(api, &jobs, asking))?;
-    let wait = asking.wait;
-    let asked: Vec<Asked> = jobs.iter().map(|job| Asked::of(job, asking.results)).collect();
-    let homes: Vec<ShardId> = asked.iter().map(|job| api.node.home_of(&job.member)).collect();
+    // Before anything is published: afterwards the request can no longer be refused.
+    call.in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
+    let wait = options.wait;
+    let reported: Vec<ReportedJob> = jobs.iter().map(|job| ReportedJob::of(job, options.detail)).collect();
+    let homes: Vec<ShardId> = reported.iter().map(|job| api.node.home_of(&job.member)).collect();
     check_live(api, homes.iter().copied())?;
     if let Some(boards) = &api.boards_stream {
         let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
@@ -165,7 +92,7 @@ pub async fn write(call: &Call, jobs: Vec<Job>, asking: Asking) -> Result<Writte
             Err(why) => Err(why),
         });
     }
-    let mut results: Vec<Option<JobResult>> = asked.iter().map(|_| None).collect();
+    let mut results: Vec<Option<JobResult>> = reported.iter().map(|_| None).collect();
     let mut token: Vec<(ShardId, Sequence)> = Vec::new();
     for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
         if let Ok(outcome) = &outcome {
@@ -174,23 +101,23 @@ pub async fn write(call: &Call, jobs: Vec<Job>, asking: Asking) -> Result<Writte
                 None => token.push((shard, outcome.sequence)),
             }
         }
-        let told = match (wait, outcome) {
+        let of_message = match (wait, outcome) {
             (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
-            (_, outcome) => message_results(api, shard, &indexes, &asked, outcome),
+            (_, outcome) => message_results(api, shard, &indexes, &reported, outcome),
         };
-        for (index, result) in indexes.iter().zip(told) {
+        for (index, result) in indexes.iter().zip(of_message) {
             if let Some(slot) = results.get_mut(*index) {
                 *slot = Some(result);
             }
         }
     }
-    let unheard = || NotPublished::Unavailable("it did not say what came of the job".to_owned());
+    let unanswered = || NotPublished::Unavailable("it did not say what came of the job".to_owned());
     let results: Vec<JobResult> =
-        results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unheard()))).collect();
-    Ok(Written { token: AsOf(token), results: with_metadata(api, results).await? })
+        results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
+    Ok(Written { token: AsOf(token), results: recall_all_metadata(api, results).await? })
 }
 
-/// How a shard's messages depend on one another, one for each.
+/// Which of a shard's earlier messages each message waits for.
 fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
     match jobs.len() {
         0 => Vec::new(),
@@ -199,81 +126,4 @@ fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
             jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|(_, job)| &job.member)),
         ),
     }
-}
-
-/// What came of a message's jobs, each with the sequence at which that is so.
-pub struct Settled {
-    /// A read that waits for this one finds all that the jobs did.
-    sequence: Sequence,
-    pub jobs: Vec<Result<(Sequence, JobOutcome), NotPublished>>,
-}
-
-/// Waits for jobs whose boards are still to be defined, as long as there is time.
-async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> Settled {
-    let mut settled = Settled { sequence: outcome.sequence, jobs: Vec::with_capacity(outcome.jobs.len()) };
-    for job in outcome.jobs {
-        let mut known = (outcome.sequence, job);
-        if let JobOutcome::Parked(later) = &known.1
-            && let Ok(Some(freed)) = tokio::time::timeout_at(deadline, later.outcome()).await
-        {
-            known = match freed {
-                Ok(freed) => freed,
-                Err(failed) => {
-                    settled.jobs.push(Err(freed_unknown(&failed)));
-                    continue;
-                }
-            };
-        }
-        settled.sequence = settled.sequence.max(known.0);
-        settled.jobs.push(Ok(known));
-    }
-    settled
-}
-
-/// The job is stored, and its board is there.
-fn freed_unknown(failed: &CommitFailed) -> NotPublished {
-    NotPublished::Unknown(format!(
-        "the job waited for its board, and is applied once this node can commit again; {failed}"
-    ))
-}
-
-/// Publishes messages, each shard's in order and before any is waited for that does not have to be; tells what came of each.
-///
-/// # Errors
-/// When nothing was heard in time.
-pub async fn publish_all<T>(
-    publishings: Vec<(ShardId, Publishing<'_, T>)>,
-) -> Result<Vec<Result<T, NotPublished>>, Problem> {
-    let mut outcomes: Vec<Option<Result<T, NotPublished>>> = publishings.iter().map(|_| None).collect();
-    let mut publishings = publishings;
-    // A shard that refused a message gets none of the later ones: they would overtake it.
-    let mut refused: Vec<(ShardId, NotPublished)> = Vec::new();
-    let mut first_round = true;
-    let all = std::future::poll_fn(|context| {
-        let mut pending = false;
-        for ((shard, publishing), outcome) in publishings.iter_mut().zip(&mut outcomes) {
-            if outcome.is_some() {
-                continue;
-            }
-            let earlier = refused.iter().find(|(known, _)| first_round && known == shard);
-            if let Some((_, why)) = earlier {
-                *outcome = Some(Err(why.clone()));
-                continue;
-            }
-            match publishing.as_mut().poll(context) {
-                Poll::Ready(ready) => {
-                    if let Err(why) = &ready {
-                        refused.push((*shard, why.clone()));
-                    }
-                    *outcome = Some(ready);
-                }
-                Poll::Pending => pending = true,
-            }
-        }
-        first_round = false;
-        if pending { Poll::Pending } else { Poll::Ready(()) }
-    });
-    tokio::time::timeout(COMMIT_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
-    let unheard = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
-    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
 }
