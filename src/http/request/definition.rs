@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::http::render::fields::{self, WINDOW};
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
-use crate::http::render::views::{self, WINDOW};
 use crate::queue::loose::parse_integer;
 use crate::types::{quoted, shown};
 
@@ -68,7 +68,7 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
 pub fn json(definition: &Definition) -> String {
     let mut out = Vec::new();
     let mut object = Object::begin(&mut out);
-    views::definition(&mut object, definition);
+    fields::definition(&mut object, definition);
     object.end();
     String::from_utf8(out).expect("JSON is UTF-8")
 }

@@ -8,10 +8,10 @@ use crate::access::Grant;
 use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::guard::board_limit::check_board_limit;
+use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::render::views;
 use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
@@ -23,9 +23,9 @@ use crate::types::{AsOf, BoardName};
 
 fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
     object.text("board", name);
-    views::definition(object, definition);
+    fields::definition(object, definition);
     let mut totals = object.object("totals");
-    totals.count(views::WINDOW, total);
+    totals.count(fields::WINDOW, total);
     totals.end();
 }
 
@@ -34,7 +34,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     let answer = call.ask(|_| ())?;
     Ok(Reply::object(|object| {
         write_board(object, call.board(), &answer.definition, answer.total);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -62,7 +62,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
             Some(name) => object.text("next_cursor", name.as_str()),
             None => object.null("next_cursor"),
         }
-        views::tail(object, &as_of, call.api.is_stale());
+        fields::tail(object, &as_of, call.api.is_stale());
     }))
 }
 
@@ -80,7 +80,7 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &answer.definition, answer.total);
         object.plain("token", &token);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     });
     Ok(reply.with_status(if created { StatusCode::CREATED } else { StatusCode::OK }))
 }

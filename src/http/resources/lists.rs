@@ -1,8 +1,8 @@
 //! A board's entries in order: from an end, from a cursor, from a position.
 
+use crate::http::render::fields;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::render::views;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{not_so, number};
@@ -71,13 +71,13 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
 
 fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
     Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
-        views::head(object, call.board(), answer);
+        fields::head(object, call.board(), answer);
         if with_reached {
-            views::entries_with_reached(object, &answer.body.entries);
+            fields::entries_with_reached(object, &answer.body.entries);
         } else {
-            views::entries(object, &answer.body.entries);
+            fields::entries(object, &answer.body.entries);
         }
-        views::next_cursor(object, call.board(), answer.body.next.as_ref());
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::next_cursor(object, call.board(), answer.body.next.as_ref());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     })
 }

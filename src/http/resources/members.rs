@@ -1,10 +1,10 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
 use crate::http::api::Api;
+use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::render::views;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, board_name, not_so, number};
@@ -31,7 +31,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     let answer = call.ask_entries(move |board| query::member(board, &member)).await?;
     let entry = answer.body.ok_or_else(Problem::unknown_member)?;
     Ok(Reply::object(|object| {
-        views::entry(object, call.board(), &entry, &answer.as_of);
+        fields::entry(object, call.board(), &entry, &answer.as_of);
         if call.api.is_stale() {
             object.bool("stale", true);
         }
@@ -49,9 +49,9 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
     let mut answer = call.ask_entries(move |board| query::around(board, &member, asked)).await?;
     let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
-        views::head(object, call.board(), &answer);
-        views::entries(object, &entries);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::head(object, call.board(), &answer);
+        fields::entries(object, &entries);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -68,16 +68,16 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     let named = members.clone();
     let answer = call.ask_entries(move |board| query::lookup(board, &members)).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
-        views::head(object, call.board(), &answer);
+        fields::head(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
             let mut object = Object::begin(out);
             object.count("group_rank", *group_rank);
-            views::listed(&mut object, listed);
+            fields::listed(&mut object, listed);
             object.end();
         });
         let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
         object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -177,10 +177,10 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
     let answer = call.ask_with_metadata(ask).await?.ok_or_else(Problem::internal)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
-        object.text("window", views::WINDOW);
+        object.text("window", fields::WINDOW);
         object.array("entries", &answer.entries, |out, (board, entry)| {
             let mut object = Object::begin(out);
-            views::entry(&mut object, board.as_str(), entry, &answer.as_of);
+            fields::entry(&mut object, board.as_str(), entry, &answer.as_of);
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
@@ -188,6 +188,6 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
             Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
             None => object.null("next_cursor"),
         }
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }

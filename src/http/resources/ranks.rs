@@ -1,10 +1,10 @@
 //! Ranks of any scores, scores at any rank, and counts between scores.
 
 use crate::board::Definition;
+use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::render::views;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::not_so;
@@ -35,9 +35,9 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let probe = answer.body?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
-        object.text("window", views::WINDOW);
-        views::rank(object, &score, &probe.standing, &probe.shards);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        object.text("window", fields::WINDOW);
+        fields::rank(object, &score, &probe.standing, &probe.shards);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -55,13 +55,13 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
     })?;
     let probes = std::mem::replace(&mut answer.body, Ok(Vec::new()))?;
     Ok(Reply::sized(scores.len() * 160 + 200, |object| {
-        views::head(object, call.board(), &answer);
+        fields::head(object, call.board(), &answer);
         object.array("ranks", scores.iter().zip(&probes), |out, (score, probe)| {
             let mut object = Object::begin(out);
-            views::rank(&mut object, score, &probe.standing, &probe.shards);
+            fields::rank(&mut object, score, &probe.standing, &probe.shards);
             object.end();
         });
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -85,16 +85,16 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
     let (score, standing) = answer.body.ok_or_else(Problem::unknown_position)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
-        object.text("window", views::WINDOW);
+        object.text("window", fields::WINDOW);
         place(object, &score, &standing);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
 fn place(object: &mut Object<'_>, score: &Score, standing: &Standing) {
-    views::score(object.name("score"), score);
+    fields::score(object.name("score"), score);
     object.count("rank", standing.rank());
-    views::counts(object, standing);
+    fields::counts(object, standing);
     json::float(object.name("percentile"), standing.percentile());
 }
 
@@ -123,7 +123,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
         wanted.iter().map(at).collect::<Vec<_>>()
     })?;
     Ok(Reply::sized(wanted.len() * 120 + 200, |object| {
-        views::head(object, call.board(), &answer);
+        fields::head(object, call.board(), &answer);
         object.array("percentiles", wanted.iter().zip(&answer.body), |out, (wanted, found)| {
             let mut object = Object::begin(out);
             json::float(object.name("p"), *wanted);
@@ -133,7 +133,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
             }
             object.end();
         });
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -153,11 +153,11 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     }
     let answer = call.ask(|board| query::count(board, least, most))?;
     Ok(Reply::object(|object| {
-        views::head(object, call.board(), &answer);
+        fields::head(object, call.board(), &answer);
         write_bound(object, "min", min);
         write_bound(object, "max", max);
         object.count("count", answer.body);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -174,7 +174,7 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
         None => query::histogram(board, &query::edges_over(board, buckets)),
     })?;
     Ok(Reply::sized(answer.body.buckets.len() * 60 + 300, |object| {
-        views::head(object, call.board(), &answer);
+        fields::head(object, call.board(), &answer);
         object.array("buckets", &answer.body.buckets, |out, bucket| {
             let mut object = Object::begin(out);
             json::signed(object.name("min"), bucket.min);
@@ -184,7 +184,7 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
         });
         object.count("below", answer.body.below);
         object.count("above", answer.body.above);
-        views::tail(object, &answer.as_of, call.api.is_stale());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
 

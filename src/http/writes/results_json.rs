@@ -3,10 +3,10 @@
 use axum::http::StatusCode;
 
 use crate::http::api::Api;
+use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::render::views;
 use crate::http::writes::options::{Detail, Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
 use crate::job::{Job, MAX_METADATA_BYTES, Targets};
@@ -76,7 +76,7 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
         JobResult::Changed { boards, by_board } => {
             object.bool("changed", boards.first().is_some_and(|(_, changed)| *changed));
             if *by_board {
-                views::changed_by_board(object, boards);
+                fields::changed_by_board(object, boards);
             }
         }
         JobResult::Everywhere { boards, changed } => {
@@ -90,14 +90,14 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
         }
         JobResult::Applied { changes, by_board } => {
             if let Some(first) = changes.first() {
-                views::change(object, first);
+                fields::change(object, first);
             } else {
                 object.bool("changed", false);
                 object.null("entry");
                 object.null("previous");
             }
             if *by_board {
-                views::changes_by_board(object, changes);
+                fields::changes_by_board(object, changes);
             }
         }
     }
