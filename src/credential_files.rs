@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::access::{Access, Secret, Tokens};
+use crate::access::{ActiveTokens, Secret, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
 
@@ -30,7 +30,7 @@ pub enum CredentialFilesError {
 /// What was loaded and is in force.
 #[derive(Default)]
 pub struct CredentialFiles {
-    pub access: Option<Arc<Access>>,
+    pub access: Option<Arc<ActiveTokens>>,
     pub tls: Option<Arc<Tls>>,
     files: Vec<WatchedFiles>,
 }
@@ -77,7 +77,7 @@ impl CredentialFiles {
             None => {}
             Some(TokenSource::Text(text)) => {
                 let whence = || "the token list in the settings".to_owned();
-                self.access = Some(Arc::new(Access::new(tokens(text.as_bytes(), whence)?)));
+                self.access = Some(Arc::new(ActiveTokens::new(tokens(text.as_bytes(), whence)?)));
             }
             Some(TokenSource::File(path)) => {
                 let name = format!("the tokens file {}", path.display());
@@ -91,7 +91,7 @@ impl CredentialFiles {
                     });
                 }
                 let text = read(path)?;
-                let access = Arc::new(Access::new(tokens(&text, || name.clone())?));
+                let access = Arc::new(ActiveTokens::new(tokens(&text, || name.clone())?));
                 self.access = Some(Arc::clone(&access));
                 let reload: Reload = Box::new(move |texts| {
                     let text = texts.first().map(Vec::as_slice).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a token allows.
 
-use crate::access::Scope;
+use crate::access::scope::Scope;
 
 /// What a token allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,8 @@ pub struct Grant {
     pub scope: Scope,
     /// What the names of the boards begin with that it may touch; `None` for all boards.
     pub board_prefixes: Option<Vec<String>>,
-    /// It makes no board where there would be more than this of those that it may touch; `None` for as many as can be.
+    /// It makes no board where there would be more than this of those that it may touch; `None` for as many
+    /// as can be.
     pub max_boards: Option<u32>,
 }
 

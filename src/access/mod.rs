@@ -1,7 +1,8 @@
 //! Who may do what: bearer tokens, their scopes, and the boards they are confined to.
 //!
-//! Knows: tokens as an operator writes them, and what a grant allows. Must not know: requests, routes, statuses
-//! (`http::authorize` puts a grant and a route together). Reads no file; whoever read one hands its text over.
+//! Knows: tokens as an operator writes them, and what a grant allows. Must not know: requests, routes,
+//! statuses (`http::guard::authorize` puts a grant and a route together). Reads no file: the caller hands its
+//! text over.
 
 mod grant;
 mod scope;
@@ -11,4 +12,4 @@ mod tokens;
 pub use grant::Grant;
 pub use scope::Scope;
 pub use secret::{Digest, SECRET_CHARS_MIN, Secret, SecretTooShort};
-pub use tokens::{Access, CONFINED_BOARDS_MAX, InvalidTokens, Tokens};
+pub use tokens::{ActiveTokens, CONFINED_BOARDS_MAX, InvalidTokens, Tokens};

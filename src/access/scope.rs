@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What a token is for. Each includes those before it: who may write sees the ranks that a write answers with, and who
-/// may drop a board can do worse than write to it.
+/// What a token is for. Each includes those before it: who may write sees the ranks that a write answers
+/// with, and who may drop a board can do worse than write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Every read, the status, the metrics.

@@ -1,8 +1,8 @@
-//! A token's secret: made, recognised, and never kept.
+//! A token's secret: made and recognised, but never stored.
 //!
-//! Kept is its SHA-256. A slow hash such as Argon2 defends short secrets that people choose, against whoever tries
-//! likely ones on a stolen file; at 256 random bits nobody tries, and every request would pay for it. So that this holds,
-//! short secrets are not taken, neither by the command that hashes them nor with a request.
+//! Only its SHA-256 is kept. A slow hash such as Argon2 protects short secrets that people choose, against a
+//! thief of the file who tries likely ones. 256 random bits cannot be tried, and every request would pay for
+//! a slow hash. So short secrets are refused, both by the command that hashes them and with a request.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use subtle::{Choice, ConstantTimeEq as _};
 use thiserror::Error;
 
-/// The fewest characters of a secret. One of ours has 68; other generators' have 32 and more, if they are any good.
+/// The fewest characters of a secret. `ranktree token new` makes 68; good generators make 32 and more.
 pub const SECRET_CHARS_MIN: usize = 32;
 /// More than any generator makes; a longer one is not worth its hash.
 const SECRET_CHARS_MAX: usize = 512;
-/// Random bytes in a secret of ours.
+/// Random bytes in a secret that this program makes.
 const SECRET_BYTES: usize = 32;
-/// A bearer token itself. Not printed by accident.
+/// A bearer token itself. Its `Debug` does not print it.
 pub struct Secret(String);
 
 /// The secret is too short, or too long, to be random enough and of sense.

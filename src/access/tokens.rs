@@ -1,4 +1,4 @@
-//! The tokens of a service, as an operator lists them, and the one that a request presents among them.
+//! The tokens of a service, as an operator lists them, and the search for the one that a request presents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use subtle::{Choice, ConditionallySelectable as _};
 use thiserror::Error;
 use toml::Spanned;
 
-use crate::access::{Digest, Grant, Scope, Secret};
+use crate::access::grant::Grant;
+use crate::access::scope::Scope;
+use crate::access::secret::{Digest, Secret};
 
-/// The most tokens: each request is compared with all of them.
+/// The most tokens. Each request is compared with all of them.
 const TOKENS_MAX: usize = 1_000;
 
-/// The boards that a token with prefixes may bring those it may touch to, unless its line says otherwise: it is one of
-/// several who share a node, and must not use up what they have together.
+/// The limit on boards of a token with prefixes, unless its line has another one. Several such tokens share a
+/// node, and none may use up the boards of all.
 pub const CONFINED_BOARDS_MAX: u32 = 1_000;
 
 /// Why a list of tokens cannot be used; the text says what to do. It names lines and repeats nothing of what is in them, not
@@ -54,8 +56,8 @@ struct Line {
 pub struct Tokens(Vec<(Digest, Arc<Grant>)>);
 
 impl Tokens {
-    /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, `sha256`, and optionally
-    /// `board_prefixes` and `max_boards`.
+    /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, `sha256`, and
+    /// optionally `board_prefixes` and `max_boards`.
     ///
     /// # Errors
     /// See [`InvalidTokens`].
@@ -104,7 +106,7 @@ impl Tokens {
                     format!("its sha256 is that of line {}; each token has its own", line_at(text, other));
                 return Err(at(of_digest, problem));
             }
-            // An empty list would allow nothing, an empty prefix everything: neither is what anybody means.
+            // An empty list would allow nothing, and an empty prefix everything. Nobody means either.
             let means_nothing =
                 |list: &[String]| list.is_empty() || list.iter().any(|prefix| !is_prefix(prefix));
             if let Some(list) = board_prefixes.as_ref().filter(|list| means_nothing(list.get_ref())) {
@@ -119,11 +121,11 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// What the presented token allows, if it is one of ours. Compares with every token to its end, so that the time it
-    /// takes says nothing.
+    /// What the presented token allows, if it is listed. Compares with every token to its end, so that
+    /// the time it takes says nothing.
     #[must_use]
     pub fn find(&self, presented: &str) -> Option<Arc<Grant>> {
-        // A hash of a short secret, should somebody list one, is of no use.
+        // A short secret is not looked up, even if its hash is listed.
         let digest = Secret::new(presented).ok()?.digest();
         let mut found = u32::MAX;
         for (index, (known, _)) in (0_u32..).zip(&self.0) {
@@ -166,17 +168,17 @@ fn is_prefix(text: &str) -> bool {
     crate::types::BoardName::new(text).is_ok()
 }
 
-/// The tokens in force, which may change while requests are judged by them.
+/// The tokens in force. They may be replaced while requests are judged by them.
 #[derive(Debug)]
-pub struct Access(RwLock<Arc<Tokens>>);
+pub struct ActiveTokens(RwLock<Arc<Tokens>>);
 
-impl Access {
+impl ActiveTokens {
     #[must_use]
     pub fn new(tokens: Tokens) -> Self {
         Self(RwLock::new(Arc::new(tokens)))
     }
 
-    /// From now on these are in force, and no others.
+    /// Replaces all tokens.
     pub fn replace(&self, tokens: Tokens) {
         *self.0.write() = Arc::new(tokens);
     }
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_not_right_says_why() {
+    fn a_wrong_list_of_tokens_is_refused_with_the_reason() {
         let line = |name: &str, scope: &str, hash: &str, more: &str| {
             format!("[[token]]\nname = \"{name}\"\nscope = \"{scope}\"\nsha256 = \"{hash}\"\n{more}\n")
         };
@@ -290,7 +292,7 @@ mod tests {
                 format!("token = [{{name = \"a\", scope = \"read\", sha256 = \"{}\"}}]", secret.digest());
             Tokens::parse(&line).expect("a good list")
         };
-        let access = Access::new(list(&old));
+        let access = ActiveTokens::new(list(&old));
         assert!(access.tokens().find(old.reveal()).is_some());
         access.replace(list(&new));
         assert!(access.tokens().find(old.reveal()).is_none());

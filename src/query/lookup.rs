@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
+use crate::query::entries::HoldsEntries;
 use crate::query::member;
 use crate::query::merge::Found;
 use crate::types::MemberId;
@@ -15,6 +16,14 @@ pub struct Lookup {
     pub entries: Vec<(Listed, u64)>,
     /// Not listed: indexes into the request.
     pub not_found: Vec<usize>,
+}
+
+impl HoldsEntries for Lookup {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        for (listed, _) in &mut self.entries {
+            visit(listed);
+        }
+    }
 }
 
 /// Each member once, however often it is named.

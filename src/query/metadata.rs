@@ -1,92 +1,82 @@
-//! Metadata of entries that an answer holds, read from disk after the shards were let go.
+//! The metadata of an answer's entries, read from disk after the shards were released.
 //!
-//! The disk may be ahead of the answer. A record that is newer than the answer's `as_of`, or gone, says that the
-//! entry has changed since; whoever asked then reads again.
+//! The disk may be ahead of the answer. A record that is newer than the answer's `as_of`, or gone, says that
+//! the entry has changed since. Then the board is asked again ([`with_metadata`]).
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::query::answer::{Entry, Listed, ListedMetadata, Page};
-use crate::query::lookup::Lookup;
+use crate::query::answer::ListedMetadata;
+use crate::query::entries::OfOneMoment;
 use crate::query::node::Node;
-use crate::query::outcome::EntryChange;
 use crate::state::TreeId;
 use crate::storage::StorageError;
 use crate::storage::codec::MetadataRecord;
 use crate::types::{AsOf, Sequence, ShardId};
 
-/// How often it is said at most that metadata cannot be read.
-const TELL_AGAIN: Duration = Duration::from_secs(10);
-
-/// An answer with entries in it.
-pub trait HoldsEntries {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed));
-}
-
-impl HoldsEntries for Entry {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        visit(&mut self.listed);
-    }
-}
-
-impl<E: HoldsEntries> HoldsEntries for Option<E> {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        if let Some(entries) = self {
-            entries.each_entry(visit);
-        }
-    }
-}
-
-impl<E: HoldsEntries> HoldsEntries for Vec<E> {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        for entry in self {
-            entry.each_entry(visit);
-        }
-    }
-}
-
-impl HoldsEntries for Listed {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        visit(self);
-    }
-}
-
-impl HoldsEntries for Page {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        self.entries.each_entry(visit);
-    }
-}
-
-impl HoldsEntries for Lookup {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        for (listed, _) in &mut self.entries {
-            visit(listed);
-        }
-    }
-}
+/// The least time between two log lines about metadata that cannot be read.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a read is repeated because metadata changed under it. Each repetition waits for the change that
+/// it met, so that a second one is rare. Metadata that still cannot be told after so many is null, and not
+/// that of another moment.
+const ATTEMPTS: u32 = 16;
+/// A batch is on disk shortly before readers see it, mostly a fraction of a millisecond.
+const PAUSE: Duration = Duration::from_micros(50);
+/// Pauses after which a read stops waiting: the shard may have stopped.
+const PAUSES_MAX: u32 = 400;
 
 /// Entries whose metadata is still to be read.
-pub fn missing_metadata(answer: &mut impl HoldsEntries) -> usize {
+pub fn missing_metadata(answer: &mut impl OfOneMoment) -> usize {
     let mut missing = 0;
-    answer.each_entry(&mut |listed| {
+    answer.each_entry_as_of(&mut |listed, _| {
         missing += usize::from(matches!(listed.metadata, ListedMetadata::OnDisk(..)));
     });
     missing
 }
 
-/// Reads what is missing from the disk as it is. False: some of it is newer than the answer, or gone; that is left to
-/// be read.
-pub fn fill_metadata(node: &Node, as_of: &AsOf, answer: &mut impl HoldsEntries) -> bool {
+/// Asks, and reads metadata that belongs to the same moment. Blocks on the disk.
+///
+/// # Arguments
+/// `ask`: asks without metadata; `None` if there is no such board.
+pub fn with_metadata<A: OfOneMoment>(node: &Node, ask: impl Fn() -> Option<A>) -> Option<A> {
+    let mut answer = ask()?;
+    for _ in 0..ATTEMPTS {
+        let ahead = fill_from_snapshots(node, &mut answer);
+        if ahead.is_empty() {
+            break;
+        }
+        wait_for(node, &ahead);
+        answer = ask()?;
+    }
+    Some(answer)
+}
+
+/// Waits until readers see what the disk has.
+fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
+    let seen = |(shard, sequence): &(ShardId, Sequence)| {
+        node.shards.get(shard.index()).is_none_or(|shard| *shard.applied.borrow() >= *sequence)
+    };
+    for _ in 0..PAUSES_MAX {
+        if ahead.iter().all(seen) {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Reads the missing metadata from the disk as it is now. False: some of it is newer than the answer, or
+/// gone, and is still missing.
+pub fn fill_metadata(node: &Node, answer: &mut impl OfOneMoment) -> bool {
     let read = |shard: ShardId, tree, member: &str| {
         node.shards.get(shard.index()).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };
-    fill(as_of, answer, read).is_empty()
+    fill(answer, read).is_empty()
 }
 
-/// As [`fill_metadata`], of one moment, however long reading takes. Gives the sequences that the disk is known to be
-/// ahead at.
-pub(super) fn fill_metadata_of_now(node: &Node, as_of: &AsOf, answer: &mut impl HoldsEntries) -> AsOf {
+/// As [`fill_metadata`], from snapshots of one moment, however long reading takes. Returns for each shard the
+/// sequence at which its disk is known to be ahead.
+fn fill_from_snapshots(node: &Node, answer: &mut impl OfOneMoment) -> Vec<(ShardId, Sequence)> {
     let stores: Vec<_> = node.shards.iter().map(|shard| shard.store.get()).collect();
     let snapshots: Vec<_> =
         stores.iter().map(|store| store.as_ref().ok().map(|store| store.snapshot())).collect();
@@ -96,17 +86,16 @@ pub(super) fn fill_metadata_of_now(node: &Node, as_of: &AsOf, answer: &mut impl 
             None => Err(StorageError::Closed),
         })
     };
-    AsOf(fill(as_of, answer, read))
+    fill(answer, read)
 }
 
-/// Fills in what `read` finds, and gives for each shard the newest sequence that was too new.
+/// Fills in what `read` finds, and returns for each shard the newest sequence that was too new.
 fn fill(
-    as_of: &AsOf,
-    answer: &mut impl HoldsEntries,
+    answer: &mut impl OfOneMoment,
     read: impl Fn(ShardId, TreeId, &str) -> Option<Result<Option<MetadataRecord>, StorageError>>,
 ) -> Vec<(ShardId, Sequence)> {
     let mut ahead: Vec<(ShardId, Sequence)> = Vec::new();
-    answer.each_entry(&mut |listed| {
+    answer.each_entry_as_of(&mut |listed, as_of| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
             let Some(record) = read(shard, tree, &listed.member) else { return };
             let told = sequence_of(as_of, shard);
@@ -116,7 +105,7 @@ fn fill(
                     return;
                 }
                 Err(error) => {
-                    tell_unreadable(shard, &error);
+                    log_unreadable(shard, &error);
                     listed.metadata = ListedMetadata::Unreadable;
                     return;
                 }
@@ -132,11 +121,10 @@ fn fill(
     ahead
 }
 
-/// Reads the metadata that a job left as it was. What has been written since by another job is not the entry's of that
-/// moment, and what was there before it is gone: then it cannot be told.
-pub fn recall_metadata(node: &Node, change: &mut EntryChange) {
-    let EntryChange { entry, as_of, .. } = change;
-    entry.each_entry(&mut |listed| {
+/// Reads the metadata that a job left as it was. If another job has changed it since, it is no longer to be
+/// had: what is on disk is not of that moment.
+pub fn recall_metadata(node: &Node, change: &mut impl OfOneMoment) {
+    change.each_entry_as_of(&mut |listed, as_of| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
             let Some(handle) = node.shards.get(shard.index()) else { return };
             listed.metadata = match handle.store.metadata(tree, listed.member.as_bytes()) {
@@ -145,7 +133,7 @@ pub fn recall_metadata(node: &Node, change: &mut EntryChange) {
                 }
                 Ok(_) => ListedMetadata::Unreadable,
                 Err(error) => {
-                    tell_unreadable(shard, &error);
+                    log_unreadable(shard, &error);
                     ListedMetadata::Unreadable
                 }
             };
@@ -153,12 +141,12 @@ pub fn recall_metadata(node: &Node, change: &mut EntryChange) {
     });
 }
 
-/// Says that the disk cannot be read, not more often than somebody can read that.
-fn tell_unreadable(shard: ShardId, error: &StorageError) {
-    static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut told = TOLD.lock();
-    if told.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
-        *told = Some(Instant::now());
+/// Logs that the disk cannot be read, at most every ten seconds.
+fn log_unreadable(shard: ShardId, error: &StorageError) {
+    static LAST_LINE: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut last = LAST_LINE.lock();
+    if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
+        *last = Some(Instant::now());
         tracing::error!(%shard, %error, "metadata cannot be read and is answered as null; ranktree verify tells what is damaged");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::query::answer::{Entry, Listed};
 use crate::query::board_view::BoardView;
+use crate::query::entries::OfOneMoment;
 use crate::query::member::member;
-use crate::query::metadata::HoldsEntries;
 use crate::query::node::Node;
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId};
@@ -25,23 +25,25 @@ pub struct OnBoards {
 pub enum Which<'a> {
     /// These, in this order.
     Named(&'a [BoardName]),
-    /// Those that list it, from behind a place on: `limit` of them, for which no more than [`LOOKED_AT_MAX`] are looked at.
+    /// Those that list it, from behind a place on: `limit` of them, for which no more than [`LOOKED_AT_MAX`]
+    /// are looked at.
     All { after: Option<TreeId>, limit: usize },
 }
 
 /// Boards of a member that are looked at for one page. A token may be confined to few of many.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 
-impl HoldsEntries for OnBoards {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+impl OfOneMoment for OnBoards {
+    fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
         for (_, entry) in &mut self.entries {
-            visit(&mut entry.listed);
+            visit(&mut entry.listed, &self.as_of);
         }
     }
 }
 
-/// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page has them in the
-/// order in which boards came, and by name within the page. Only boards that know the member are looked at.
+/// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page
+/// has them in the order in which boards came, and by name within the page. Only boards that know the member
+/// are looked at.
 #[must_use]
 pub fn on_boards(
     node: &Node,

@@ -2,7 +2,7 @@
 
 use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
 use crate::query::board_view::{BoardView, SortKey};
-use crate::query::metadata::HoldsEntries;
+use crate::query::entries::OfOneMoment;
 use crate::query::node::View;
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
@@ -28,9 +28,11 @@ pub struct Previous {
     pub position: u64,
 }
 
-impl HoldsEntries for EntryChange {
-    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
-        self.entry.each_entry(visit);
+impl OfOneMoment for EntryChange {
+    fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
+        if let Some(entry) = &mut self.entry {
+            visit(&mut entry.listed, &self.as_of);
+        }
     }
 }
 

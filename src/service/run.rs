@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
-use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
+use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::Node;
 use crate::queue::local;
 use crate::queue::publisher::Publisher;
@@ -133,8 +133,8 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
     }
     Serving {
         tls: credentials.tls.clone(),
-        local_only: config.local_only,
-        patience: Patience { header: config.header, idle: config.idle, write: config.write },
+        loopback_guard: config.local_only,
+        timeouts: ClientTimeouts { header: config.header, idle: config.idle, write: config.write },
         connections: ConnectionLimits {
             total: config.max_connections,
             per_client: config.max_connections_per_client,

@@ -1,39 +1,20 @@
-//! What is told of one operation, put together by the functions in `operations`.
+//! The description of one operation, put together by the functions in `operations`.
 //!
-//! Knows: how a summary, parameters, answers and problems become an OpenAPI operation. Must not know: which there are.
+//! Knows: how a summary, parameters, answers and problems become an OpenAPI operation. Must not know: which
+//! operations there are.
 
 use serde_json::{Map, Value, json};
 
-use crate::http::error::FORBIDDEN_BOARD;
+use crate::http::guard::authorize::Needs;
 use crate::http::openapi::parameters;
 use crate::http::openapi::problems::{PROBLEM_STATUSES, REFUSED_TOKENS, meaning};
-
-/// What a token must allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Nothing: a request without a token is answered too.
-    Open,
-    Read,
-    Write,
-    Admin,
-}
-
-impl Scope {
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Open => None,
-            Self::Read => Some("read"),
-            Self::Write => Some("write"),
-            Self::Admin => Some("admin"),
-        }
-    }
-}
+use crate::http::openapi::reference::component;
+use crate::http::render::problem::FORBIDDEN_BOARD;
 
 /// An operation's description.
 #[derive(Debug)]
 pub struct Doc {
     tag: &'static str,
-    scope: Scope,
     summary: &'static str,
     description: String,
     query: Vec<Value>,
@@ -43,9 +24,9 @@ pub struct Doc {
 }
 
 impl Doc {
-    pub fn new(tag: &'static str, scope: Scope, summary: &'static str) -> Self {
+    pub fn new(tag: &'static str, summary: &'static str) -> Self {
         let (description, query, body) = (String::new(), Vec::new(), None);
-        Self { tag, scope, summary, description, query, body, answers: Vec::new(), problems: Vec::new() }
+        Self { tag, summary, description, query, body, answers: Vec::new(), problems: Vec::new() }
     }
 
     /// Paragraphs of Markdown, of which only `code` and **bold** are used.
@@ -91,7 +72,7 @@ impl Doc {
     }
 
     /// The operation as OpenAPI has it.
-    pub fn write(&self, name: &str, path: &str) -> Value {
+    pub fn write(&self, name: &str, path: &str, needs: Needs) -> Value {
         let mut operation = json!({
             "operationId": name,
             "tags": [self.tag],
@@ -99,10 +80,10 @@ impl Doc {
             "description": self.description,
         });
         let fields = operation.as_object_mut().expect("it was made as an object");
-        // Without any token configured, none is asked for.
-        let security = match self.scope.name() {
-            None => json!([]),
-            Some(scope) => json!([{}, {"bearer": [scope]}]),
+        // A node without tokens asks for none: the empty alternative.
+        let security = match needs {
+            Needs::Nothing => json!([]),
+            Needs::Token(scope, _) => json!([{}, {"bearer": [scope.name()]}]),
         };
         fields.insert("security".to_owned(), security);
         let parameters: Vec<Value> = parameters::of_path(path).chain(self.query.iter().cloned()).collect();
@@ -112,19 +93,19 @@ impl Doc {
         if let Some(body) = &self.body {
             fields.insert("requestBody".to_owned(), body.clone());
         }
-        fields.insert("responses".to_owned(), self.responses(path).into());
+        fields.insert("responses".to_owned(), self.responses(path, needs).into());
         operation
     }
 
-    fn responses(&self, path: &str) -> Map<String, Value> {
+    fn responses(&self, path: &str, needs: Needs) -> Map<String, Value> {
         let mut responses = Map::new();
         for (status, answer) in &self.answers {
             responses.insert(status.to_string(), answer.clone());
         }
         let mut problems = self.problems.clone();
-        if self.scope != Scope::Open {
+        if needs != Needs::Nothing {
             problems.extend(REFUSED_TOKENS);
-            // Boards and members, which are on boards.
+            // Boards, and members, which are on boards.
             if ["/boards", "/members", "/jobs"].iter().any(|part| path.contains(part)) {
                 problems.push((403, FORBIDDEN_BOARD));
             }
@@ -142,10 +123,6 @@ impl Doc {
         }
         responses
     }
-}
-
-pub fn component(schema: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
 fn problem_response(status: u16, codes: &[&str]) -> Value {

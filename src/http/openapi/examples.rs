@@ -1,7 +1,7 @@
 //! Exchanges with a real node, shown in the document.
 //!
-//! `examples.json` is a story: a test sends its requests in order to a fresh node of two shards, and compares the
-//! answers to the letter.
+//! `examples.json` is a story: a test sends its requests in order to a fresh node of two shards, and compares
+//! the answers to the letter.
 
 use std::sync::LazyLock;
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::http::openapi::page::{escape, markdown, properties, text};
+use crate::http::openapi::html::{escape, markdown, properties, text};
 
 /// A schema where it is used: its name if it has one, its fields if not.
 pub fn describe(schema: &Value) -> String {

@@ -1,23 +1,16 @@
 //! The document as a page: one HTML file without scripts, which loads nothing.
 //!
-//! Knows: HTML. Takes everything that it tells from the document.
+//! Knows: HTML. Everything on the page comes from the document.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::http::openapi::html::{escape, markdown, text};
 use crate::http::openapi::notation::{describe, fields, inline};
+use crate::http::openapi::problems::PROBLEMS;
 
 const STYLE: &str = include_str!("page.css");
-
-/// Text as HTML has it.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
 
 fn members<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value.get(name).and_then(Value::as_object).into_iter().flatten()
@@ -76,7 +69,7 @@ pub fn write(document: &Value) -> String {
     out
 }
 
-/// The operations of a tag, as method, path and what is told of them.
+/// The operations of a tag, as method, path and description.
 fn operations<'a>(
     document: &'a Value,
     tag: &'a str,
@@ -177,7 +170,7 @@ fn parameters(out: &mut String, document: &Value, told: &Value) {
 fn content(out: &mut String, body: &Value) {
     for (kind, content) in members(body, "content") {
         let schema = content.get("schema").unwrap_or(&Value::Null);
-        // Of a problem its codes were told already.
+        // The codes of a problem stand above already.
         if kind == "application/problem+json" {
             let _ = writeln!(out, "<p class=\"kind\">{kind}: <a href=\"#schema-Problem\">Problem</a></p>");
         } else {
@@ -201,7 +194,7 @@ fn problems(out: &mut String) {
         "<section>\n<h2 id=\"problems\">Problems</h2>\n<div class=\"wide\"><table>\n<thead><tr><th>Code</th>\
          <th>Status</th><th>Meaning</th></tr></thead>\n<tbody>\n",
     );
-    for problem in crate::http::openapi::problems::PROBLEMS {
+    for problem in PROBLEMS {
         let statuses: Vec<String> = problem.statuses.iter().map(u16::to_string).collect();
         let _ = writeln!(
             out,
@@ -217,37 +210,4 @@ fn problems(out: &mut String) {
 /// A name as the end of a link.
 fn anchor(name: &str) -> String {
     name.to_lowercase().replace(' ', "-")
-}
-
-/// Paragraphs, `code` and **bold**: what the document's texts use of Markdown.
-pub fn markdown(source: &str) -> String {
-    let mut out = String::new();
-    for paragraph in source.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
-        let _ = writeln!(out, "<p>{}</p>", spans(paragraph));
-    }
-    out
-}
-
-fn spans(paragraph: &str) -> String {
-    let mut out = String::new();
-    for (index, part) in paragraph.split('`').enumerate() {
-        if index % 2 == 1 {
-            let _ = write!(out, "<code>{}</code>", escape(part));
-        } else {
-            for (index, part) in part.split("**").enumerate() {
-                let part = escape(part);
-                let _ = if index % 2 == 1 {
-                    write!(out, "<strong>{part}</strong>")
-                } else {
-                    write!(out, "{part}")
-                };
-            }
-        }
-    }
-    out
-}
-
-/// The fields of an object, if it has any.
-pub fn properties(schema: &Value) -> Option<&Map<String, Value>> {
-    schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty())
 }

@@ -2,16 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::http::lists::{BATCH_MAX, PAGE, PAGE_MAX};
-use crate::http::members::{NEIGHBOURS, NEIGHBOURS_MAX};
-use crate::http::openapi::doc::component;
-use crate::http::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
-use crate::http::ranks::BUCKETS;
-
-/// A parameter that the components hold, because many operations take it.
-pub fn shared(name: &str) -> Value {
-    json!({"$ref": format!("#/components/parameters/{name}")})
-}
+use crate::http::openapi::reference::{component, shared};
+use crate::http::request::json_body::BATCH_MAX;
+use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
+use crate::http::resources::lists::{PAGE, PAGE_MAX};
+use crate::http::resources::members::{NEIGHBOURS, NEIGHBOURS_MAX};
+use crate::http::resources::ranks::BUCKETS;
 
 /// The parameters in a route's braces.
 pub fn of_path(path: &str) -> impl Iterator<Item = Value> {

@@ -1,8 +1,8 @@
 //! Every problem's code, when it comes, and with which statuses.
 //!
-//! A test reads `http/error.rs` and finds each code of it here.
+//! A test reads `http/render/problem.rs` and finds each code of it here.
 
-/// Statuses that problems have, in the order in which they are told.
+/// Statuses that problems have, in the order in which the document has them.
 pub const PROBLEM_STATUSES: &[u16] = &[400, 401, 403, 404, 405, 408, 409, 413, 422, 500, 501, 503, 504];
 
 pub struct ProblemKind {
@@ -126,7 +126,7 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),
 ];
 
-/// What any request may meet.
+/// Problems of any request.
 pub const ANY: &[(u16, &str)] = &[
     (400, "malformed"),
     (408, "body_too_slow"),
@@ -136,11 +136,11 @@ pub const ANY: &[(u16, &str)] = &[
     (503, "overloaded"),
 ];
 
-/// What any request that takes a token may meet.
+/// Problems of any request that needs a token.
 pub const REFUSED_TOKENS: &[(u16, &str)] =
     &[(401, "unauthorized"), (401, "invalid_token"), (403, "insufficient_scope"), (403, "foreign_origin")];
 
-/// What the parameters of a read may meet, and the wait for a token.
+/// Problems of the parameters of a read, and of the wait for a token.
 pub const READ: &[(u16, &str)] = &[
     (422, "bad_parameter"),
     (422, "malformed"),
@@ -151,7 +151,7 @@ pub const READ: &[(u16, &str)] = &[
     (504, "not_yet_applied"),
 ];
 
-/// What a write may meet on its way to its shard.
+/// Problems of any write that reaches its shard's queue.
 pub const WRITE: &[(u16, &str)] = &[
     (422, "bad_parameter"),
     (422, "malformed"),

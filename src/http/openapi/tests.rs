@@ -1,4 +1,4 @@
-//! The document against the router, the source and the answers.
+//! The document compared with the router, the source and the answers.
 
 #![allow(clippy::indexing_slicing, reason = "a bad index fails the test")]
 
@@ -9,10 +9,15 @@ use serde_json::{Value, json};
 
 use crate::http::openapi::problems::{PROBLEM_STATUSES, PROBLEMS};
 use crate::http::openapi::validator::{check, check_answer};
-use crate::http::openapi::{document, page};
+use crate::http::openapi::{document, html};
+use crate::http::routing::list;
 use crate::http::tests::start;
 
-/// Every operation, as method, path and what is told of it.
+fn document() -> Value {
+    document::document(&list::operations())
+}
+
+/// Every operation, as method, path and description.
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().expect("paths");
     let methods = paths.iter().flat_map(|(path, methods)| {
@@ -28,7 +33,7 @@ fn filled(path: &str) -> String {
 }
 
 #[test]
-fn the_committed_document_is_the_one_that_the_code_makes() {
+fn the_committed_openapi_document_is_up_to_date() {
     let made = crate::http::openapi_json();
     let committed = include_str!("../../../docs/openapi.json");
     assert!(
@@ -38,7 +43,7 @@ fn the_committed_document_is_the_one_that_the_code_makes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_documented_operation_is_routed_and_takes_the_parameters_that_are_told() {
+async fn every_documented_operation_is_routed_and_takes_its_documented_parameters() {
     let service = start(1);
     let document = document();
     let operations = operations(&document);
@@ -81,7 +86,8 @@ async fn methods_that_are_not_documented_are_not_routed() {
     let document = document();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for method in ["get", "put", "post", "delete", "patch", "options", "trace"] {
-            // A verb is one where it is posted; of other methods it is a part of the board's name, which may hold colons.
+            // A verb is one where it is posted; of other methods it is a part of the board's name, which may
+            // hold colons.
             if path.contains("}:") && ["get", "put", "delete"].contains(&method) {
                 continue;
             }
@@ -94,8 +100,9 @@ async fn methods_that_are_not_documented_are_not_routed() {
 
 #[test]
 fn every_code_of_the_source_is_documented_and_no_other() {
-    // Codes are the texts in `error.rs` of small letters and underscores, but for the names of a problem's members.
-    let source = include_str!("../error.rs");
+    // Codes are the texts in `error.rs` of small letters and underscores, but for the names of a problem's
+    // members.
+    let source = include_str!("../render/problem.rs");
     let texts = source.split('"').skip(1).step_by(2);
     let word = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     let members = ["type", "title", "status", "code", "detail", "errors"];
@@ -107,7 +114,7 @@ fn every_code_of_the_source_is_documented_and_no_other() {
 }
 
 #[test]
-fn the_table_of_problems_says_the_statuses_that_operations_do() {
+fn the_table_of_problems_has_the_statuses_of_the_operations() {
     let document = document();
     let mut told: BTreeSet<(String, u64)> = BTreeSet::from([
         // Where there is no operation that could tell them.
@@ -141,7 +148,7 @@ fn the_table_of_problems_says_the_statuses_that_operations_do() {
 }
 
 #[test]
-fn examples_are_of_the_shape_that_is_told() {
+fn examples_match_their_schemas() {
     let document = document();
     let mut seen = 0;
     for (method, path, operation) in operations(&document) {
@@ -190,7 +197,7 @@ async fn the_document_and_its_page_are_served_and_load_nothing() {
         }
     }
     for (_, path, operation) in operations(&document()) {
-        assert!(html.contains(&page::escape(&path)), "{path}");
+        assert!(html.contains(&html::escape(&path)), "{path}");
         let id = operation["operationId"].as_str().expect("a name");
         assert!(html.contains(&format!("<article id=\"{id}\">")), "{id}");
     }
@@ -203,7 +210,7 @@ async fn the_document_and_its_page_are_served_and_load_nothing() {
 #[test]
 fn texts_are_escaped_on_the_page() {
     assert_eq!(
-        page::markdown("a `<b>` **c&** \"d\"\n\ne"),
+        html::markdown("a `<b>` **c&** \"d\"\n\ne"),
         "<p>a <code>&lt;b&gt;</code> <strong>c&amp;</strong> &quot;d&quot;</p>\n<p>e</p>\n"
     );
 }

@@ -1,5 +1,5 @@
-//! A strict reader of the JSON Schema that the document uses, for tests: objects are closed, so that an answer with a
-//! name that is not documented is found, and a keyword that is not known here fails.
+//! A strict reader of the JSON Schema that the document uses, for tests: objects are closed, so that an
+//! answer with a name that is not documented is found, and a keyword that is not known here fails.
 
 #![allow(clippy::indexing_slicing, reason = "a bad index fails the test")]
 
@@ -13,7 +13,7 @@ pub fn check(document: &Value, schema: &Value, value: &Value) {
     }
 }
 
-/// Checks an answer's body against what the document tells of its operation and status.
+/// Checks an answer's body against the schema of its operation and status.
 ///
 /// # Panics
 /// When they differ.
@@ -116,7 +116,7 @@ fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), Strin
                         Some(rule) => {
                             validate(document, rule, field).map_err(|why| format!("{name}: {why}"))?;
                         }
-                        // Beside `allOf` a part of the fields is told.
+                        // Beside `allOf`, `properties` describes a part of the fields.
                         None if keywords.contains_key("allOf") => {}
                         None => return Err(format!("{name} is not documented")),
                     }

@@ -21,10 +21,11 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
-use crate::access::Access;
+use crate::access::ActiveTokens;
 use crate::board::Definition;
-use crate::http::openapi::document;
+use crate::http::openapi::document::document;
 use crate::http::openapi::validator::check_answer;
+use crate::http::routing::list::operations;
 use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
@@ -40,14 +41,14 @@ use crate::writer::{
     MessageOutcome, Payload, Place, Registry, ShardState,
 };
 
-mod aside;
+mod offload;
 mod reads;
 mod refusals;
 mod rejects;
 mod tokens;
 mod writes;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&operations()));
 
 const SHARDS: [u16; 3] = [1, 2, 5];
 /// The score that the script rejects.
@@ -63,7 +64,7 @@ pub struct Fixture {
     api: Arc<Api>,
 }
 
-/// The score whose message nobody ever hears of again.
+/// The score whose message is never answered.
 const UNHEARD: i64 = 667;
 
 /// A service of so many shards.
@@ -75,7 +76,7 @@ fn start_with(shards: u16, limits: Limits) -> Fixture {
     start_guarded(shards, limits, None)
 }
 
-fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<Access>>) -> Fixture {
+fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>) -> Fixture {
     let registry = Arc::new(Registry::new(true));
     let handles = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry))).collect();
     let node = Arc::new(Node { shards: handles });
@@ -281,7 +282,7 @@ impl Fixture {
         (head.status, head.headers, to_bytes(body, usize::MAX).await.expect("the body is in memory"))
     }
 
-    /// An answer that nobody has written yet.
+    /// An answer that is not written yet.
     async fn response(&self, method: &str, path: &str) -> Response {
         let request = Request::builder().method(method).uri(path).body(Body::empty());
         let response = self.router.clone().oneshot(request.expect("a good request")).await;

@@ -36,7 +36,7 @@ async fn entries_between_two_scores_come_page_by_page() {
         let (first, next) = members("min=-5&max=25&limit=2").await;
         let next = next.expect("there is more");
         assert_eq!(first, "m5 m2");
-        // Whoever moves across the page's end neither comes twice nor hides another.
+        // A member that moves across the page's end is neither repeated nor hides another.
         service.put("/v1/boards/arena/members/m4", r#"{"score":24}"#).await;
         let rest = members(&format!("min=-5&max=25&limit=1000&cursor={next}")).await;
         assert_eq!(rest, ("m3 m1".to_owned(), None));
@@ -185,7 +185,7 @@ async fn lists_ranks_and_counts_have_their_shapes() {
 
 /// More boards than one page looks at, five here: the answer says that there are more, and where they begin.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_of_many_boards_is_told_of_all_of_them_page_by_page() {
+async fn all_boards_of_a_member_are_listed_page_by_page() {
     let service = start(2);
     // Created in another order than that of their names.
     let names: Vec<String> = (0..12).map(|number| format!("b{:02}", number * 5 % 12)).collect();
@@ -246,7 +246,7 @@ async fn member_ids_go_through_paths_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_beyond_doubles_travel_as_strings() {
+async fn integers_that_doubles_cannot_hold_are_strings() {
     let service = start(2);
     let definition = r#"{"keys":[{"name":"a","order":"asc","min":"-9223372036854775807"},{"name":"b"}]}"#;
     let board = service.put("/v1/boards/wide", definition).await;

@@ -1,4 +1,4 @@
-//! What is refused and how, and what probes say of the shards.
+//! Refused requests and their problems, and what probes say about the shards.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::types::MemberId;
 use crate::writer::ShardState;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_wrong_is_a_problem_with_a_code() {
+async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
     let service = start(2);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let long = format!("/v1/boards/a/members/{}", "x".repeat(129));
@@ -112,7 +112,7 @@ async fn whatever_is_wrong_is_a_problem_with_a_code() {
 
 /// The value, and the form that would be taken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_shows_what_was_refused() {
+async fn a_problem_shows_the_refused_value_and_the_expected_form() {
     let service = start(2);
     let definition = r#"{"keys":[{"name":"points","min":0,"max":5000},{"name":"time_ms","order":"asc"}]}"#;
     service.put("/v1/boards/race", definition).await;
@@ -169,7 +169,7 @@ async fn a_refusal_shows_what_was_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_have_no_plus_sign_and_tokens_are_as_they_are_printed() {
+async fn numbers_with_plus_signs_and_tokens_in_another_form_are_refused() {
     let service = start(2);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     service
@@ -189,7 +189,7 @@ async fn numbers_have_no_plus_sign_and_tokens_are_as_they_are_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_number_that_nothing_can_hold_is_a_bad_score_wherever_a_score_is_expected() {
+async fn a_number_too_large_for_any_type_is_a_bad_score() {
     let service = start(1);
     service
         .check_refusals(&[
@@ -203,7 +203,7 @@ async fn a_number_that_nothing_can_hold_is_a_bad_score_wherever_a_score_is_expec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn probes_say_how_the_shards_are() {
+async fn probes_and_the_status_report_the_shards_states() {
     let service = start(2);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     assert_eq!(service.get("/healthz").await, json!("ok\n"));
@@ -261,7 +261,7 @@ async fn too_many_requests_are_shed_but_probes_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_a_write_keeps_nobody_else_out_and_is_shed_afterwards_if_need_be() {
+async fn a_read_that_waits_for_a_write_holds_no_permit_and_may_be_shed_afterwards() {
     let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let mut waiting = Box::pin(service.send("GET", "/v1/boards/a?after=0:3&timeout_ms=60000", ""));
@@ -274,7 +274,7 @@ async fn who_waits_for_a_write_keeps_nobody_else_out_and_is_shed_afterwards_if_n
         _ = &mut waiting => panic!("one write is missing"),
         () = others => {}
     }
-    // It is in work again once it has waited.
+    // It needs a permit again once it has waited.
     let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
     let applied = async {
         let publisher = &service.api.node.shards[0].publisher;
@@ -301,7 +301,7 @@ async fn bodies_have_a_budget_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_made() {
+async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_published() {
     let limits = Limits { answer_bytes_in_flight: 40_000, ..Limits::default() };
     let service = start_with(1, limits);
     let jobs = |first: usize, count: usize| {
@@ -323,7 +323,7 @@ async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_ma
     service.check_refusals(&[("GET", "/v1/boards/a/top?limit=1000", "", 503, "overloaded")]).await;
     assert_eq!(service.get("/v1/boards/a/top?limit=20").await["total"], json!(420));
 
-    // An answer counts until whoever writes it lets it go.
+    // An answer counts until the connection has written it and drops it.
     let held = service.response("GET", "/v1/boards/a/top?limit=100").await;
     let held = [held, service.response("GET", "/v1/boards/a/top?limit=100").await];
     service.check_refusals(&[("GET", "/v1/boards/a/top?limit=100", "", 503, "overloaded")]).await;
@@ -333,7 +333,7 @@ async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_ma
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_keeps_its_place_until_its_answer_is_let_go() {
+async fn a_request_keeps_its_permit_until_its_answer_is_written() {
     let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
     let held = service.response("GET", "/v1/boards/a/top").await;

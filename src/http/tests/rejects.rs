@@ -124,7 +124,7 @@ async fn a_page_reads_a_bounded_number_of_rejects_however_few_the_filters_let_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_asked_for_rightly_is_refused_in_words() {
+async fn wrong_parameters_of_rejects_are_refused_with_the_reason() {
     let stored = stored();
     let service = &stored.service;
     stored.commit(
@@ -149,7 +149,7 @@ async fn what_is_not_asked_for_rightly_is_refused_in_words() {
         assert_eq!(problem["code"], code, "{query}: {problem}");
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(said)), "{problem}");
     }
-    // While the writer opens the store again, others are still told of.
+    // While the writer reopens one store, the rejects of other shards can still be read.
     service.api.node.shards[1].store.take();
     let (status, problem) = service.send("GET", "/v1/rejects", "").await;
     assert_eq!((status, &problem["code"]), (StatusCode::SERVICE_UNAVAILABLE, &"shard_unavailable".into()));

@@ -1,6 +1,5 @@
 //! What each route needs of a token, over all routes, and what confined tokens see.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,8 +7,10 @@ use axum::http::{HeaderMap, Request, header};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::access::{Access, CONFINED_BOARDS_MAX, Scope, Secret, Tokens};
-use crate::http::authorize::{Boards, Needs, TABLE};
+use crate::access::{ActiveTokens, CONFINED_BOARDS_MAX, Scope, Secret, Tokens};
+use crate::http::guard::authorize::{BoardCheck, Needs};
+use crate::http::openapi::operation::{Method, Operation};
+use crate::http::routing::list::operations;
 use crate::http::tests::{Fixture, start_guarded};
 use crate::http::{Limits, router};
 use crate::types::BoardName;
@@ -35,7 +36,7 @@ fn guarded() -> Guarded {
             ));
         }
     }
-    let access = Arc::new(Access::new(Tokens::parse(&list.concat()).expect("a good list")));
+    let access = Arc::new(ActiveTokens::new(Tokens::parse(&list.concat()).expect("a good list")));
     Guarded { service: start_guarded(2, Limits::default(), Some(access)), all, confined }
 }
 
@@ -75,38 +76,35 @@ fn code(answer: &Value) -> &str {
 }
 
 #[test]
-fn the_table_has_every_route_and_the_scope_that_its_description_tells() {
-    let document: Value = serde_json::from_str(&crate::http::openapi_json()).expect("it is JSON");
-    let mut told = BTreeMap::new();
-    for (path, methods) in document["paths"].as_object().expect("paths") {
-        for (method, operation) in methods.as_object().expect("methods") {
-            let security = operation["security"].as_array().expect("every operation says what it needs");
-            let scope = security.iter().find_map(|scheme| scheme["bearer"][0].as_str()).unwrap_or("none");
-            told.insert((method.to_uppercase(), path.clone()), scope.to_owned());
-        }
+fn routes_that_name_a_board_in_their_path_check_it_there() {
+    for operation in operations() {
+        let Needs::Token(_, check) = operation.needs else {
+            assert!(!operation.path.contains('{'), "{}: anybody may read it", operation.path);
+            continue;
+        };
+        let names_board = operation.path.contains("{board}");
+        assert_eq!(check == BoardCheck::InPath, names_board, "{} {:?}", operation.path, operation.method);
     }
-    let table: BTreeMap<_, _> = TABLE
-        .iter()
-        .map(|(method, path, needs)| {
-            let scope = match needs {
-                Needs::Nothing => "none",
-                Needs::Token(scope, _) => scope.name(),
-            };
-            (((*method).to_owned(), (*path).to_owned()), scope.to_owned())
-        })
-        .collect();
-    assert_eq!(told, table);
-    assert_eq!(table.len(), TABLE.len(), "each once");
+}
+
+#[test]
+fn get_routes_and_posted_questions_need_the_scope_read_at_most() {
+    const QUESTIONS: [&str; 2] = ["lookup", "ranks_of"];
+    for operation in operations() {
+        let asks = operation.method == Method::Get || QUESTIONS.contains(&operation.name);
+        assert_eq!(operation.needs.only_reads(), asks, "{}", operation.name);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_route_takes_the_scopes_of_the_table_and_no_others() {
+async fn every_route_takes_the_scopes_that_it_needs_and_no_others() {
     let guarded = guarded();
-    for (method, route, needs) in TABLE {
+    for Operation { method, path: route, needs, .. } in operations() {
+        let method = method.name().to_uppercase();
         let asked = path(route, "eu-a");
         let what = format!("{method} {asked}");
-        let (status, headers, answer) = guarded.send(method, &asked, &[], "").await;
-        let Needs::Token(needed, boards) = needs else {
+        let (status, headers, answer) = guarded.send(&method, &asked, &[], "").await;
+        let Needs::Token(needed, check) = needs else {
             assert!(!matches!(status, 401 | 403), "{what}: {answer}");
             continue;
         };
@@ -116,8 +114,8 @@ async fn every_route_takes_the_scopes_of_the_table_and_no_others() {
             Scope::ALL.into_iter().zip(guarded.all.iter().zip(&guarded.confined)).rev()
         {
             let authorization = format!("Bearer {}", all.reveal());
-            let (status, headers, answer) = guarded.send(method, &asked, &[&authorization], "").await;
-            if held >= *needed {
+            let (status, headers, answer) = guarded.send(&method, &asked, &[&authorization], "").await;
+            if held >= needed {
                 assert!(!matches!(status, 401 | 403), "{what} with {held}: {status} {answer}");
             } else {
                 assert_eq!((status, code(&answer)), (403, "insufficient_scope"), "{what} with {held}");
@@ -125,19 +123,19 @@ async fn every_route_takes_the_scopes_of_the_table_and_no_others() {
                 assert!(challenge.contains(&format!("error=\"insufficient_scope\", scope=\"{needed}\"")));
             }
             // On another board than it is confined to.
-            let (status, answer) = guarded.with(confined, method, &path(route, "us-a"), "").await;
-            let is_refused = held < *needed || matches!(boards, Boards::InPath | Boards::Every);
+            let (status, answer) = guarded.with(confined, &method, &path(route, "us-a"), "").await;
+            let is_refused = held < needed || matches!(check, BoardCheck::InPath | BoardCheck::EveryBoard);
             assert_eq!(status == 403, is_refused, "{what} confined, with {held}: {status} {answer}");
             // On one of its own.
-            let (status, answer) = guarded.with(confined, method, &asked, "").await;
-            let is_refused = held < *needed || *boards == Boards::Every;
+            let (status, answer) = guarded.with(confined, &method, &asked, "").await;
+            let is_refused = held < needed || check == BoardCheck::EveryBoard;
             assert_eq!(status == 403, is_refused, "{what} confined, with {held}: {status} {answer}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_no_token_of_ours_is_refused() {
+async fn requests_without_a_known_token_are_refused() {
     let guarded = guarded();
     let good = guarded.all[0].reveal().to_owned();
     let other = Secret::random().expect("random numbers");
@@ -158,7 +156,7 @@ async fn whatever_is_no_token_of_ours_is_refused() {
         assert_eq!((status, code(&answer)), expect, "{} values", values.len());
         assert_eq!(headers.contains_key(header::WWW_AUTHENTICATE), status == 401);
     }
-    // A method that a path does not have is not a way in, and what is nowhere is no secret.
+    // A method that a path does not take is refused without a token. A path that does not exist is no secret.
     let (status, _, _) = guarded.send("PATCH", "/v1/boards/eu-a", &[], "").await;
     assert_eq!(status, 401);
     let (status, answer) = guarded.with(&guarded.all[2], "PATCH", "/v1/boards/eu-a", "").await;
@@ -214,7 +212,7 @@ async fn a_confined_token_sees_and_changes_its_boards_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_tells_who_has_no_token_the_states_and_nothing_else() {
+async fn readiness_shows_states_and_no_reasons_where_tokens_are_configured() {
     let guarded = guarded();
     let halted = ShardState::Halted("/secrets/nats.password cannot be read".to_owned());
     guarded.service.api.node.shards[1].health.set_state(halted);
@@ -238,7 +236,8 @@ async fn without_tokens_everybody_may_do_everything() {
     assert_eq!(response.expect("the router never fails").status(), 200);
 }
 
-/// Tokens confined to `eu-`: of the scopes write and admin with a limit of three boards, and of write without a line on it.
+/// Tokens confined to `eu-`: of the scopes write and admin with a limit of three boards, and of write without
+/// a line on it.
 fn limited() -> (Fixture, [Secret; 3]) {
     let secrets = [(); 3].map(|()| Secret::random().expect("random numbers"));
     let lines = [("write", "max_boards = 3"), ("admin", "max_boards = 3"), ("write", "")];
@@ -250,12 +249,12 @@ fn limited() -> (Fixture, [Secret; 3]) {
             )
         })
         .collect();
-    let access = Arc::new(Access::new(Tokens::parse(&list.concat()).expect("a good list")));
+    let access = Arc::new(ActiveTokens::new(Tokens::parse(&list.concat()).expect("a good list")));
     (start_guarded(2, Limits::default(), Some(access)), secrets)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_makes_no_more_boards_than_it_may() {
+async fn a_token_makes_no_more_boards_than_its_limit() {
     let (service, [write, admin, other]) = limited();
     let registry = Arc::clone(&service.api.registry);
     let guarded = Guarded {

@@ -53,7 +53,7 @@ async fn a_batch_with_an_invalid_job_applies_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_commit_is_told_and_not_hidden_among_the_others() {
+async fn a_failed_commit_is_reported_for_the_job_whose_message_failed() {
     let service = start(1);
     let one = r#"{"score":666}"#;
     service.check_refusals(&[("PUT", "/v1/boards/a/members/m", one, 503, "commit_failed")]).await;
@@ -106,7 +106,7 @@ async fn the_boards_of_a_requests_jobs_have_a_limit_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_are_as_short_as_is_asked_for() {
+async fn results_changed_makes_answers_short() {
     let service = start(2);
     let job = r#"[{"board":"a","member":"m","score":1},{"board":"a","member":"n","score":13}]"#;
     let (status, answer) = service.send("POST", "/v1/jobs?results=changed", job).await;
@@ -130,7 +130,8 @@ async fn results_are_as_short_as_is_asked_for() {
         .await;
 }
 
-/// Whoever reads after a definition or a drop, anywhere, reads behind it on every shard.
+/// The token of a definition or a drop names every shard, so that a read that waits for it sees the change
+/// everywhere.
 fn names_every_shard(token: &Value, shards: u16) {
     let token = token.as_str().expect("a token");
     let named: Vec<_> = token.split(',').filter_map(|part| part.split_once(':')).collect();
@@ -257,7 +258,7 @@ async fn boards_are_trimmed_and_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_removal_removes_nothing() {
+async fn malformed_clears_and_trims_are_refused_and_remove_nothing() {
     let service = start(2);
     service.put("/v1/boards/race", r#"{"keys":[{"name":"a"},{"name":"b"}]}"#).await;
     let wrong = [

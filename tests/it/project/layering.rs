@@ -3,6 +3,7 @@
 //! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in
 //! `ranktree_rocksdb_reads`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -146,6 +147,70 @@ fn modules_name_only_what_they_may() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
+/// Folders in which no file imports one that imports it, directly or through others.
+const WITHOUT_CIRCLES: &[&str] = &["access/", "http/", "query/"];
+
+#[test]
+fn modules_import_without_circles() {
+    let sources = Source::all();
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    for folder in WITHOUT_CIRCLES {
+        let modules: BTreeMap<Vec<String>, &Source> = sources
+            .iter()
+            .filter(|source| source.is_in(folder) && !is_test(&source.path))
+            .map(|source| (source.module(), source))
+            .collect();
+        assert!(modules.len() > 3, "there is no {folder} any more");
+        let imports: BTreeMap<&Vec<String>, BTreeSet<&Vec<String>>> = modules
+            .iter()
+            .map(|(module, source)| {
+                let paths = source.imports();
+                let imported = paths.iter().filter_map(|path| {
+                    let known =
+                        (1..=path.len()).rev().find_map(|length| modules.get_key_value(path.get(..length)?));
+                    known.map(|(imported, _)| imported).filter(|imported| *imported != module)
+                });
+                (module, imported.collect())
+            })
+            .collect();
+        assert!(
+            imports.values().map(BTreeSet::len).sum::<usize>() > modules.len(),
+            "{folder}: imports are not found"
+        );
+        // What imports nothing that is left is in no circle.
+        let mut left = imports;
+        loop {
+            let known: BTreeSet<_> = left.keys().copied().collect();
+            let before = left.len();
+            left.retain(|_, imported| imported.iter().any(|module| known.contains(module)));
+            if left.len() == before {
+                break;
+            }
+        }
+        let told: Vec<String> = left
+            .iter()
+            .map(|(module, imported)| {
+                let imported: Vec<String> =
+                    imported.iter().filter(|one| left.contains_key(*one)).map(|one| one.join("::")).collect();
+                format!("{} imports {}", module.join("::"), imported.join(", "))
+            })
+            .collect();
+        assert!(told.is_empty(), "{folder} has circles of imports among:\n{}", told.join("\n"));
+    }
+}
+
+#[test]
+fn imports_are_found_in_groups_and_outside_of_tests() {
+    let source = Source::new(
+        "a/mod.rs",
+        "use crate::b::{self, c::D, e as f}; pub use g::H; fn x() { crate::i::j(); } mod tests { use crate::k; }",
+    );
+    let found: Vec<String> = source.imports().iter().map(|path| path.join("::")).collect();
+    assert_eq!(found, ["b::self", "b::c::D", "b::e", "a::g::H", "i::j"]);
+    assert_eq!(source.module(), ["a"]);
+    assert_eq!(Source::new("a/b.rs", "").module(), ["a", "b"]);
+}
+
 #[test]
 fn names_are_found_in_code_and_nowhere_else() {
     let check = |code: &str, name: &str, line: Option<usize>| {
@@ -207,6 +272,57 @@ impl Source {
     /// `place` is a file, or a folder with a slash at its end.
     fn is_in(&self, place: &str) -> bool {
         if place.ends_with('/') { self.path.starts_with(place) } else { self.path == place }
+    }
+
+    /// The path of the module that the file is.
+    fn module(&self) -> Vec<String> {
+        let path = self.path.trim_end_matches(".rs").trim_end_matches("/mod");
+        path.split('/').map(str::to_owned).collect()
+    }
+
+    /// The paths below the crate that the file names, and those that a `mod.rs` exports from its own modules. What stands
+    /// behind the beginning of a module of tests does not count.
+    fn imports(&self) -> Vec<Vec<String>> {
+        let word = |at: usize| self.words.get(at).map_or("", |(_, word)| word.as_str());
+        let is_tests = |at: &usize| word(*at) == "mod" && word(at + 1) == "tests" && word(at + 2) == "{";
+        let end = (0..self.words.len()).find(is_tests).unwrap_or(self.words.len());
+        let mut found = Vec::new();
+        for at in 0..end {
+            if word(at) == "crate" && word(at + 1) == "::" {
+                self.paths_from(at + 2, &[], &mut found);
+            } else if self.path.ends_with("/mod.rs") && word(at) == "pub" && word(at + 1) == "use" {
+                self.paths_from(at + 2, &self.module(), &mut found);
+            }
+        }
+        found
+    }
+
+    /// Adds the paths that begin at a word, one for each member of a group. Returns where they end.
+    fn paths_from(&self, start: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
+        let word = |at: usize| self.words.get(at).map_or("", |(_, word)| word.as_str());
+        let mut path = before.to_vec();
+        let mut at = start;
+        loop {
+            if word(at) == "{" {
+                at += 1;
+                while !matches!(word(at), "}" | "") {
+                    at = self.paths_from(at, &path, found);
+                    // Past `as name` and the comma.
+                    while !matches!(word(at), "," | "}" | "") {
+                        at += 1;
+                    }
+                    at += usize::from(word(at) == ",");
+                }
+                return at + 1;
+            }
+            path.push(word(at).to_owned());
+            at += 1;
+            if word(at) != "::" {
+                found.push(path);
+                return at;
+            }
+            at += 1;
+        }
     }
 
     /// The first place that names it, also inside a group: `std::{fs, io}` names `std::io`.

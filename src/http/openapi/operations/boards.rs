@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::http::lists::BATCH_MAX;
-use crate::http::openapi::doc::{Doc, Scope};
-use crate::http::openapi::operations::{read, read_board, write};
+use crate::http::openapi::doc::Doc;
+use crate::http::openapi::operations::kinds::{read, read_board, write};
 use crate::http::openapi::parameters::query;
+use crate::http::request::json_body::BATCH_MAX;
 
 const TAG: &str = "Boards";
 
@@ -28,7 +28,7 @@ pub fn board() -> Doc {
 }
 
 pub fn put_board() -> Doc {
-    write(TAG, Scope::Admin, "Define a board")
+    write(TAG, "Define a board")
         .describe(
             "Creates the board, or says that it is there. Idempotent. `keep` and the `min` and `max` of keys may change later, and \
              an absent one becomes its default; everything else is decided once, and a definition that differs in it is refused \
@@ -49,7 +49,7 @@ pub fn put_board() -> Doc {
 }
 
 pub fn delete_board() -> Doc {
-    write(TAG, Scope::Admin, "Drop a board")
+    write(TAG, "Drop a board")
         .describe(
             "Drops the board with all of its entries, on every shard. Should that fail halfway, the board is unknown already, and \
              dropping it again goes on. A job or a definition that arrives meanwhile begins the board anew, as it would \
@@ -61,7 +61,7 @@ pub fn delete_board() -> Doc {
 }
 
 pub fn clear_board() -> Doc {
-    write(TAG, Scope::Admin, "Clear a board")
+    write(TAG, "Clear a board")
         .describe(
             "Removes every entry of the board, hidden ones and what is remembered of removals included; its definition stays. The \
              board begins anew: versions of its entries count no more, so that a late retry of an older write is taken as a new one. \
@@ -74,7 +74,7 @@ pub fn clear_board() -> Doc {
 }
 
 pub fn trim_board() -> Doc {
-    write(TAG, Scope::Admin, "Trim a board")
+    write(TAG, "Trim a board")
         .describe(
             "Removes the entries beyond a position, or those with a worse score; exactly one of the two is given. The place is \
              found once, over all shards. Whoever is behind it then and still is when the removal reaches the shard's queue goes; \

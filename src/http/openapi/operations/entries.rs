@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use crate::http::lists::BATCH_MAX;
-use crate::http::members::NEIGHBOURS_MAX;
-use crate::http::openapi::doc::{Doc, component};
-use crate::http::openapi::operations::{read, read_board};
+use crate::http::openapi::doc::Doc;
+use crate::http::openapi::operations::kinds::{read, read_board};
 use crate::http::openapi::parameters::{limit, list, neighbours, query, signed};
+use crate::http::openapi::reference::component;
+use crate::http::request::json_body::BATCH_MAX;
+use crate::http::resources::members::NEIGHBOURS_MAX;
 
 const ENTRIES: &str = "Entries";
 const LISTS: &str = "Lists";

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::http::lists::BATCH_MAX;
 use crate::http::openapi::doc::Doc;
-use crate::http::openapi::operations::read_board;
+use crate::http::openapi::operations::kinds::read_board;
 use crate::http::openapi::parameters::{buckets, list, query, require, signed};
+use crate::http::request::json_body::BATCH_MAX;
 use crate::types::MAX_KEYS;
 
 const TAG: &str = "Ranks and counts";

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::http::lists::PAGE_MAX;
-use crate::http::openapi::doc::{Doc, Scope};
-use crate::http::openapi::operations::read;
+use crate::http::openapi::doc::Doc;
+use crate::http::openapi::operations::kinds::read;
 use crate::http::openapi::parameters::query;
 use crate::http::openapi::problems::ANY;
-use crate::http::openapi::schemas::reject_codes;
-use crate::http::rejects::REJECTS;
+use crate::http::openapi::schemas::jobs::reject_codes;
+use crate::http::resources::lists::PAGE_MAX;
+use crate::http::resources::rejects::REJECTS;
 use crate::types::MAX_SHARDS;
 
 const TAG: &str = "Service";
@@ -37,7 +37,7 @@ pub fn rejects() -> Doc {
 }
 
 pub fn status() -> Doc {
-    Doc::new(TAG, Scope::Read, "How the shards are doing")
+    Doc::new(TAG, "How the shards are doing")
         .describe(
             "Per shard: who holds it, its state, applied and last sequence, lag, members, and rejected jobs.",
         )
@@ -65,14 +65,12 @@ pub fn readyz() -> Doc {
 
 pub fn metrics() -> Doc {
     let schema = json!({"type": "string"});
-    Doc::new(TAG, Scope::Read, "Metrics for Prometheus")
-        .describe("Is answered by an overloaded node too.")
-        .answer_as(
-            200,
-            "text/plain; version=0.0.4; charset=utf-8",
-            &schema,
-            "All metrics, as Prometheus reads them.",
-        )
+    Doc::new(TAG, "Metrics for Prometheus").describe("Is answered by an overloaded node too.").answer_as(
+        200,
+        "text/plain; version=0.0.4; charset=utf-8",
+        &schema,
+        "All metrics, as Prometheus reads them.",
+    )
 }
 
 pub fn openapi() -> Doc {
@@ -88,9 +86,9 @@ pub fn docs() -> Doc {
         .problem(503, "overloaded")
 }
 
-/// What is answered without a token, and by an overloaded node too.
+/// An operation that needs no token, and that an overloaded node answers too.
 fn plain(summary: &'static str) -> Doc {
-    Doc::new(TAG, Scope::Open, summary)
+    Doc::new(TAG, summary)
         .describe("Needs no token, and is answered by a node with too many requests in work too.")
 }
 

@@ -1,15 +1,15 @@
 //! Jobs.
 
-use crate::http::openapi::doc::{Doc, Scope};
-use crate::http::openapi::operations::write;
-use crate::http::openapi::parameters::shared;
+use crate::http::openapi::doc::Doc;
+use crate::http::openapi::operations::kinds::write;
 use crate::http::openapi::problems::REJECTED;
+use crate::http::openapi::reference::shared;
 use crate::job::{MAX_BOARDS_PER_REQUEST, MAX_JOBS_PER_MESSAGE};
 
 const TAG: &str = "Writes";
 
 pub fn put_member() -> Doc {
-    write(TAG, Scope::Write, "Write a member's entry")
+    write(TAG, "Write a member's entry")
         .describe(
             "One job. Its board and member are in the path; its fields say the score and what to do with it. Send a write that got \
              no answer again with the `version` it had: it counts once.",
@@ -26,7 +26,7 @@ pub fn put_member() -> Doc {
 }
 
 pub fn delete_member() -> Doc {
-    write(TAG, Scope::Write, "Remove a member's entry")
+    write(TAG, "Remove a member's entry")
         .describe("Removes the entry from the board. Where there is none, `changed` is false.")
         .query(shared("results"))
         .query(shared("version"))
@@ -39,7 +39,7 @@ pub fn delete_member() -> Doc {
 }
 
 pub fn delete_everywhere() -> Doc {
-    write(TAG, Scope::Write, "Remove a member everywhere")
+    write(TAG, "Remove a member everywhere")
         .describe(
             "Removes the member's entries from every board. The answer counts the boards: a member may be on too many to list.",
         )
@@ -52,7 +52,7 @@ pub fn delete_everywhere() -> Doc {
 }
 
 pub fn jobs() -> Doc {
-    write(TAG, Scope::Write, "Write many entries")
+    write(TAG, "Write many entries")
         .describe(format!(
             "One job, or an array of 1 to {MAX_JOBS_PER_MESSAGE}, of any members. What can be judged without the current state is \
              judged first: if any job is invalid, the whole request is refused, `errors` lists which and why, and nothing is \

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::board::{MAX_KEEP, Order, Policy, Ties};
-use crate::http::openapi::doc::component;
-use crate::http::openapi::schemas::{
+use crate::http::openapi::reference::component;
+use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, count, object, object_with, or_null, stale,
 };
 use crate::types::MAX_KEYS;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::http::lists::BATCH_MAX;
-use crate::http::openapi::doc::component;
-use crate::http::openapi::schemas::{array, count, head, object, or_null, ordinal, told, total, with};
+use crate::http::openapi::reference::component;
+use crate::http::openapi::schemas::parts::{array, count, head, object, or_null, ordinal, told, total, with};
+use crate::http::request::json_body::BATCH_MAX;
 
 fn listed_fields() -> Value {
     json!({

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::http::openapi::doc::component;
-use crate::http::openapi::schemas::{BOARD_PATTERN, count, object, object_with, or_null, ordinal, with};
+use crate::http::openapi::reference::component;
+use crate::http::openapi::schemas::parts::{
+    BOARD_PATTERN, count, object, object_with, or_null, ordinal, with,
+};
 use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, RejectCode};
 
 /// The shapes of jobs, by what they change. Absent and null are the same.
@@ -189,7 +191,7 @@ fn change_fields() -> Value {
 }
 
 /// # Arguments
-/// `each`: the schema of what is told of each board.
+/// `each`: the schema of each board's part.
 fn by_board(each: &str) -> Value {
     json!({
         "boards": {

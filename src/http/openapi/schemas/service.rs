@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::http::openapi::doc::component;
 use crate::http::openapi::problems::PROBLEMS;
+use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::jobs::reject_codes;
-use crate::http::openapi::schemas::{AS_OF_PATTERN, array, count, object, object_with};
+use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, object, object_with};
 use crate::writer::QueueLevel;
 
 pub fn schemas() -> Value {

@@ -1,0 +1,100 @@
+//! Admission: how many requests may be in progress, and how many bytes their bodies and answers may take
+//! together.
+//!
+//! Knows: the counts of the whole node. What one request takes of them is in `in_progress`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::http::guard::limits::Limits;
+use crate::http::render::problem::Problem;
+use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
+
+/// Counts what all requests in progress take.
+pub struct Admission {
+    limits: Limits,
+    requests: AtomicUsize,
+    body_bytes: AtomicUsize,
+    /// Bytes of answers that are being made or are not written yet.
+    answer_bytes: AtomicUsize,
+}
+
+impl Admission {
+    pub fn new(limits: Limits) -> Arc<Self> {
+        // The counter exists from the start, so that its rate can be asked for.
+        metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
+        let (requests, body_bytes, answer_bytes) = Default::default();
+        Arc::new(Self { limits, requests, body_bytes, answer_bytes })
+    }
+
+    /// A permit for one more request; `None` if there are too many.
+    pub fn admit(self: &Arc<Self>) -> Option<RequestPermit> {
+        let others = self.requests.fetch_add(1, Ordering::Relaxed);
+        // A permit that is one too many is dropped here, and so given back.
+        let permit = RequestPermit(Arc::clone(self));
+        (others < self.limits.requests_in_flight).then_some(permit)
+    }
+
+    /// Requests that hold a permit.
+    #[cfg(test)]
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Counts an answer of `bytes` in place of the `before` bytes that were counted for it until now.
+    ///
+    /// # Errors
+    /// When the answers of all requests are too large together. The bytes are counted all the same.
+    pub fn recount_answer(&self, before: usize, bytes: usize) -> Result<(), Problem> {
+        if bytes <= before {
+            self.answer_bytes.fetch_sub(before - bytes, Ordering::Relaxed);
+            return Ok(());
+        }
+        let others = self.answer_bytes.fetch_add(bytes - before, Ordering::Relaxed);
+        let is_too_much = others + (bytes - before) > self.limits.answer_bytes_in_flight;
+        if is_too_much { Err(Problem::too_many_answers()) } else { Ok(()) }
+    }
+}
+
+/// Counts a request that is shed.
+pub fn count_shed() {
+    metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(1);
+}
+
+/// The right of one request to be in progress. Dropping it gives it back.
+pub struct RequestPermit(Arc<Admission>);
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The memory that one request's body takes. It is counted while the body is read, and given back with the
+/// request.
+pub struct BodyBytes {
+    admission: Arc<Admission>,
+    taken: usize,
+}
+
+impl BodyBytes {
+    pub fn none(admission: &Arc<Admission>) -> Self {
+        Self { admission: Arc::clone(admission), taken: 0 }
+    }
+
+    /// Takes more bytes. False: all bodies together are too large. What was taken is given back in either
+    /// case.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        self.taken += bytes;
+        self.admission.body_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+            <= self.admission.limits.body_bytes_in_flight
+    }
+}
+
+impl Drop for BodyBytes {
+    fn drop(&mut self) {
+        if self.taken > 0 {
+            self.admission.body_bytes.fetch_sub(self.taken, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The document, made from the routes.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::openapi::operation::Operation;
+use crate::http::openapi::{examples, parameters, schemas};
+
+/// How the document begins.
+const ABOUT: &str = include_str!("about.md");
+
+/// The document.
+pub fn document(operations: &[Operation]) -> Value {
+    let mut paths = Map::new();
+    for operation in operations {
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        if let Some(path) = path.as_object_mut() {
+            let name = operation.name;
+            let mut told = operation.doc.write(name, operation.path, operation.needs);
+            examples::add(&mut told, name);
+            path.insert(operation.method.name().to_owned(), told);
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ranktree",
+            "summary": "Exact, durable leaderboards of any size.",
+            "description": ABOUT,
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+            "version": env!("CARGO_PKG_VERSION")
+        },
+        "servers": [{"url": "/", "description": "The node that this document comes from."}],
+        "tags": [
+            {"name": "Boards", "description": "Define, look at, empty, drop."},
+            {"name": "Writes", "description": "Jobs: scores to set, to better, to add to; removals."},
+            {"name": "Entries", "description": "A member's rank, its neighbours, its friends, its other boards."},
+            {"name": "Lists", "description": "A board in order."},
+            {"name": "Ranks and counts", "description": "Of any score, at any rank, between any bounds; all exact."},
+            {"name": "Service", "description": "For operators and their tools."}
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": schemas::components::all(),
+            "parameters": parameters::components(),
+            "headers": {
+                "RetryAfter": {
+                    "description": "Seconds after which another try makes sense.",
+                    "required": true,
+                    "schema": {"type": "integer", "minimum": 1}
+                }
+            },
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http", "scheme": "bearer",
+                    "description": "A token with the scope that the operation names: `read`, `write` or `admin`. A node without any \
+                                    tokens configured asks for none, and listens on loopback addresses only unless it was told \
+                                    `--insecure`."
+                }
+            }
+        }
+    })
+}
+
+/// The document as it is served and committed.
+pub fn json(operations: &[Operation]) -> String {
+    write(&document(operations))
+}
+
+pub fn write(document: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(document).expect("a value of JSON is JSON");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,26 @@
+//! All schemas, as the components hold them.
+
+use serde_json::{Map, Value};
+
+use crate::http::openapi::schemas::{boards, entries, jobs, service, values};
+
+/// All schemas, in the order in which the document has them.
+pub fn all() -> Value {
+    let mut all = Map::new();
+    for group in [
+        values::schemas(),
+        boards::schemas(),
+        boards::removals(),
+        jobs::inputs(),
+        jobs::answers(),
+        entries::schemas(),
+        entries::ranks(),
+        service::rejects(),
+        service::schemas(),
+    ] {
+        if let Value::Object(schemas) = group {
+            all.extend(schemas);
+        }
+    }
+    Value::Object(all)
+}

@@ -1,0 +1,77 @@
+//! Parts that schemas are made of.
+
+use serde_json::{Value, json};
+
+use crate::http::openapi::reference::component;
+
+pub const BOARD_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$";
+pub const AS_OF_PATTERN: &str = "^(0|[1-9][0-9]*):(0|[1-9][0-9]*)(,(0|[1-9][0-9]*):(0|[1-9][0-9]*))*$";
+
+/// An object whose listed fields are all there.
+pub fn object(description: &str, properties: Value) -> Value {
+    let required: Vec<String> =
+        properties.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+    object_with(description, properties, &required)
+}
+
+/// An object of which some fields may be absent.
+pub fn object_with(description: &str, properties: Value, required: &[impl AsRef<str>]) -> Value {
+    let required: Vec<&str> = required.iter().map(AsRef::as_ref).collect();
+    json!({"type": "object", "description": description, "required": required, "properties": properties})
+}
+
+pub fn count(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "description": description})
+}
+
+pub fn ordinal(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 1, "description": description})
+}
+
+pub fn array(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+pub fn or_null(schema: Value) -> Value {
+    json!({"anyOf": [schema, {"type": "null"}]})
+}
+
+pub fn stale() -> Value {
+    json!({
+        "type": "boolean", "enum": [true],
+        "description": "There, and true, while a shard applies nothing: the answer is exact at `as_of` and may be behind."
+    })
+}
+
+pub fn as_of() -> Value {
+    component("AsOf")
+}
+
+/// Fields put together, in their order.
+pub fn with<const N: usize>(first: Value, more: [Value; N]) -> Value {
+    let mut fields = first;
+    if let Some(fields) = fields.as_object_mut() {
+        for one in more {
+            if let Value::Object(one) = one {
+                fields.extend(one);
+            }
+        }
+    }
+    fields
+}
+
+pub fn head() -> Value {
+    json!({"board": component("BoardName"), "window": {"const": "all"}})
+}
+
+pub fn total() -> Value {
+    json!({"total": count("Entries of the board.")})
+}
+
+/// An answer about a board, ending with what it was exact at.
+pub fn told(description: &str, first: Value, more: Value) -> Value {
+    let fields = with(first, [more, json!({"as_of": as_of()})]);
+    let required: Vec<String> =
+        fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
+    object_with(description, with(fields, [json!({"stale": stale()})]), &required)
+}

@@ -1,0 +1,194 @@
+//! The parts of answers: entries, lists, ranks, outcomes of jobs, definitions.
+//!
+//! Knows: the names and shapes of the public API. Must not know: where the numbers come from.
+
+use crate::board::{Definition, Key, offset};
+use crate::http::render::json::{self, Object};
+use crate::query::{Answer, Entry, EntryChange, Listed, ListedMetadata, PageCursor, ShardStanding, Standing};
+use crate::types::{AsOf, BoardName, Score};
+
+/// The only window there is yet.
+pub const WINDOW: &str = "all";
+
+/// A plain integer for one key, an array for more.
+pub fn score(out: &mut Vec<u8>, score: &Score) {
+    match score.keys() {
+        [one] => json::signed(out, *one),
+        keys => json::array(out, keys, |out, key| json::signed(out, *key)),
+    }
+}
+
+fn metadata(out: &mut Vec<u8>, metadata: &ListedMetadata) {
+    match metadata {
+        ListedMetadata::Json(text) => out.extend_from_slice(text.as_bytes()),
+        ListedMetadata::None => out.extend_from_slice(b"{}"),
+        // Unknown metadata is null, which no metadata is.
+        ListedMetadata::OnDisk(..) | ListedMetadata::Unreadable => out.extend_from_slice(b"null"),
+    }
+}
+
+/// better, tied, worse, total.
+pub fn counts(object: &mut Object<'_>, standing: &Standing) {
+    object.count("better", standing.better);
+    object.count("tied", standing.tied);
+    object.count("worse", standing.worse());
+    object.count("total", standing.total);
+}
+
+/// An entry with all its fields.
+pub fn entry(object: &mut Object<'_>, board: &str, entry: &Entry, as_of: &AsOf) {
+    let listed = &entry.listed;
+    object.text("board", board);
+    object.text("window", WINDOW);
+    object.text("member", &listed.member);
+    score(object.name("score"), &listed.score);
+    object.count("rank", listed.rank());
+    object.count("position", listed.position);
+    counts(object, &entry.standing);
+    json::float(object.name("percentile"), entry.standing.percentile());
+    object.plain("updated_at", &listed.updated_at);
+    metadata(object.name("meta"), &listed.metadata);
+    object.plain("as_of", as_of);
+}
+
+/// An entry within a list.
+pub fn listed(object: &mut Object<'_>, listed: &Listed) {
+    object.text("member", &listed.member);
+    score(object.name("score"), &listed.score);
+    object.count("rank", listed.rank());
+    object.count("position", listed.position);
+    object.plain("updated_at", &listed.updated_at);
+    metadata(object.name("meta"), &listed.metadata);
+}
+
+/// The beginning of every answer about a board.
+pub fn head<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
+    object.text("board", board);
+    object.text("window", WINDOW);
+    object.count("total", answer.total);
+}
+
+/// The end of every answer.
+pub fn tail(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
+    object.plain("as_of", as_of);
+    if stale {
+        object.bool("stale", true);
+    }
+}
+
+pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {
+    object.array("entries", entries, |out, entry| {
+        let mut object = Object::begin(out);
+        listed(&mut object, entry);
+        object.end();
+    });
+}
+
+/// Entries with the time at which each score was reached, where that orders ties. An export needs it to keep
+/// the order of ties.
+pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
+    object.array("entries", entries, |out, entry| {
+        let mut object = Object::begin(out);
+        listed(&mut object, entry);
+        if let Some(reached_at) = &entry.reached_at {
+            object.plain("reached_at", reached_at);
+        }
+        object.end();
+    });
+}
+
+pub fn next_cursor(object: &mut Object<'_>, board: &str, next: Option<&PageCursor>) {
+    match next {
+        // Hexadecimal digits.
+        Some(cursor) => object.plain("next_cursor", &cursor.encode(board)),
+        None => object.null("next_cursor"),
+    }
+}
+
+/// A score's rank, and each shard's share in it.
+pub fn rank(object: &mut Object<'_>, asked: &Score, standing: &Standing, shards: &[ShardStanding]) {
+    score(object.name("score"), asked);
+    object.count("rank", standing.rank());
+    counts(object, standing);
+    object.array("shards", shards, |out, shard| {
+        let mut object = Object::begin(out);
+        object.count("shard", u64::from(shard.shard.0));
+        object.count("better", shard.better);
+        object.count("tied", shard.tied);
+        object.count("total", shard.total);
+        object.end();
+    });
+}
+
+/// changed, entry, previous.
+pub fn change(object: &mut Object<'_>, change: &EntryChange) {
+    object.bool("changed", change.changed);
+    match &change.entry {
+        Some(found) => {
+            let mut inner = object.object("entry");
+            entry(&mut inner, change.board.as_str(), found, &change.as_of);
+            inner.end();
+        }
+        None => object.null("entry"),
+    }
+    match &change.previous {
+        Some(previous) => {
+            let mut inner = object.object("previous");
+            score(inner.name("score"), &previous.score);
+            inner.count("rank", previous.rank);
+            inner.count("position", previous.position);
+            inner.end();
+        }
+        None => object.null("previous"),
+    }
+}
+
+/// The outcome of a job on several boards, by name.
+pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
+    let mut boards = object.object("boards");
+    for one in changes {
+        let mut board = boards.object(one.board.as_str());
+        change(&mut board, one);
+        board.end();
+    }
+    boards.end();
+}
+
+/// Whether a job on several boards changed each, by name.
+pub fn changed_by_board(object: &mut Object<'_>, boards: &[(BoardName, bool)]) {
+    let mut told = object.object("boards");
+    for (name, changed) in boards {
+        let mut board = told.object(name.as_str());
+        board.bool("changed", *changed);
+        board.end();
+    }
+    told.end();
+}
+
+/// A board's definition as `PUT` takes it.
+pub fn definition(object: &mut Object<'_>, definition: &Definition) {
+    object.array("keys", &definition.keys, |out, key| {
+        let mut object = Object::begin(out);
+        self::key(&mut object, key);
+        object.end();
+    });
+    object.text("policy", definition.policy.name());
+    object.text("ties", definition.ties.name());
+    object.array("windows", [WINDOW], json::text);
+    object.text("utc_offset", &offset(definition.utc_offset_minutes));
+    object.count("keep", u64::from(definition.keep));
+    object.null("entry_ttl");
+    object.null("capacity");
+}
+
+fn key(object: &mut Object<'_>, key: &Key) {
+    object.text("name", &key.name);
+    object.text("order", key.order.name());
+    // A bound at the end of the range is none.
+    if key.min > i64::MIN {
+        json::signed(object.name("min"), key.min);
+    }
+    if key.max < i64::MAX {
+        json::signed(object.name("max"), key.max);
+    }
+}

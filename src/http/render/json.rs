@@ -1,0 +1,168 @@
+//! Writes JSON straight into a buffer.
+//!
+//! Knows: punctuation, escapes, and that many JSON readers hold numbers in doubles.
+
+/// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
+const EXACT: u64 = (1 << 53) - 1;
+
+/// An object that is being written. [`Object::end`] closes it.
+pub struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> Object<'a> {
+    pub fn begin(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Names the next value, which the caller then writes. Names need no escapes.
+    pub fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        debug_assert!(
+            name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'),
+            "{name}"
+        );
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    pub fn text(&mut self, name: &str, value: &str) {
+        text(self.name(name), value);
+    }
+
+    pub fn count(&mut self, name: &str, value: u64) {
+        unsigned(self.name(name), value);
+    }
+
+    pub fn bool(&mut self, name: &str, value: bool) {
+        bool(self.name(name), value);
+    }
+
+    /// Something that prints without a character that JSON escapes: times, tokens.
+    pub fn plain(&mut self, name: &str, value: &impl std::fmt::Display) {
+        plain(self.name(name), value);
+    }
+
+    pub fn null(&mut self, name: &str) {
+        self.name(name).extend_from_slice(b"null");
+    }
+
+    pub fn object(&mut self, name: &str) -> Object<'_> {
+        Object::begin(self.name(name))
+    }
+
+    /// Writes an array, one item after the other.
+    pub fn array<T>(
+        &mut self,
+        name: &str,
+        items: impl IntoIterator<Item = T>,
+        item: impl FnMut(&mut Vec<u8>, T),
+    ) {
+        array(self.name(name), items, item);
+    }
+
+    pub fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+pub fn array<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut item: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(b'[');
+    for (index, value) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        item(out, value);
+    }
+    out.push(b']');
+}
+
+pub fn text(out: &mut Vec<u8>, value: &str) {
+    serde_json::to_writer(out, value).expect("memory can be written to, and a string is JSON");
+}
+
+pub fn plain(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
+    use std::io::Write as _;
+    write!(out, "\"{value}\"").expect("memory can be written to");
+}
+
+pub fn bool(out: &mut Vec<u8>, value: bool) {
+    out.extend_from_slice(if value { b"true" } else { b"false" });
+}
+
+/// An integer; a decimal string where doubles are no longer exact.
+pub fn signed(out: &mut Vec<u8>, value: i64) {
+    integer(out, value, value.unsigned_abs());
+}
+
+/// As [`signed`].
+pub fn unsigned(out: &mut Vec<u8>, value: u64) {
+    integer(out, value, value);
+}
+
+fn integer(out: &mut Vec<u8>, value: impl itoa::Integer, magnitude: u64) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value).as_bytes();
+    if magnitude <= EXACT {
+        out.extend_from_slice(digits);
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(digits);
+        out.push(b'"');
+    }
+}
+
+/// The shortest text that reads back as this number, which is finite.
+pub fn float(out: &mut Vec<u8>, value: f64) {
+    serde_json::to_writer(out, &value)
+        .expect("memory can be written to, and null stands for what is no number");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_doubles_become_strings() {
+        for (value, text) in [
+            (0, "0"),
+            (-1, "-1"),
+            (9_007_199_254_740_991, "9007199254740991"),
+            (-9_007_199_254_740_991, "-9007199254740991"),
+            (9_007_199_254_740_992, "\"9007199254740992\""),
+            (i64::MIN, "\"-9223372036854775808\""),
+        ] {
+            let mut out = Vec::new();
+            signed(&mut out, value);
+            assert_eq!(String::from_utf8_lossy(&out), text);
+        }
+    }
+
+    #[test]
+    fn objects_nest_and_escape() {
+        let mut out = Vec::new();
+        let mut object = Object::begin(&mut out);
+        object.text("a", "\"\n日本");
+        let mut inner = object.object("b");
+        inner.count("c", 1);
+        inner.null("d");
+        inner.end();
+        object.array("e", [true, false], bool);
+        object.end();
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            r#"{"a":"\"\n日本","b":{"c":1,"d":null},"e":[true,false]}"#
+        );
+    }
+}

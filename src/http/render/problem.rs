@@ -1,0 +1,384 @@
+//! Problems (RFC 9457): every failure with its status and a stable code. The only file that picks statuses.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::access::Scope;
+use crate::board::InvalidDefinition;
+use crate::http::render::json::Object;
+use crate::http::render::reply::{PROBLEM_JSON, body_response};
+use crate::job::{Reject, RejectCode};
+use crate::queue::jetstream::BoardRefused;
+use crate::queue::json_words::json_words;
+use crate::queue::publisher::NotPublished;
+use crate::types::{Malformed, quoted};
+use crate::writer::DefineRefused;
+
+/// The code of what a token's board prefixes rule out, also within a list of jobs.
+pub const FORBIDDEN_BOARD: &str = "forbidden_board";
+
+/// The code of a definition that a board cannot change to.
+pub const BOARD_DIFFERS: &str = "board_differs";
+
+const OVERLOADED: &str = "overloaded";
+
+/// An error answer.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: Cow<'static, str>,
+    /// Seconds after which the client should try again.
+    retry_after: Option<u32>,
+    /// The value of `WWW-Authenticate`.
+    challenge: Option<HeaderValue>,
+    /// Further members of the problem as JSON, without braces: `"errors":[...]`.
+    more: Option<Vec<u8>>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, code, detail: detail.into(), retry_after: None, challenge: None, more: None }
+    }
+
+    fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    fn challenge(self, challenge: &'static str) -> Self {
+        Self { challenge: Some(HeaderValue::from_static(challenge)), ..self }
+    }
+
+    /// Adds members to the problem, written as JSON without the braces.
+    pub fn with(self, members: Vec<u8>) -> Self {
+        Self { more: Some(members), ..self }
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Whether the request was shed.
+    pub fn is_overload(&self) -> bool {
+        self.code == OVERLOADED
+    }
+
+    /// The memory of the answer, about.
+    pub fn bytes(&self) -> usize {
+        self.more.as_ref().map_or(0, Vec::capacity)
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    pub fn unknown_route() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_route",
+            "there is nothing at this path; /docs lists what there is",
+        )
+    }
+
+    pub fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this path does not take this method; Allow names those that it takes",
+        )
+    }
+
+    pub fn unknown_board() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_board",
+            "there is no board of this name; GET /v1/boards lists them, and a job or PUT makes one",
+        )
+    }
+
+    pub fn unknown_member() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_member",
+            "the member has no entry on this board; a job gives it one",
+        )
+    }
+
+    pub fn unknown_position() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_position",
+            "the board has fewer entries than that; total, in every answer about it, says how many",
+        )
+    }
+
+    pub fn path_not_utf8() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "the path, percent-decoded, is not UTF-8; encode the UTF-8 bytes of names and ids",
+        )
+    }
+
+    /// A query parameter, or a member of a body that is no job, is not what it should be.
+    pub fn bad_parameter(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_parameter", detail)
+    }
+
+    pub fn bad_cursor() -> Self {
+        let detail = "the cursor is not one that this board gave for this direction; send next_cursor as it came, or begin without one";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
+    }
+
+    pub fn bad_cursor_of_rejects() -> Self {
+        let detail = "the cursor is not one that this node gave for this shard and reason; send next_cursor as it came, or begin without one";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
+    }
+
+    pub fn bad_score(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_score", detail)
+    }
+
+    pub fn unsupported_window(asked: &str) -> Self {
+        let detail = format!("only the window all is there yet, not {}", quoted(asked));
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported_window", detail)
+    }
+
+    pub fn unsupported(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", detail)
+    }
+
+    pub fn invalid_definition(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_definition", detail)
+    }
+
+    /// More items than a page or batch may have.
+    pub fn over_limit(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", detail)
+    }
+
+    pub fn body_too_large() -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            "a body has 1 MiB at most; send fewer jobs at a time",
+        )
+    }
+
+    pub fn body_broken() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "the body ended before the length that Content-Length says, or within a chunk; send it again",
+        )
+    }
+
+    /// The head says both how long the body is and that it comes in chunks, or the latter twice.
+    pub fn body_ends_twice() -> Self {
+        let detail = "Content-Length and Transfer-Encoding contradict each other, or a coding is named twice; send one of them";
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
+    }
+
+    pub fn unsupported_coding() -> Self {
+        let detail = "the only transfer coding that is understood is chunked; send the body as it is";
+        Self::new(StatusCode::NOT_IMPLEMENTED, "unsupported_coding", detail)
+    }
+
+    pub fn body_too_slow() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            "the body did not arrive in time; send it again, or less at a time",
+        )
+    }
+
+    /// There is no token (RFC 6750, section 3: no error is named then).
+    pub fn unauthorized() -> Self {
+        let detail = "a token is needed: send it in the header Authorization: Bearer ...";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).challenge("Bearer realm=\"ranktree\"")
+    }
+
+    pub fn invalid_token() -> Self {
+        let detail = "the token is not known here, or not any more; ask the operator of the service for one";
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_token", detail)
+            .challenge("Bearer realm=\"ranktree\", error=\"invalid_token\"")
+    }
+
+    pub fn insufficient_scope(needed: Scope) -> Self {
+        let detail = format!("this takes a token with the scope {needed}; yours has a lesser one");
+        Self::new(StatusCode::FORBIDDEN, "insufficient_scope", detail).challenge(match needed {
+            Scope::Read => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"read\"",
+            Scope::Write => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"write\"",
+            Scope::Admin => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"admin\"",
+        })
+    }
+
+    /// The token is confined to other boards. The problem does not tell whether the board exists.
+    pub fn forbidden_board(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, FORBIDDEN_BOARD, detail)
+            .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
+    }
+
+    /// More boards than there can be, or than the token may make.
+    pub fn too_many_boards(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards", detail)
+    }
+
+    /// A node without tokens refuses a request that a page of another site may have made.
+    pub fn foreign_origin() -> Self {
+        let detail = "a node without tokens answers programs of its own machine only: Host is not localhost or a loopback address, or \
+                      Origin is another site's; ask for localhost, or give the node tokens, or start it with --insecure";
+        Self::new(StatusCode::FORBIDDEN, "foreign_origin", detail)
+    }
+
+    pub fn not_json(body: &[u8], error: &serde_json::Error) -> Self {
+        let detail = format!("the body is not JSON: {}", json_words(body, error));
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
+    }
+
+    pub fn overloaded() -> Self {
+        let detail = "too many requests are in work; try again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
+    }
+
+    pub fn too_many_answers() -> Self {
+        let detail = "the answers of all requests together take too much memory; try again in a moment, or ask for less";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
+    }
+
+    pub fn too_many_connections() -> Self {
+        let detail = "too many connections are open; try again in a moment, and keep those that you have";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
+    }
+
+    pub fn shard_unavailable(detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
+    }
+
+    /// Damaged files do not mend by themselves: the answer does not ask the client to try again.
+    pub fn shard_damaged(detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_damaged", detail)
+    }
+
+    /// A write was published, and its outcome was not known in time.
+    pub fn unanswered() -> Self {
+        let detail = "the write was not committed in time, and may still be; a job with a version, or a trim, may safely be sent again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "commit_unknown", detail).retry_after(1)
+    }
+
+    pub fn not_ready() -> Self {
+        let detail =
+            "a shard is not live, or too far behind its queue; shards says which, and GET /v1/status why";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
+    }
+
+    pub fn not_yet_applied() -> Self {
+        let detail = "the writes that the token names were not applied in time; ask again, or with a greater timeout_ms";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "not_yet_applied", detail)
+    }
+
+    pub fn unknown_shard() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "unknown_shard",
+            "the token names a shard that is not here; send one that this service has given",
+        )
+    }
+
+    /// `text` is no name, id, number or token.
+    pub fn not_one(why: &Malformed, text: &str) -> Self {
+        let code = match why {
+            Malformed::Member => RejectCode::BadMember,
+            Malformed::Score => RejectCode::BadScore,
+            Malformed::Board | Malformed::Time | Malformed::Token => RejectCode::Malformed,
+        };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code.name(), why.got(text))
+    }
+
+    /// A failure of the service, for which the client can do nothing.
+    pub fn internal() -> Self {
+        let detail = "the request failed within the service; its log says more";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// A job that is invalid whatever the state: the request is refused and nothing is applied.
+    pub fn invalid_job(reject: Reject) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, reject.code.name(), reject.detail)
+    }
+
+    /// A job that the current state refuses.
+    pub fn rejected_job(reject: &Reject) -> Self {
+        Self::new(StatusCode::CONFLICT, reject.code.name(), reject.detail.clone())
+    }
+}
+
+impl From<InvalidDefinition> for Problem {
+    fn from(why: InvalidDefinition) -> Self {
+        Self::invalid_definition(why.to_string())
+    }
+}
+
+impl From<DefineRefused> for Problem {
+    fn from(why: DefineRefused) -> Self {
+        let code = match why {
+            DefineRefused::Conflict(_) => BOARD_DIFFERS,
+            DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
+        };
+        Self::new(StatusCode::CONFLICT, code, why.to_string())
+    }
+}
+
+impl From<BoardRefused> for Problem {
+    fn from(why: BoardRefused) -> Self {
+        match why {
+            BoardRefused::Refused(why) => why.into(),
+            BoardRefused::NotPublished(why) => why.into(),
+            BoardRefused::Unknown => Self::unknown_board(),
+            BoardRefused::Unavailable(detail) => Self::shard_unavailable(detail),
+            BoardRefused::Late => Self::not_yet_applied(),
+        }
+    }
+}
+
+impl From<NotPublished> for Problem {
+    fn from(why: NotPublished) -> Self {
+        let code = match why {
+            NotPublished::Overloaded => OVERLOADED,
+            NotPublished::Unavailable(_) => "shard_unavailable",
+            NotPublished::Full(_) => "queue_full",
+            NotPublished::Unknown(_) => "commit_unknown",
+            NotPublished::TooLarge(detail) => return Self::over_limit(detail),
+            NotPublished::CommitFailed(_) => "commit_failed",
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, why.to_string()).retry_after(1)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = Vec::with_capacity(256);
+        let mut problem = Object::begin(&mut body);
+        problem.text("type", &format!("urn:ranktree:problem:{}", self.code));
+        problem.text("title", self.status.canonical_reason().unwrap_or("Error"));
+        problem.count("status", u64::from(self.status.as_u16()));
+        problem.text("code", self.code);
+        problem.text("detail", &self.detail);
+        problem.end();
+        if let Some(more) = self.more.filter(|more| !more.is_empty()) {
+            body.pop();
+            body.push(b',');
+            body.extend(more);
+            body.push(b'}');
+        }
+        let mut response = body_response(self.status, PROBLEM_JSON, body);
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

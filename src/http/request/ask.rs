@@ -1,0 +1,157 @@
+//! How a handler asks a board: the wait for `after=`, the answer, and the metadata of its entries.
+//!
+//! This is the only way in which an answer gets its metadata. Entries are found while the shards are held,
+//! and their metadata is read from disk afterwards. Little of it is read at once. For more, the board is
+//! asked again on a thread that may block, so that entries and metadata are of the same moment. What jobs did
+//! cannot be asked again: its metadata is recalled as far as it is still there.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::http::api::Api;
+use crate::http::render::problem::Problem;
+use crate::http::request::call::Call;
+use crate::http::request::params::Params;
+use crate::job::MAX_METADATA_BYTES;
+use crate::query::{
+    Answer, BoardView, EntryChange, HoldsEntries, OfOneMoment, fill_metadata, missing_metadata, read,
+    recall_metadata, with_metadata,
+};
+use crate::types::{AsOf, Sequence, ShardId};
+
+/// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
+/// costs more.
+const INLINE_DISK_READS: usize = 4;
+/// What most entries take without their metadata: in an answer, and while that is made.
+const ENTRY_BYTES_EXPECTED: usize = 512;
+
+impl Call {
+    /// The parameters of a read. Waits until the writes that `after` names are applied.
+    ///
+    /// # Errors
+    /// When a parameter is not as it should be, or the wait is too long.
+    pub async fn read_params(&self, known: &[&str]) -> Result<Params<'_>, Problem> {
+        let params = Params::parse_read(self.query(), known)?;
+        if let Some((token, timeout)) = params.after()? {
+            self.wait_until(&token, timeout).await?;
+        }
+        Ok(params)
+    }
+
+    async fn wait_until(&self, token: &AsOf, timeout: Duration) -> Result<(), Problem> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        let shard = |id: &ShardId| self.api.node.shards.get(id.index());
+        if token.0.iter().any(|(id, _)| shard(id).is_none()) {
+            return Err(Problem::unknown_shard());
+        }
+        let lacks = |(id, sequence): &&(ShardId, Sequence)| {
+            shard(id).is_some_and(|shard| *shard.applied.borrow() < *sequence)
+        };
+        if !token.0.iter().any(|part| lacks(&part)) {
+            return Ok(());
+        }
+        // A request that only waits keeps no other out: it has its connection, which are limited per client.
+        self.in_progress.release_permit();
+        for (id, sequence) in token.0.iter().filter(lacks) {
+            let Some(shard) = shard(id) else { continue };
+            let mut applied = shard.applied.clone();
+            let waited = tokio::time::timeout_at(deadline, applied.wait_for(|now| now >= sequence)).await;
+            if !matches!(waited, Ok(Ok(_))) {
+                return Err(Problem::not_yet_applied());
+            }
+        }
+        self.in_progress.admit()
+    }
+
+    /// Asks the board of the path for what needs no disk: counts.
+    ///
+    /// # Errors
+    /// When there is no such board.
+    pub fn ask<A>(&self, ask: impl FnOnce(&BoardView<'_>) -> A) -> Result<Answer<A>, Problem> {
+        let started = Instant::now();
+        let answer = read(&self.api.node, &self.api.registry, self.board(), ask);
+        self.record_read(started);
+        answer.ok_or_else(Problem::unknown_board)
+    }
+
+    /// Asks the board of the path for entries, with their metadata.
+    ///
+    /// # Errors
+    /// When there is no such board. When the answer may be larger than there is room for.
+    pub async fn ask_entries<A: HoldsEntries + Send + 'static>(
+        &self,
+        ask: impl Fn(&BoardView<'_>) -> A + Send + 'static,
+    ) -> Result<Answer<A>, Problem> {
+        let answer = self.ask_with_metadata(move |api, board| read(&api.node, &api.registry, board, &ask));
+        answer.await?.ok_or_else(Problem::unknown_board)
+    }
+
+    /// Asks for entries, with their metadata.
+    ///
+    /// # Arguments
+    /// `ask`: asks, without metadata, given the board of the path. It is asked again if much metadata is to
+    /// be read.
+    ///
+    /// # Errors
+    /// When the answer may be larger than there is room for.
+    pub async fn ask_with_metadata<A: OfOneMoment + Send + 'static>(
+        &self,
+        ask: impl Fn(&Api, &str) -> Option<A> + Send + 'static,
+    ) -> Result<Option<A>, Problem> {
+        let started = Instant::now();
+        let Some(mut answer) = ask(&self.api, self.board()) else { return Ok(None) };
+        let missing = missing_metadata(&mut answer);
+        let is_filled =
+            missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, &mut answer));
+        if !is_filled {
+            // The most that the answer can come to, before any of its metadata is read.
+            let each = ENTRY_BYTES_EXPECTED + MAX_METADATA_BYTES;
+            self.in_progress.count_answer(missing_metadata(&mut answer) * each)?;
+            drop(answer);
+            // The disk blocks: off the threads that serve other connections.
+            let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
+            let again = move || with_metadata(&api.node, || ask(&api, &board));
+            let Some(again) = self.api.offload.read_disk(self.permit(), again).await? else {
+                return Ok(None);
+            };
+            answer = again;
+        }
+        self.record_read(started);
+        Ok(Some(answer))
+    }
+
+    /// Records the time of a read that began at `started`.
+    pub fn record_read(&self, started: Instant) {
+        self.metrics.read_seconds.record(started.elapsed());
+        self.metrics.read_shards.record(f64::from(self.api.node.shard_count()));
+    }
+}
+
+/// What holds the changes that jobs made.
+pub trait HoldsChanges {
+    fn each_change(&mut self, visit: &mut dyn FnMut(&mut EntryChange));
+}
+
+/// Reads the metadata of entries that jobs have left, as far as it is still on disk.
+///
+/// # Errors
+/// When the reading panicked.
+pub async fn recall_all_metadata<R: HoldsChanges + Send + 'static>(
+    api: &Arc<Api>,
+    mut results: R,
+) -> Result<R, Problem> {
+    let mut missing = 0;
+    results.each_change(&mut |change| missing += missing_metadata(change));
+    if missing == 0 {
+        return Ok(results);
+    }
+    let node = Arc::clone(&api.node);
+    let recall = move || {
+        results.each_change(&mut |change| recall_metadata(&node, change));
+        results
+    };
+    if missing <= INLINE_DISK_READS {
+        return Ok(recall());
+    }
+    api.offload.read_disk(None, recall).await
+}

@@ -1,0 +1,112 @@
+//! A request, all of it read: what its handler works with.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+
+use crate::access::Grant;
+use crate::http::api::Api;
+use crate::http::guard::admission::{BodyBytes, RequestPermit};
+use crate::http::guard::in_progress::InProgress;
+use crate::http::guard::refusal_log::ClientAddress;
+use crate::http::render::problem::Problem;
+use crate::http::request::body;
+use crate::http::request::head::Head;
+use crate::http::request::metrics::RouteMetrics;
+use crate::types::{BoardName, MemberId};
+
+/// A request, all of it read.
+pub struct Call {
+    pub api: Arc<Api>,
+    head: Head,
+    /// What the request's token allows; `None` where no tokens are needed.
+    grant: Option<Arc<Grant>>,
+    pub body: Vec<u8>,
+    /// Held as long as the body is.
+    _body_bytes: BodyBytes,
+    /// What the request takes of what all requests share, until its answer is written.
+    pub in_progress: Arc<InProgress>,
+    pub metrics: Arc<RouteMetrics>,
+}
+
+impl Call {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// When the path, decoded, is not UTF-8; when the body is too long or too slow, or breaks off.
+    pub async fn read(
+        api: Arc<Api>,
+        head: Head,
+        grant: Option<Arc<Grant>>,
+        body: Body,
+        metrics: Arc<RouteMetrics>,
+    ) -> Result<Self, Problem> {
+        let (body, body_bytes) = body::read(&api, &head.parts.headers, body).await?;
+        if !head.is_utf8() {
+            return Err(Problem::path_not_utf8());
+        }
+        let in_progress = Arc::new(InProgress::new(&api.admission));
+        Ok(Self { api, head, grant, body, _body_bytes: body_bytes, in_progress, metrics })
+    }
+
+    /// The request's permit, for work that goes on by itself.
+    pub fn permit(&self) -> Option<Arc<RequestPermit>> {
+        self.in_progress.permit()
+    }
+
+    /// A segment of the path, by its name in the route.
+    pub fn segment(&self, name: &str) -> &str {
+        self.head.segment(name).unwrap_or_default()
+    }
+
+    pub fn board(&self) -> &str {
+        self.head.board().unwrap_or_default()
+    }
+
+    /// # Errors
+    /// When the segment is no board's name.
+    pub fn board_name(&self) -> Result<BoardName, Problem> {
+        BoardName::new(self.board()).map_err(|why| Problem::not_one(&why, self.board()))
+    }
+
+    /// # Errors
+    /// When the segment is no member's id.
+    pub fn member(&self) -> Result<MemberId, Problem> {
+        let id = self.segment("member");
+        MemberId::new(id).map_err(|why| Problem::not_one(&why, id))
+    }
+
+    pub fn query(&self) -> Option<&str> {
+        self.head.parts.uri.query()
+    }
+
+    /// The request's token, if it is confined to boards of some names. A board in the path was checked
+    /// before; a handler that reads the names of boards elsewhere checks them.
+    pub fn confined_to(&self) -> Option<&Grant> {
+        self.grant.as_deref().filter(|grant| !grant.allows_every_board())
+    }
+
+    /// The request's token, if there is a limit to the boards that it may make.
+    pub fn board_limited(&self) -> Option<&Arc<Grant>> {
+        self.grant.as_ref().filter(|grant| grant.max_boards.is_some())
+    }
+
+    /// Notes in the refusal log that the token rules out the boards of the request.
+    pub fn note_refusal(&self, problem: &Problem) {
+        self.head.note_refusal(&self.api, problem, self.grant.as_deref());
+    }
+
+    /// Logs whose token made a change that others will ask about.
+    pub fn log_change(&self, change: &'static str) {
+        let Some(grant) = &self.grant else { return };
+        let parts = &self.head.parts;
+        let client: Option<&ClientAddress> = parts.extensions.get();
+        tracing::info!(
+            token = grant.name,
+            client = client.map(|ClientAddress(address)| tracing::field::display(address)),
+            method = parts.method.as_str(),
+            path = ?parts.uri.path(),
+            "{change}"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! A board's definition from JSON (`PUT /v1/boards/{board}`). Features that do not exist yet are refused by
+//! name.
+
+use serde_json::{Map, Value};
+
+use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::http::render::fields::{self, WINDOW};
+use crate::http::render::json::Object;
+use crate::http::render::problem::Problem;
+use crate::queue::loose::parse_integer;
+use crate::types::{quoted, shown};
+
+const FIELDS: [&str; 8] =
+    ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];
+const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
+
+const KEYS: &str = r#"keys is an array of objects such as {"name": "points", "order": "desc"}"#;
+
+/// Reads a definition. No body at all is the default one.
+///
+/// # Errors
+/// When it is wrong, or names something that is not supported yet.
+pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Definition::default());
+    }
+    let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
+    let fields = value.as_object();
+    let fields = fields.ok_or_else(|| wrong("a board's definition is a JSON object", &value))?;
+    only(fields, &FIELDS, "a board")?;
+    let mut definition = Definition::default();
+    if let Some(keys) = given(fields, "keys") {
+        let keys = keys.as_array().ok_or_else(|| wrong(KEYS, keys))?;
+        definition.keys = keys.iter().map(key).collect::<Result<_, _>>()?;
+    }
+    if let Some(policy) = given(fields, "policy") {
+        let all = [Policy::Set, Policy::Best, Policy::Incr];
+        definition.policy = named(policy, all, Policy::name, "policy is set, best or incr")?;
+    }
+    if let Some(ties) = given(fields, "ties") {
+        let all = [Ties::First, Ties::Last, Ties::Member];
+        definition.ties = named(ties, all, Ties::name, "ties is first, last or member")?;
+    }
+    if let Some(windows) = given(fields, "windows") {
+        check_windows(windows)?;
+    }
+    if let Some(offset) = given(fields, "utc_offset") {
+        let minutes = offset.as_str().and_then(offset_minutes);
+        definition.utc_offset_minutes =
+            minutes.ok_or_else(|| wrong("utc_offset is a string like +09:00, -18:00 to +18:00", offset))?;
+    }
+    if let Some(keep) = given(fields, "keep") {
+        let count = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
+        definition.keep = count.ok_or_else(|| wrong("keep is a whole number from 0 to 1000", keep))?;
+    }
+    if given(fields, "entry_ttl").is_some() {
+        return Err(Problem::unsupported("entry_ttl is not supported yet; leave it out, or null"));
+    }
+    if given(fields, "capacity").is_some() {
+        return Err(Problem::unsupported("capacity is not supported yet; leave it out, or null"));
+    }
+    definition.validate()?;
+    Ok(definition)
+}
+
+/// A definition as [`parse`] reads it and as answers show it.
+#[must_use]
+pub fn json(definition: &Definition) -> String {
+    let mut out = Vec::new();
+    let mut object = Object::begin(&mut out);
+    fields::definition(&mut object, definition);
+    object.end();
+    String::from_utf8(out).expect("JSON is UTF-8")
+}
+
+/// A value breaks a rule.
+fn wrong(rule: &str, value: &Value) -> Problem {
+    Problem::invalid_definition(format!("{rule}, not {}", shown(&value.to_string())))
+}
+
+/// A field that is present and not null.
+fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    fields.get(name).filter(|value| !value.is_null())
+}
+
+fn only(fields: &Map<String, Value>, known: &[&str], what: &str) -> Result<(), Problem> {
+    match fields.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(stray) => {
+            let (stray, known) = (quoted(stray), known.join(", "));
+            Err(Problem::invalid_definition(format!("{what} has no field {stray}, only {known}")))
+        }
+    }
+}
+
+fn named<T: Copy, const N: usize>(
+    value: &Value,
+    all: [T; N],
+    name: impl Fn(T) -> &'static str,
+    rule: &'static str,
+) -> Result<T, Problem> {
+    let text = value.as_str();
+    all.into_iter().find(|one| text == Some(name(*one))).ok_or_else(|| wrong(rule, value))
+}
+
+fn key(value: &Value) -> Result<Key, Problem> {
+    let fields = value.as_object().ok_or_else(|| wrong(KEYS, value))?;
+    only(fields, &KEY_FIELDS, "a key")?;
+    let name = given(fields, "name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| wrong("a key has a name, a string", value))?;
+    let mut key = Key { name: name.to_owned(), ..Key::score() };
+    if let Some(order) = given(fields, "order") {
+        let all = [Order::Ascending, Order::Descending];
+        key.order = named(order, all, Order::name, "a key's order is asc or desc")?;
+    }
+    if let Some(min) = given(fields, "min") {
+        key.min = bound(min)?;
+    }
+    if let Some(max) = given(fields, "max") {
+        key.max = bound(max)?;
+    }
+    Ok(key)
+}
+
+fn bound(value: &Value) -> Result<i64, Problem> {
+    let integer = match value {
+        Value::String(text) => parse_integer(text).ok(),
+        other => other.as_i64(),
+    };
+    integer.ok_or_else(|| {
+        wrong("a key's min and max are signed 64-bit integers, or their decimal strings", value)
+    })
+}
+
+fn check_windows(value: &Value) -> Result<(), Problem> {
+    let wrong = || wrong("windows is an array of one or more of all, day, week and month, each once", value);
+    let windows = value.as_array().ok_or_else(wrong)?;
+    let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?;
+    let known = names.iter().all(|name| [WINDOW, "day", "week", "month"].contains(name));
+    let repeated =
+        names.iter().enumerate().any(|(index, name)| names.iter().take(index).any(|other| other == name));
+    if names.is_empty() || !known || repeated {
+        return Err(wrong());
+    }
+    if names != [WINDOW] {
+        let detail = "only the window all is there yet; day, week and month are not supported";
+        return Err(Problem::unsupported(detail));
+    }
+    Ok(())
+}
+
+/// `+09:00`, `-03:30`, `Z` in minutes.
+fn offset_minutes(text: &str) -> Option<i16> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let two_digits = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !two_digits(hours) || !two_digits(minutes) {
+        return None;
+    }
+    let (hours, minutes): (i16, i16) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let total = hours * 60 + minutes;
+    (minutes < 60 && total <= 18 * 60).then_some(sign * total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_reads_as_it_is_written() {
+        let text = br#"{"keys":[{"name":"points","order":"desc","min":0,"max":"9223372036854775806"},
+            {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["all"],
+            "utc_offset":"-03:30","keep":3,"entry_ttl":null,"capacity":null}"#;
+        let definition = parse(text).expect("all of it is supported");
+        assert_eq!(definition.utc_offset_minutes, -210);
+        assert_eq!(definition.keys.iter().map(|key| key.max).collect::<Vec<_>>(), [i64::MAX - 1, i64::MAX]);
+        assert_eq!(parse(json(&definition).as_bytes()).expect("what we write, we read"), definition);
+        assert_eq!(parse(b" ").expect("no body"), Definition::default());
+    }
+
+    #[test]
+    fn wrong_or_unsupported_fields_of_a_definition_are_refused_by_name() {
+        for (text, code) in [
+            ("", "ok"),
+            ("{", "malformed"),
+            ("[]", "invalid_definition"),
+            (r#"{"key":[]}"#, "invalid_definition"),
+            (r#"{"keys":[]}"#, "invalid_definition"),
+            (r#"{"keys":[{"order":"asc"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a"},{"name":"a"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","min":1.5}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","order":"up"}]}"#, "invalid_definition"),
+            (r#"{"policy":"worst"}"#, "invalid_definition"),
+            (r#"{"ties":1}"#, "invalid_definition"),
+            (r#"{"windows":[]}"#, "invalid_definition"),
+            (r#"{"windows":["year"]}"#, "invalid_definition"),
+            (r#"{"windows":["all","all"]}"#, "invalid_definition"),
+            (r#"{"windows":["all","day"]}"#, "unsupported"),
+            (r#"{"windows":["day"]}"#, "unsupported"),
+            (r#"{"utc_offset":"+19:00"}"#, "invalid_definition"),
+            (r#"{"utc_offset":"+9:00"}"#, "invalid_definition"),
+            (r#"{"utc_offset":"é9:00"}"#, "invalid_definition"),
+            (r#"{"keep":-1}"#, "invalid_definition"),
+            (r#"{"keep":1001}"#, "invalid_definition"),
+            (r#"{"entry_ttl":"30d"}"#, "unsupported"),
+            (r#"{"capacity":10}"#, "unsupported"),
+        ] {
+            let found = parse(text.as_bytes()).map_or_else(|problem| problem.code(), |_| "ok");
+            assert_eq!(found, code, "{text}");
+        }
+        for (text, detail) in [
+            (r#"{"policy":"worst"}"#, "policy is set, best or incr, not \"worst\""),
+            (r#"{"keys":[{"name":"a","min":1.5}]}"#, "or their decimal strings, not 1.5"),
+            (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "and a has min 2 and max 1"),
+            (r#"{"keep":1001}"#, "keep is 0 to 1000, not 1001"),
+            (r#"{"windows":["year"]}"#, "each once, not [\"year\"]"),
+            (r#"{"key":[]}"#, "a board has no field \"key\", only keys"),
+            ("{", "the body is not JSON: it ends too early"),
+        ] {
+            let problem = parse(text.as_bytes()).expect_err(text);
+            assert!(problem.detail().contains(detail), "{text}: {}", problem.detail());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Query parameters: each known, each once, each well-formed, or a problem that says which is not.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+
+use crate::http::render::problem::Problem;
+use crate::queue::loose::parse_integer;
+use crate::types::{AsOf, BoardName, quoted};
+
+/// How long `after` waits when `timeout_ms` does not say.
+pub const TIMEOUT_MS: u64 = 5_000;
+/// The longest that `after` may wait.
+pub const TIMEOUT_MS_MAX: u64 = 60_000;
+/// The parameters that every read takes.
+const READS: [&str; 5] = ["window", "after", "timeout_ms", "partial", "profile"];
+/// More parameters than any route has.
+const PARAMETERS_MAX: usize = 16;
+
+/// A query string, decoded.
+#[derive(Debug, Default)]
+pub struct Params<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Params<'a> {
+    /// # Errors
+    /// When a name is not in `known` or comes twice, or something is not UTF-8.
+    pub fn parse(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
+        let mut params: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decode(name)?, decode(value)?);
+            if !known.contains(&name.as_ref()) {
+                return Err(Problem::bad_parameter(format!(
+                    "there is no parameter {} here, only {}",
+                    quoted(&name),
+                    if known.is_empty() { "none at all".to_owned() } else { known.join(", ") }
+                )));
+            }
+            if params.iter().any(|(other, _)| *other == name) || params.len() == PARAMETERS_MAX {
+                return Err(Problem::bad_parameter(format!("{name} is given twice")));
+            }
+            params.push((name, value));
+        }
+        Ok(Self(params))
+    }
+
+    /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial` and
+    /// `profile`. These are checked here; the caller waits for `after`.
+    ///
+    /// # Errors
+    /// As [`Params::parse`]; for another window than `all`; for profiles, which are not there yet.
+    pub fn parse_read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
+        // Most reads have no query: they need no list of known parameters.
+        if query.is_none_or(str::is_empty) {
+            return Ok(Self::default());
+        }
+        let all: Vec<&str> = known.iter().chain(&READS).copied().collect();
+        let params = Self::parse(query, &all)?;
+        if let Some(window) = params.get("window").filter(|window| *window != "all") {
+            return Err(Problem::unsupported_window(window));
+        }
+        // A node holds all shards, so its answers are never partial.
+        params.flag("partial")?;
+        if params.flag("profile")? {
+            return Err(Problem::unsupported("profiles are not supported yet"));
+        }
+        Ok(params)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_ref())
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(not_so(&format!("{name} is true or false"), other)),
+        }
+    }
+
+    /// A number; `None` if it is absent.
+    pub fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        number(text).map(Some).ok_or_else(|| not_so(&format!("{name} is a whole number"), text))
+    }
+
+    /// A signed 64-bit integer; `None` if it is absent or empty.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn signed(&self, name: &str) -> Result<Option<i64>, Problem> {
+        let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let read = parse_integer(text).map_err(|why| {
+            let of_one_key = if text.contains(',') {
+                format!("; it bounds the first key of the board's scores, such as {name}=1200")
+            } else {
+                String::new()
+            };
+            Problem::bad_score(format!("{name}: {why}{of_one_key}"))
+        });
+        read.map(Some)
+    }
+
+    /// A number from `least` to `most`.
+    pub fn bounded(&self, name: &str, default: u64, least: u64, most: u64) -> Result<u64, Problem> {
+        let value = self.number(name)?.unwrap_or(default);
+        if value > most {
+            return Err(Problem::over_limit(format!("{name} is at most {most}, not {value}")));
+        }
+        if value < least {
+            return Err(Problem::bad_parameter(format!("{name} is at least {least}, not {value}")));
+        }
+        Ok(value)
+    }
+
+    /// The token of `after`, and how long to wait for it.
+    pub fn after(&self) -> Result<Option<(AsOf, Duration)>, Problem> {
+        let timeout = self.bounded("timeout_ms", TIMEOUT_MS, 0, TIMEOUT_MS_MAX)?;
+        let Some(token) = self.get("after") else { return Ok(None) };
+        let parsed = AsOf::parse(token).map_err(|why| Problem::not_one(&why, token))?;
+        Ok(Some((parsed, Duration::from_millis(timeout))))
+    }
+}
+
+/// A board's name in a parameter.
+///
+/// # Errors
+/// When it is none.
+pub fn board_name(text: &str) -> Result<BoardName, Problem> {
+    BoardName::new(text).map_err(|why| Problem::not_one(&why, text))
+}
+
+/// A parameter's value is not what it should be.
+pub fn not_so(rule: &str, found: &str) -> Problem {
+    Problem::bad_parameter(format!("{rule}, not {}", quoted(found)))
+}
+
+/// Digits, and a minus sign where the type has one; never a plus sign.
+pub fn number<N: FromStr>(text: &str) -> Option<N> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+fn decode(text: &str) -> Result<Cow<'_, str>, Problem> {
+    if !text.contains(['%', '+']) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8();
+    let decoded = decoded.map_err(|_| Problem::bad_parameter("the query, percent-decoded, is not UTF-8"))?;
+    Ok(Cow::Owned(decoded.into_owned()))
+}

@@ -1,0 +1,136 @@
+//! Boards: define, look at, drop.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+
+use crate::access::Grant;
+use crate::board::Definition;
+use crate::http::api::Api;
+use crate::http::guard::board_limit::check_board_limit;
+use crate::http::render::fields;
+use crate::http::render::json::Object;
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::definition;
+use crate::http::request::json_body::BATCH_MAX;
+use crate::http::request::params::{Params, board_name};
+use crate::http::writes::boards::{define, drop_board};
+use crate::http::writes::options::read_wait;
+use crate::query::{Answer, BoardView, read};
+use crate::types::{AsOf, BoardName};
+
+fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
+    object.text("board", name);
+    fields::definition(object, definition);
+    let mut totals = object.object("totals");
+    totals.count(fields::WINDOW, total);
+    totals.end();
+}
+
+pub async fn get(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let answer = call.ask(|_| ())?;
+    Ok(Reply::object(|object| {
+        write_board(object, call.board(), &answer.definition, answer.total);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn list(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["limit", "cursor"]).await?;
+    let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
+    let limit = usize::try_from(params.bounded("limit", most, 1, most)?).unwrap_or(BATCH_MAX);
+    // The cursor is the name of the last board before.
+    let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(board_name).transpose()?;
+    let allowed = |name: &BoardName| call.confined_to().is_none_or(|grant| grant.allows_board(name.as_str()));
+    // One board more tells whether there is a next page.
+    let mut boards = call.api.registry.behind(cursor.as_ref(), limit + 1, allowed);
+    let view = call.api.node.view();
+    let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
+    boards.truncate(limit);
+    let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());
+    Ok(Reply::sized(boards.len() * 240 + 200, |object| {
+        object.array("boards", &boards, |out, (name, known)| {
+            let mut object = Object::begin(out);
+            let total = BoardView::new(&view, name.as_str(), known).total();
+            write_board(&mut object, name.as_str(), &known.definition, total);
+            object.end();
+        });
+        match next {
+            Some(name) => object.text("next_cursor", name.as_str()),
+            None => object.null("next_cursor"),
+        }
+        fields::tail(object, &as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn put(call: Call) -> Result<Reply, Problem> {
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let name = call.board_name()?;
+    let definition = definition::parse(&call.body)?;
+    let define =
+        define_within_limit(Arc::clone(&call.api), name.clone(), definition, call.board_limited().cloned());
+    // In a task of its own: a client that leaves must not leave the board defined on some shards only.
+    let defined = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
+    call.log_change(if defined.created { "a board was created" } else { "a board was defined again" });
+    let reply = Reply::object(|object| {
+        write_board(object, name.as_str(), &defined.definition, defined.total);
+        object.plain("token", &defined.token);
+        fields::tail(object, &defined.as_of, call.api.is_stale());
+    });
+    Ok(reply.with_status(if defined.created { StatusCode::CREATED } else { StatusCode::OK }))
+}
+
+/// A board right after it was defined.
+struct DefinedBoard {
+    created: bool,
+    token: AsOf,
+    definition: Arc<Definition>,
+    total: u64,
+    as_of: AsOf,
+}
+
+/// Defines a board, unless it is one too many for the token.
+///
+/// # Arguments
+/// `grant`: the token, if there is a limit to its boards.
+async fn define_within_limit(
+    api: Arc<Api>,
+    name: BoardName,
+    definition: Definition,
+    grant: Option<Arc<Grant>>,
+) -> Result<DefinedBoard, Problem> {
+    let _in_order = api.board_changes.lock().await;
+    if let Some(grant) = grant {
+        check_board_limit(&api.registry, &grant, std::slice::from_ref(&name))?;
+    }
+    let (created, token) = define(&api, &name, definition.clone()).await?;
+    // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
+    // "unknown board".
+    let defined = match read(&api.node, &api.registry, name.as_str(), |_| ()) {
+        Some(answer) => {
+            let Answer { as_of, definition, total, .. } = answer;
+            DefinedBoard { created, token, definition, total, as_of }
+        }
+        // Another node has dropped the board since: the answer is of the moment before.
+        None => {
+            DefinedBoard { created, as_of: token.clone(), token, definition: Arc::new(definition), total: 0 }
+        }
+    };
+    Ok(defined)
+}
+
+pub async fn delete(call: Call) -> Result<Reply, Problem> {
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let name = call.board().to_owned();
+    let token =
+        tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;
+    call.log_change("a board was dropped");
+    Ok(Reply::object(|object| {
+        object.text("board", call.board());
+        object.bool("dropped", true);
+        object.plain("token", &token);
+    }))
+}

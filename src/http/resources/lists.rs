@@ -1,0 +1,83 @@
+//! A board's entries in order: from an end, from a cursor, from a position.
+
+use crate::http::render::fields;
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::json_body::BATCH_MAX;
+use crate::http::request::params::{not_so, number};
+use crate::query::{self, Answer, End, Page, PageCursor, Start};
+
+/// The most entries of a page.
+pub const PAGE_MAX: u64 = 1_000;
+/// Entries of a page when the request does not say.
+pub const PAGE: u64 = 10;
+
+pub async fn top(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["limit", "cursor", "from", "reached_at"]).await?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let from = match params.get("from") {
+        None => None,
+        Some("top") => Some(End::Top),
+        Some("bottom") => Some(End::Bottom),
+        Some(other) => return Err(not_so("from is top or bottom", other)),
+    };
+    let start = match params.get("cursor").filter(|text| !text.is_empty()) {
+        None => Start::End(from.unwrap_or(End::Top)),
+        Some(text) => {
+            let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
+            let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
+            let cursor = cursor.filter(|cursor| from.is_none_or(|from| from == cursor.from));
+            Start::Behind(cursor.ok_or_else(Problem::bad_cursor)?)
+        }
+    };
+    let with_reached = params.flag("reached_at")?;
+    let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
+    let answer = call.ask_entries(move |board| query::top(board, &start, limit)).await?;
+    Ok(page(&call, &answer, with_reached))
+}
+
+pub async fn range(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["min", "max", "limit", "cursor"]).await?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let (min, max) = (params.signed("min")?.unwrap_or(i64::MIN), params.signed("max")?.unwrap_or(i64::MAX));
+    if min > max {
+        return Err(Problem::bad_parameter(format!("min, {min}, is above max, {max}; exchange them")));
+    }
+    let cursor = match params.get("cursor").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => {
+            let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
+            let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
+            let cursor = cursor.filter(|cursor| cursor.from == End::Top);
+            Some(cursor.ok_or_else(Problem::bad_cursor)?)
+        }
+    };
+    let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
+    let answer = call.ask_entries(move |board| query::range(board, min, max, cursor.as_ref(), limit)).await?;
+    Ok(page(&call, &answer, false))
+}
+
+pub async fn positions(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["limit"]).await?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
+    let position =
+        position.ok_or_else(|| not_so("a position is a whole number from 1 on", call.segment("position")))?;
+    let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
+    let answer = call.ask_entries(move |board| query::from_position(board, position, limit)).await?;
+    Ok(page(&call, &answer, false))
+}
+
+fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
+    Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
+        fields::head(object, call.board(), answer);
+        if with_reached {
+            fields::entries_with_reached(object, &answer.body.entries);
+        } else {
+            fields::entries(object, &answer.body.entries);
+        }
+        fields::next_cursor(object, call.board(), answer.body.next.as_ref());
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    })
+}

@@ -1,0 +1,193 @@
+//! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
+
+use crate::http::api::Api;
+use crate::http::render::fields;
+use crate::http::render::json::{self, Object};
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::json_body::{BATCH_MAX, parse_list};
+use crate::http::request::params::{Params, board_name, not_so, number};
+use crate::http::writes::new_boards::create_for;
+use crate::http::writes::options::{Wait, WriteOptions};
+use crate::http::writes::results::JobResult;
+use crate::http::writes::results_json::{accepted, write_result};
+use crate::http::writes::scatter::write;
+use crate::job::{Job, Op, Targets};
+use crate::query::{self, Around, Which};
+use crate::queue::loose::text_of;
+use crate::queue::wire;
+use crate::state::TreeId;
+use crate::types::{BoardName, Malformed, MemberId};
+
+/// The most neighbours on a side.
+pub const NEIGHBOURS_MAX: u64 = 500;
+/// Neighbours on a side when the request does not say.
+pub const NEIGHBOURS: u64 = 4;
+
+pub async fn get(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let member = call.member()?;
+    let answer = call.ask_entries(move |board| query::member(board, &member)).await?;
+    let entry = answer.body.ok_or_else(Problem::unknown_member)?;
+    Ok(Reply::object(|object| {
+        fields::entry(object, call.board(), &entry, &answer.as_of);
+        if call.api.is_stale() {
+            object.bool("stale", true);
+        }
+    }))
+}
+
+pub async fn around(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["above", "below", "fill"]).await?;
+    let asked = Around {
+        above: params.bounded("above", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
+        below: params.bounded("below", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
+        fill: params.flag("fill")?,
+    };
+    let member = call.member()?;
+    let mut answer = call.ask_entries(move |board| query::around(board, &member, asked)).await?;
+    let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
+    Ok(Reply::sized(entries.len() * 160 + 200, |object| {
+        fields::head(object, call.board(), &answer);
+        fields::entries(object, &entries);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+fn member_id(json: &str) -> Result<MemberId, Problem> {
+    let id = text_of(json);
+    let id = id.and_then(|text| MemberId::new(text.as_ref()).ok());
+    id.ok_or_else(|| Problem::not_one(&Malformed::Member, text_of(json).as_deref().unwrap_or(json)))
+}
+
+pub async fn lookup(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let asked = parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?;
+    let members: Vec<MemberId> = asked.into_iter().map(member_id).collect::<Result<_, Problem>>()?;
+    let named = members.clone();
+    let answer = call.ask_entries(move |board| query::lookup(board, &members)).await?;
+    Ok(Reply::sized(named.len() * 180 + 200, |object| {
+        fields::head(object, call.board(), &answer);
+        object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
+            let mut object = Object::begin(out);
+            object.count("group_rank", *group_rank);
+            fields::listed(&mut object, listed);
+            object.end();
+        });
+        let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
+        object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn put(call: Call) -> Result<Reply, Problem> {
+    let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
+    let (board, member) = (call.board_name()?, call.member()?);
+    let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
+    write_one(&call, job, options).await
+}
+
+/// Removes one entry.
+pub async fn delete(call: Call) -> Result<Reply, Problem> {
+    let (version, options) = removal_options(&call)?;
+    let (board, member) = (call.board_name()?, call.member()?);
+    // With `UntilStored` the board may be unknown only because the job that creates it is still in the queue.
+    if options.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
+        return Err(Problem::unknown_board());
+    }
+    let targets = Targets::Boards(vec![(board, None)]);
+    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
+    write_one(&call, job, options).await.inspect(|_| call.log_change("an entry was removed"))
+}
+
+/// Removes all of a member's entries.
+pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
+    let (version, options) = removal_options(&call)?;
+    let (member, targets) = (call.member()?, Targets::EveryBoard);
+    let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
+    write_one(&call, job, options).await.inspect(|_| call.log_change("a member was removed from every board"))
+}
+
+fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> {
+    let params = Params::parse(call.query(), &[&WriteOptions::PARAMS[..], &["version"]].concat())?;
+    let options = WriteOptions::read(&call.api, &params)?;
+    let read = |text| number(text).ok_or_else(|| not_so("version is an unsigned 64-bit integer", text));
+    Ok((params.get("version").map(read).transpose()?, options))
+}
+
+async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply, Problem> {
+    let jobs = vec![job];
+    create_for(call, &jobs).await?;
+    let written = write(call, jobs, options).await?;
+    match written.results.into_iter().next() {
+        Some(JobResult::Failed(why)) => Err(why.into()),
+        Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
+        Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
+        Some(result) => Ok(Reply::object(|object| {
+            object.plain("token", &written.token);
+            write_result(object, &result);
+        })),
+        None => Err(Problem::internal()),
+    }
+}
+
+/// The member on several boards.
+pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["boards", "cursor"]).await?;
+    let member = call.member()?;
+    let boards =
+        params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
+    let mut boards = boards.transpose()?;
+    let after = params.get("cursor").filter(|text| !text.is_empty()).map(|text| {
+        let place = number(text).map(TreeId).filter(|_| boards.is_none());
+        place.ok_or_else(|| {
+            Problem::bad_parameter("cursor is the next_cursor of the page before, and goes without boards")
+        })
+    });
+    let after = after.transpose()?;
+    if let Some(boards) = &mut boards {
+        if boards.len() > BATCH_MAX {
+            return Err(Problem::over_limit(format!(
+                "at most {BATCH_MAX} boards at a time, not {}",
+                boards.len()
+            )));
+        }
+        let mut named = std::collections::HashSet::new();
+        boards.retain(|board| named.insert(board.clone()));
+    }
+    let grant = call.confined_to().cloned();
+    if let (Some(grant), Some(boards)) = (&grant, &boards)
+        && let Some(forbidden) = boards.iter().find(|board| !grant.allows_board(board.as_str()))
+    {
+        let problem = Problem::forbidden_board(format!("the token may not touch the board {forbidden}"));
+        call.note_refusal(&problem);
+        return Err(problem);
+    }
+    let id = member.clone();
+    let is_allowed =
+        move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
+    let ask = move |api: &Api, _: &str| {
+        let which = match &boards {
+            Some(boards) => Which::Named(boards),
+            None => Which::All { after, limit: BATCH_MAX },
+        };
+        Some(query::on_boards(&api.node, &api.registry, &id, which, &is_allowed))
+    };
+    let answer = call.ask_with_metadata(ask).await?.ok_or_else(Problem::internal)?;
+    Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
+        object.text("member", member.as_str());
+        object.text("window", fields::WINDOW);
+        object.array("entries", &answer.entries, |out, (board, entry)| {
+            let mut object = Object::begin(out);
+            fields::entry(&mut object, board.as_str(), entry, &answer.as_of);
+            object.end();
+        });
+        object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
+        match answer.next {
+            Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
+            None => object.null("next_cursor"),
+        }
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}

@@ -1,0 +1,11 @@
+//! The handlers, one file for each resource.
+
+pub mod boards;
+pub mod jobs;
+pub mod lists;
+pub mod members;
+pub mod probes;
+pub mod ranks;
+pub mod rejects;
+pub mod removals;
+pub mod status;

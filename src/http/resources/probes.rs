@@ -1,0 +1,57 @@
+//! Probes and metrics. They are never shed: an overloaded service must still say how it is.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse as _, Response};
+
+use crate::http::api::Api;
+use crate::http::render::json::{self, Object};
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::resources::status::{crowded, damaged, is_ready, write_shard, write_state};
+
+pub async fn healthz(_: Arc<Api>) -> Response {
+    Reply::text("ok\n").into_response()
+}
+
+pub async fn readyz(api: Arc<Api>) -> Response {
+    if is_ready(&api) {
+        return Reply::text(&readiness(&api)).into_response();
+    }
+    let mut shards = b"\"shards\":".to_vec();
+    json::array(&mut shards, &api.node.shards, |out, shard| {
+        let mut object = Object::begin(out);
+        // Probes come without a token, and reasons name hosts and files. Clients with a token read them in
+        // the status.
+        if api.access.is_some() {
+            write_state(&mut object, shard);
+        } else {
+            write_shard(&mut object, shard);
+        }
+        object.end();
+    });
+    Problem::not_ready().with(shards).into_response()
+}
+
+/// The answer of a ready node. Its first line says whether the node is degraded.
+fn readiness(api: &Api) -> String {
+    // As above: reasons are for clients with a token.
+    let why = |reason: &str| {
+        if api.access.is_some() { "GET /v1/status says why".to_owned() } else { reason.to_owned() }
+    };
+    let crowded = crowded(api).map(|(shard, room)| {
+        let level = room.level.name().replace('_', " ");
+        format!("shard {shard}: its stream is {level}: {}\n", why(&room.reason))
+    });
+    let damaged = damaged(api)
+        .map(|(shard, damage)| format!("shard {shard}: its files are damaged: {}\n", why(&damage)));
+    let told: Vec<String> = crowded.chain(damaged).collect();
+    if told.is_empty() { "ready\n".to_owned() } else { "ready, degraded\n".to_owned() + &told.concat() }
+}
+
+pub async fn metrics(api: Arc<Api>) -> Response {
+    let render = Arc::clone(&api.render_metrics);
+    // It folds all samples since the last scrape, and asks the operating system: milliseconds.
+    let rendered = tokio::task::spawn_blocking(move || render()).await;
+    rendered.map_or_else(|_| Problem::internal().into_response(), |text| Reply::metrics(text).into_response())
+}

@@ -1,0 +1,217 @@
+//! Ranks of any scores, scores at any rank, and counts between scores.
+
+use crate::board::Definition;
+use crate::http::render::fields;
+use crate::http::render::json::{self, Object};
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::json_body::{BATCH_MAX, parse_list};
+use crate::http::request::params::not_so;
+use crate::query::{self, Mark, Standing};
+use crate::queue::loose::{parse_integer, parse_score, score_of};
+use crate::types::Score;
+
+/// Buckets of a histogram when the request does not say.
+pub const BUCKETS: u64 = 20;
+
+/// `told`: how a score of the board looks, as the request says scores.
+fn check_keys(
+    score: &Score,
+    definition: &Definition,
+    told: impl Fn(&Definition, &Score) -> String,
+) -> Result<(), Problem> {
+    if score.keys().len() == definition.keys.len() {
+        return Ok(());
+    }
+    Err(Problem::bad_score(told(definition, score)))
+}
+
+pub async fn of_score(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["score"]).await?;
+    let text = params
+        .get("score")
+        .ok_or_else(|| Problem::bad_parameter("score is missing, for example score=1200"))?;
+    let wrong = |why| {
+        // Brackets and quotation marks are JSON's, which a body has.
+        let form = if text.contains(['[', '"']) {
+            "; a query has a score's keys with commas between them, such as score=1200,90000"
+        } else {
+            ""
+        };
+        Problem::bad_score(format!("not a score: {why}{form}"))
+    };
+    let score = parse_score(text).map_err(wrong)?;
+    let answer = call.ask(|board| {
+        check_keys(&score, &board.definition, Definition::not_a_score_in_query)?;
+        Ok::<_, Problem>(query::probe(board, &score))
+    })?;
+    let probe = answer.body?;
+    Ok(Reply::object(|object| {
+        object.text("board", call.board());
+        object.text("window", fields::WINDOW);
+        fields::rank(object, &score, &probe.standing, &probe.shards);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
+    call.read_params(&[]).await?;
+    let asked = parse_list(&call.body, "scores", r#"{"scores": [1200, 1300]}"#)?;
+    let mut scores = Vec::with_capacity(asked.len());
+    for (index, json) in asked.into_iter().enumerate() {
+        let wrong = |why| Problem::bad_score(format!("scores[{index}] is not a score: {why}"));
+        scores.push(score_of(json).map_err(wrong)?);
+    }
+    let mut answer = call.ask(|board| {
+        let check = |score| check_keys(score, &board.definition, Definition::not_a_score);
+        scores.iter().try_for_each(check)?;
+        Ok::<_, Problem>(scores.iter().map(|score| query::probe(board, score)).collect::<Vec<_>>())
+    })?;
+    let probes = std::mem::replace(&mut answer.body, Ok(Vec::new()))?;
+    Ok(Reply::sized(scores.len() * 160 + 200, |object| {
+        fields::head(object, call.board(), &answer);
+        object.array("ranks", scores.iter().zip(&probes), |out, (score, probe)| {
+            let mut object = Object::begin(out);
+            fields::rank(&mut object, score, &probe.standing, &probe.shards);
+            object.end();
+        });
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn score_at(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["rank", "position", "percentile"]).await?;
+    let (rank, position) = (params.number::<u64>("rank")?, params.number::<u64>("position")?);
+    let percentile = params.get("percentile").map(parse_percentile).transpose()?;
+    let mark = match (rank, position, percentile) {
+        (Some(place), None, None) | (None, Some(place), None) if place > 0 => Mark::Position(place),
+        (Some(_), None, None) | (None, Some(_), None) => {
+            return Err(Problem::bad_parameter("ranks and positions count from 1, and there is no 0"));
+        }
+        (None, None, Some(percentile)) => Mark::Percentile(percentile),
+        _ => {
+            return Err(Problem::bad_parameter(
+                "give one of rank, position and percentile, such as rank=1000",
+            ));
+        }
+    };
+    let answer = call.ask(|board| query::score_at(board, mark))?;
+    let (score, standing) = answer.body.ok_or_else(Problem::unknown_position)?;
+    Ok(Reply::object(|object| {
+        object.text("board", call.board());
+        object.text("window", fields::WINDOW);
+        place(object, &score, &standing);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+fn place(object: &mut Object<'_>, score: &Score, standing: &Standing) {
+    fields::score(object.name("score"), score);
+    object.count("rank", standing.rank());
+    fields::counts(object, standing);
+    json::float(object.name("percentile"), standing.percentile());
+}
+
+fn parse_percentile(text: &str) -> Result<f64, Problem> {
+    // As JSON has numbers: Rust's own parser takes more, such as `.5`, `5.` and `+5`.
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let number = if is_number { serde_json::from_str::<f64>(text).ok() } else { None };
+    number
+        .filter(|number| (0.0..=100.0).contains(number))
+        .ok_or_else(|| not_so("a percentile is a number from 0 to 100", text))
+}
+
+pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["p"]).await?;
+    let text =
+        params.get("p").ok_or_else(|| Problem::bad_parameter("p is missing, for example 10,50,90,99"))?;
+    let wanted: Vec<f64> = text.split(',').map(parse_percentile).collect::<Result<_, _>>()?;
+    if wanted.len() > BATCH_MAX {
+        return Err(Problem::over_limit(format!(
+            "at most {BATCH_MAX} percentiles at a time, not {}",
+            wanted.len()
+        )));
+    }
+    let answer = call.ask(|board| {
+        let at = |wanted: &f64| query::score_at(board, Mark::Percentile(*wanted));
+        wanted.iter().map(at).collect::<Vec<_>>()
+    })?;
+    Ok(Reply::sized(wanted.len() * 120 + 200, |object| {
+        fields::head(object, call.board(), &answer);
+        object.array("percentiles", wanted.iter().zip(&answer.body), |out, (wanted, found)| {
+            let mut object = Object::begin(out);
+            json::float(object.name("p"), *wanted);
+            match found {
+                Some((score, standing)) => place(&mut object, score, standing),
+                None => object.null("score"),
+            }
+            object.end();
+        });
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<i64>) {
+    match bound {
+        Some(bound) => json::signed(object.name(name), bound),
+        None => object.null(name),
+    }
+}
+
+pub async fn count(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["min", "max"]).await?;
+    let (min, max) = (params.signed("min")?, params.signed("max")?);
+    let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
+    if least > most {
+        return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}; exchange them")));
+    }
+    let answer = call.ask(|board| query::count(board, least, most))?;
+    Ok(Reply::object(|object| {
+        fields::head(object, call.board(), &answer);
+        write_bound(object, "min", min);
+        write_bound(object, "max", max);
+        object.count("count", answer.body);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+pub async fn histogram(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["buckets", "edges"]).await?;
+    let edges = params.get("edges").map(parse_edges).transpose()?;
+    if edges.is_some() && params.get("buckets").is_some() {
+        return Err(Problem::bad_parameter("give one of buckets and edges, not both"));
+    }
+    let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
+    let buckets = u32::try_from(params.bounded("buckets", BUCKETS, 1, most)?).unwrap_or(u32::MAX);
+    let answer = call.ask(|board| match &edges {
+        Some(edges) => query::histogram(board, edges),
+        None => query::histogram(board, &query::edges_over(board, buckets)),
+    })?;
+    Ok(Reply::sized(answer.body.buckets.len() * 60 + 300, |object| {
+        fields::head(object, call.board(), &answer);
+        object.array("buckets", &answer.body.buckets, |out, bucket| {
+            let mut object = Object::begin(out);
+            json::signed(object.name("min"), bucket.min);
+            json::signed(object.name("max"), bucket.max);
+            object.count("count", bucket.count);
+            object.end();
+        });
+        object.count("below", answer.body.below);
+        object.count("above", answer.body.above);
+        fields::tail(object, &answer.as_of, call.api.is_stale());
+    }))
+}
+
+fn parse_edges(text: &str) -> Result<Vec<i64>, Problem> {
+    let edge = |text: &str| parse_integer(text).map_err(|why| Problem::bad_score(format!("edges: {why}")));
+    let edges: Vec<i64> = text.split(',').map(edge).collect::<Result<_, _>>()?;
+    if edges.len() > BATCH_MAX {
+        return Err(Problem::over_limit(format!("at most {BATCH_MAX} edges at a time, not {}", edges.len())));
+    }
+    if edges.len() < 2 || !edges.is_sorted_by(|a, b| a < b) {
+        let rule = "edges are two or more integers, each above the one before, such as 0,10,100";
+        return Err(not_so(rule, text));
+    }
+    Ok(edges)
+}

@@ -1,0 +1,124 @@
+//! `GET /v1/rejects`: rejected jobs, newest first, from the shards' stores.
+//!
+//! They are read from disk only, so that requests do not wait for the state in memory.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::params::Params;
+use crate::http::resources::lists::PAGE_MAX;
+use crate::job::RejectCode;
+use crate::query::RejectFilters;
+use crate::queue::{names_only, reject_text};
+use crate::storage::{RejectsBefore, RejectsLimits, StorageError, Unread, page_of_rejects};
+use crate::types::ShardId;
+
+/// Rejects of a page when the request does not say.
+pub const REJECTS: u64 = 100;
+/// Rejects that are read for a page beyond those that it holds, because the filters or the token leave them
+/// out: a few megabytes.
+const READ_BEYOND: usize = 1_000;
+/// A page is full when it takes so many bytes: what was sent in place of a job can take 24 KiB as JSON text.
+const ANSWER_BYTES: usize = 1 << 20;
+/// The longest reject in a page: each byte of its job six, as `\u0000`, and of its reason too.
+const REJECT_BYTES_MAX: usize = 32 << 10;
+
+/// A page of rejects.
+struct Page {
+    /// As a JSON array.
+    rejects: Vec<u8>,
+    next: Option<RejectsBefore>,
+}
+
+pub async fn list(call: Call) -> Result<Reply, Problem> {
+    let params = call.read_params(&["shard", "reason", "limit", "cursor"]).await?;
+    let shards = call.api.node.shard_count();
+    let filters = RejectFilters { shard: shard_of(&params, shards)?, reason: reason_of(&params)? };
+    let limit = params.bounded("limit", REJECTS, 1, PAGE_MAX)?;
+    let limit = usize::try_from(limit).unwrap_or(READ_BEYOND);
+    let before = match params.get("cursor").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => Some(filters.read_cursor(text, shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
+    };
+    let started = Instant::now();
+    // The most that it may come to, before any of it is read.
+    call.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX)?;
+    let (api, grant) = (Arc::clone(&call.api), call.confined_to().cloned());
+    let read = move || {
+        let mut stores = Vec::new();
+        for shard in filters.shards(shards).filter_map(|shard| api.node.shards.get(shard.index())) {
+            stores.push(shard.store.get().map_err(|error| Unread { shard: shard.id, error })?);
+        }
+        let limits =
+            RejectsLimits { rejects: limit, read: limit.saturating_add(READ_BEYOND), bytes: ANSWER_BYTES };
+        let mut rejects = b"[".to_vec();
+        let next = page_of_rejects(&stores, before.as_ref(), limits, |shard, reject| {
+            let is_wanted = filters.reason.is_none_or(|reason| reason == reject.code)
+                && grant
+                    .as_ref()
+                    .is_none_or(|grant| names_only(&reject.job, |board| grant.allows_board(board)));
+            is_wanted.then(|| {
+                let before = rejects.len();
+                if before > 1 {
+                    rejects.push(b',');
+                }
+                rejects.extend_from_slice(reject_text(shard, reject).as_bytes());
+                rejects.len() - before
+            })
+        });
+        rejects.push(b']');
+        next.map(|next| Page { rejects, next })
+    };
+    let page = call.api.offload.read_disk(call.permit(), read).await?;
+    let page = page.map_err(|unread| unreadable(&unread))?;
+    call.record_read(started);
+    Ok(Reply::sized(page.rejects.len() + 2_000, |object| {
+        object.name("rejects").extend_from_slice(&page.rejects);
+        match &page.next {
+            Some(next) => object.text("next_cursor", &filters.cursor(next)),
+            None => object.null("next_cursor"),
+        }
+    }))
+}
+
+fn shard_of(params: &Params<'_>, shards: u16) -> Result<Option<ShardId>, Problem> {
+    let Some(shard) = params.number::<u64>("shard")? else { return Ok(None) };
+    let known = u16::try_from(shard).ok().filter(|shard| *shard < shards);
+    let known = known.ok_or_else(|| {
+        Problem::bad_parameter(format!(
+            "there is no shard {shard}; shards are numbered from 0 to {}",
+            shards - 1
+        ))
+    })?;
+    Ok(Some(ShardId(known)))
+}
+
+fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
+    let Some(reason) = params.get("reason") else { return Ok(None) };
+    let known = RejectCode::ALL.into_iter().find(|code| code.name() == reason);
+    let known = known.ok_or_else(|| {
+        let cut: String = reason.chars().take(40).collect();
+        let all = RejectCode::ALL.map(RejectCode::name).join(", ");
+        Problem::bad_parameter(format!("no job is rejected for the reason {cut:?}; the reasons are {all}"))
+    })?;
+    Ok(Some(known))
+}
+
+/// The files are damaged, or the writer may be opening the store again, after a commit that failed.
+fn unreadable(Unread { shard, error }: &Unread) -> Problem {
+    tracing::warn!(%shard, %error, "rejects cannot be read");
+    if let StorageError::Damaged { .. } = error {
+        return Problem::shard_damaged(format!(
+            "the rejects of shard {shard} cannot be read, because its files are damaged: stop the node, have ranktree verify \
+             tell what else is damaged, and restore the data directory from a copy; GET /v1/status says more, and shard= leaves \
+             the shard out"
+        ));
+    }
+    let detail = format!(
+        "the rejects of shard {shard} cannot be read now; try again in a moment, or leave it out with shard="
+    );
+    Problem::shard_unavailable(detail)
+}

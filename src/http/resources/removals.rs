@@ -1,0 +1,135 @@
+//! `:clear` and `:trim`: removing all entries of a board, or those behind a position or a score.
+//!
+//! A clear begins the board's next life, which every shard gets through its queue like any definition. A trim
+//! finds the cut once, over all shards, and removes what is behind it (`http/writes/trim.rs`).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::json_body::parse_body;
+use crate::http::request::params::Params;
+use crate::http::writes::boards::{Removed, clear_board};
+use crate::http::writes::options::read_wait;
+use crate::http::writes::publish::check_live;
+use crate::http::writes::trim::trim_board;
+use crate::query::{BoardView, cut_behind_position, cut_behind_score};
+use crate::queue::loose::{score_of, unsigned_of};
+use crate::state::Cut;
+use crate::types::{BoardName, Score};
+
+/// The most characters that are shown of a value that is refused.
+const SHOWN_CHARS: usize = 40;
+
+fn reply(call: &Call, board: &BoardName, removed: &Removed) -> Reply {
+    tracing::debug!(board = %board, entries = removed.entries, "entries of a board were removed");
+    call.log_change("entries of a board were removed");
+    Reply::object(|object| {
+        object.text("board", board.as_str());
+        object.count("removed", removed.entries);
+        object.plain("token", &removed.token);
+    })
+}
+
+pub async fn clear(call: Call) -> Result<Reply, Problem> {
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let name = call.board_name()?;
+    if !matches!(call.body.trim_ascii(), b"" | b"{}") {
+        let detail =
+            "clear takes no body, as it removes every entry; to remove some of them send it to :trim";
+        return Err(Problem::bad_parameter(detail));
+    }
+    // In a task of its own: a client that leaves must not leave the board cleared on some shards only.
+    let clear = clear_board(Arc::clone(&call.api), name.clone());
+    let removed = tokio::spawn(clear).await.map_err(|_| Problem::internal())??;
+    Ok(reply(&call, &name, &removed))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrimBody<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    positions_beyond: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    worse_than: Option<&'a RawValue>,
+}
+
+/// A value that is present, `null` included.
+fn present<'a, 'de: 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// Which entries a trim removes.
+enum Which {
+    Beyond(u64),
+    Worse(Score),
+}
+
+fn parse_which(body: &[u8]) -> Result<Which, Problem> {
+    // serde would read an array as the values of the fields in their order.
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    let body: TrimBody<'_> = parse_body(body)?;
+    match (body.positions_beyond.filter(|_| is_object), body.worse_than.filter(|_| is_object)) {
+        (Some(position), None) => {
+            let position = unsigned_of(position.get()).filter(|position| *position > 0);
+            position.map(Which::Beyond).ok_or_else(|| {
+                Problem::bad_parameter(format!(
+                    "positions_beyond is {}: send the last position that stays, a whole number from 1 on, or clear the board",
+                    shown(body.positions_beyond)
+                ))
+            })
+        }
+        (None, Some(score)) => {
+            let wrong =
+                |why: String| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
+            score_of(score.get()).map(Which::Worse).map_err(wrong)
+        }
+        _ => Err(Problem::bad_parameter(
+            "send one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",
+        )),
+    }
+}
+
+fn shown(value: Option<&RawValue>) -> String {
+    value.map(RawValue::get).unwrap_or_default().chars().take(SHOWN_CHARS).collect()
+}
+
+/// The cut behind which entries are removed; `None` if no entry is behind it.
+fn find_cut(board: &BoardView<'_>, which: &Which) -> Result<Option<Cut>, Problem> {
+    match which {
+        Which::Beyond(position) => Ok(cut_behind_position(board, *position)),
+        Which::Worse(score) => {
+            let (keys, given) = (board.definition.keys.len(), score.keys().len());
+            if given > keys {
+                let plural = if keys == 1 { "" } else { "s" };
+                let detail = format!(
+                    "the board's scores have {keys} key{plural}, and worse_than has {given}; give the first key, or the first keys as a list"
+                );
+                return Err(Problem::bad_score(detail));
+            }
+            Ok(Some(cut_behind_score(board, score)))
+        }
+    }
+}
+
+pub async fn trim(call: Call) -> Result<Reply, Problem> {
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let (api, name) = (&call.api, call.board_name()?);
+    let which = parse_which(&call.body)?;
+    check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
+    if let Some(boards) = &api.boards_stream {
+        let due = boards.drops_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
+        boards.let_drops_arrive(due).await?;
+    }
+    let found = call.ask(|board| (board.incarnation, find_cut(board, &which)))?;
+    let (incarnation, cut) = found.body;
+    let removed = match cut? {
+        Some(cut) => trim_board(api, &name, incarnation, cut, &found.as_of).await?,
+        None => Removed { entries: 0, token: found.as_of },
+    };
+    Ok(reply(&call, &name, &removed))
+}

@@ -1,0 +1,141 @@
+//! How the shards are doing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::http::api::Api;
+use crate::http::render::json::Object;
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::params::Params;
+use crate::query::ShardHandle;
+use crate::state_lock::Purpose;
+use crate::types::ShardId;
+use crate::writer::{QueueLevel, QueueRoom};
+
+pub async fn get(call: Call) -> Result<Reply, Problem> {
+    Params::parse(call.query(), &[])?;
+    Ok(Reply::object(|object| {
+        object.text("version", env!("CARGO_PKG_VERSION"));
+        object.bool("ready", is_ready(&call.api));
+        let is_degraded = crowded(&call.api).next().is_some() || damaged(&call.api).next().is_some();
+        object.bool("degraded", is_degraded);
+        object.array("shards", &call.api.node.shards, |out, shard| {
+            let mut object = Object::begin(out);
+            write_shard(&mut object, shard);
+            object.end();
+        });
+    }))
+}
+
+/// Messages in the queue that are not applied yet.
+fn lag(shard: &ShardHandle) -> u64 {
+    shard.health.last_sequence().saturating_sub(shard.applied.borrow().0)
+}
+
+/// Whether every shard is live and its lag under the limit.
+pub fn is_ready(api: &Api) -> bool {
+    // Every shard is looked at, also behind one that is not ready: its own lag is remembered.
+    api.node.shards.iter().zip(&api.lagging).fold(true, |ready, (shard, lagging)| {
+        let lags = is_lagging(lagging.load(Ordering::Relaxed), lag(shard), api.limits.lag);
+        lagging.store(lags, Ordering::Relaxed);
+        ready && shard.health.is_live() && !lags
+    })
+}
+
+/// Whether a shard lags too much to be called ready. Once it does, it has to get down to half the limit: a load balancer would
+/// take a node whose lag is about the limit in and out at every look.
+fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
+    lag > if was_lagging { limit / 2 } else { limit }
+}
+
+/// Shards whose queue has little or no room for publishers. The node is as ready as it was: it applies what
+/// is in the queue and answers reads, and no other node would take more, because the queue is theirs too.
+pub fn crowded(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
+    let rooms = api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.queue_room()?)));
+    rooms.filter(|(_, room)| room.level > QueueLevel::Roomy)
+}
+
+/// Shards of whose files something was found damaged. The node answers what it holds in memory, which is
+/// nearly everything, and nothing says that another node would do better: so it stays in service.
+pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
+    api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.damage()?)))
+}
+
+/// What clients without a token may know of a shard.
+pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
+    object.count("shard", u64::from(shard.id.0));
+    object.text("state", shard.health.state().name());
+}
+
+pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
+    let (state, applied) = (shard.health.state(), shard.applied.borrow().0);
+    object.count("shard", u64::from(shard.id.0));
+    object.text("owner", "local");
+    object.text("state", state.name());
+    match state.reason() {
+        Some(reason) => object.text("reason", reason),
+        None => object.null("reason"),
+    }
+    match shard.health.damage() {
+        Some(damage) => object.text("damage", &damage),
+        None => object.null("damage"),
+    }
+    object.count("applied_sequence", applied);
+    object.count("last_sequence", shard.health.last_sequence().max(applied));
+    object.count("lag", lag(shard));
+    let members = shard.state.read(Purpose::Gauges).members.len();
+    object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
+    object.count("rejects", shard.health.jobs_rejected());
+    if shard.publisher.stores() {
+        object.count("parked", shard.health.jobs_parked());
+        write_room(object, shard.health.queue_room().as_deref());
+    }
+    object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+}
+
+/// How full the shard's stream is; null until it was looked at.
+fn write_room(object: &mut Object<'_>, room: Option<&QueueRoom>) {
+    let Some(room) = room else { return object.null("stream") };
+    let limit = |object: &mut Object<'_>, name: &str, most: Option<u64>| match most {
+        Some(most) => object.count(name, most),
+        None => object.null(name),
+    };
+    let mut stream = object.object("stream");
+    stream.text("level", room.level.name());
+    if room.level > QueueLevel::Roomy {
+        stream.text("reason", &room.reason);
+    } else {
+        stream.null("reason");
+    }
+    stream.count("bytes", room.bytes);
+    limit(&mut stream, "bytes_max", room.bytes_max);
+    stream.count("messages", room.messages);
+    limit(&mut stream, "messages_max", room.messages_max);
+    let mut held = stream.object("held_by");
+    for part in &room.held {
+        let mut part_of = held.object(part.by.name());
+        part_of.count("messages", part.messages);
+        part_of.count("bytes", part.bytes);
+        part_of.end();
+    }
+    held.end();
+    stream.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shard_that_lagged_is_ready_again_at_half_the_limit() {
+        let mut lagging = false;
+        let seen = [10_000, 10_001, 9_999, 5_001, 5_000, 5_001, 10_000, 10_001].map(|lag| {
+            lagging = is_lagging(lagging, lag, 10_000);
+            lagging
+        });
+        assert_eq!(seen, [false, true, true, true, false, false, false, true]);
+        assert!(!is_lagging(true, 0, 0) && is_lagging(false, 1, 0));
+    }
+}

@@ -1,0 +1,144 @@
+//! The list of all routes: paths, what they need of a token, handlers, and descriptions.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+
+use crate::access::Scope::{Admin, Read, Write};
+use crate::http::api::Api;
+use crate::http::guard::authorize::BoardCheck::{ByHandler, EveryBoard, InPath, NoBoard};
+use crate::http::guard::authorize::Needs::{self, Nothing, Token};
+use crate::http::openapi::operation::Operation;
+use crate::http::openapi::{document, operations as docs, served};
+use crate::http::resources::{boards, jobs, lists, members, probes, ranks, rejects, removals, status};
+use crate::http::routing::answering::Work::{Inline, Offloaded};
+use crate::http::routing::routes::{Routes, delete, get, post, put};
+use crate::http::routing::verbs::BOARD;
+
+const ENTRY: &str = "/v1/boards/{board}/members/{member}";
+const MEMBER: &str = "/v1/members/{member}";
+
+/// All of the API. Metrics go to the recorder that is installed at this moment.
+pub fn router(api: Arc<Api>) -> Router {
+    routes().into_router(api)
+}
+
+/// Every route, in the order in which the document has them.
+pub fn operations() -> Vec<Operation> {
+    routes().operations
+}
+
+/// The paths that need no token.
+pub fn open_paths() -> Vec<&'static str> {
+    let operations = operations().into_iter();
+    operations.filter(|operation| operation.needs == Needs::Nothing).map(|operation| operation.path).collect()
+}
+
+/// The OpenAPI document as it is served and committed.
+#[must_use]
+pub fn openapi_json() -> String {
+    document::json(&operations())
+}
+
+#[rustfmt::skip]
+fn routes() -> Routes {
+    let mut routes = Routes::default();
+    routes
+        .add(get("/v1/boards", "boards"), Token(Read, ByHandler), Offloaded(boards::list), docs::boards())
+        .add(put(BOARD, "put_board"), Token(Admin, InPath), Inline(boards::put), docs::put_board())
+        .add(get(BOARD, "board"), Token(Read, InPath), Inline(boards::get), docs::board())
+        .add(
+            delete(BOARD, "delete_board"),
+            Token(Admin, InPath), Inline(boards::delete), docs::delete_board(),
+        );
+    routes
+        .add(
+            post("/v1/boards/{board}:clear", "clear_board"),
+            Token(Admin, InPath), Inline(removals::clear), docs::clear_board(),
+        )
+        .add(
+            post("/v1/boards/{board}:trim", "trim_board"),
+            Token(Admin, InPath), Offloaded(removals::trim), docs::trim_board(),
+        );
+    routes
+        .add(put(ENTRY, "put_member"), Token(Write, InPath), Inline(members::put), docs::put_member())
+        .add(
+            delete(ENTRY, "delete_member"),
+            Token(Write, InPath), Inline(members::delete), docs::delete_member(),
+        )
+        .add(
+            delete(MEMBER, "delete_everywhere"),
+            Token(Write, EveryBoard), Inline(members::delete_everywhere), docs::delete_everywhere(),
+        )
+        .add(post("/v1/jobs", "jobs"), Token(Write, ByHandler), Inline(jobs::post), docs::jobs());
+    routes
+        .add(get(ENTRY, "member"), Token(Read, InPath), Inline(members::get), docs::member())
+        .add(
+            get("/v1/boards/{board}/members/{member}/around", "around"),
+            Token(Read, InPath), Inline(members::around), docs::around(),
+        )
+        .add(
+            post("/v1/boards/{board}/members:lookup", "lookup"),
+            Token(Read, InPath), Offloaded(members::lookup), docs::lookup(),
+        )
+        .add(
+            get(MEMBER, "member_boards"),
+            Token(Read, ByHandler), Offloaded(members::on_boards), docs::member_boards(),
+        );
+    routes
+        .add(get("/v1/boards/{board}/top", "top"), Token(Read, InPath), Inline(lists::top), docs::top())
+        .add(
+            get("/v1/boards/{board}/positions/{position}", "positions"),
+            Token(Read, InPath), Inline(lists::positions), docs::positions(),
+        )
+        .add(
+            get("/v1/boards/{board}/range", "range"),
+            Token(Read, InPath), Inline(lists::range), docs::range(),
+        );
+    routes
+        .add(
+            get("/v1/boards/{board}/rank", "rank"),
+            Token(Read, InPath), Inline(ranks::of_score), docs::rank(),
+        )
+        .add(
+            post("/v1/boards/{board}/ranks:of", "ranks_of"),
+            Token(Read, InPath), Offloaded(ranks::of_scores), docs::ranks_of(),
+        )
+        .add(
+            get("/v1/boards/{board}/score", "score"),
+            Token(Read, InPath), Inline(ranks::score_at), docs::score(),
+        )
+        .add(
+            get("/v1/boards/{board}/count", "count"),
+            Token(Read, InPath), Inline(ranks::count), docs::count(),
+        )
+        .add(
+            get("/v1/boards/{board}/histogram", "histogram"),
+            Token(Read, InPath), Offloaded(ranks::histogram), docs::histogram(),
+        )
+        .add(
+            get("/v1/boards/{board}/percentiles", "percentiles"),
+            Token(Read, InPath), Offloaded(ranks::percentiles), docs::percentiles(),
+        );
+    routes
+        .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), Inline(rejects::list), docs::rejects())
+        .add(get("/v1/status", "status"), Token(Read, NoBoard), Inline(status::get), docs::status());
+    routes
+        // Programs that start and stop the service have no token.
+        .add_unlimited(get("/healthz", "healthz"), Nothing, probes::healthz, docs::healthz())
+        .add_unlimited(get("/readyz", "readyz"), Nothing, probes::readyz, docs::readyz())
+        .add_unlimited(get("/metrics", "metrics"), Token(Read, NoBoard), probes::metrics, docs::metrics())
+        // The same for every ranktree of this version.
+        .add_unlimited(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
+        .add_unlimited(get("/docs", "docs"), Nothing, serve_page, docs::docs());
+    routes
+}
+
+async fn serve_json(_: Arc<Api>) -> Response {
+    served::json(operations)
+}
+
+async fn serve_page(_: Arc<Api>) -> Response {
+    served::page(operations)
+}

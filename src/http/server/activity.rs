@@ -1,0 +1,259 @@
+//! What a connection is doing and since when, so that a slow client's connection can be ended.
+//!
+//! Reads and writes only note what happens. They have no timers: a busy connection would reset a timer
+//! several times per request. The connection's task calls [`Activity::overdue`] now and then, which says when
+//! to call it again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::http::guard::in_progress::InProgress;
+use crate::http::server::pipelining::Pipeline;
+use crate::http::server::timeouts::ClientTimeouts;
+
+/// A client that reads an answer more slowly than this counts as not reading it, in bytes a second.
+const READ_RATE_MIN: u64 = 16 << 10;
+
+/// Why a connection is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overdue {
+    SlowHeader,
+    Idle,
+    SlowReader,
+}
+
+impl Overdue {
+    /// As metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SlowHeader => "slow_header",
+            Self::Idle => "idle",
+            Self::SlowReader => "slow_reader",
+        }
+    }
+}
+
+const HEADER: u8 = 0;
+const BUSY: u8 = 1;
+const IDLE: u8 = 2;
+
+/// What a connection is doing. Times are microseconds after its beginning.
+pub struct Activity {
+    began: Instant,
+    doing: AtomicU8,
+    since: AtomicU64,
+    /// Locked by one task only, the connection's.
+    pipeline: Mutex<Pipeline>,
+    /// A write had to wait, and not everything has been written since.
+    is_stalled: AtomicBool,
+    stalled_since: AtomicU64,
+    /// Bytes written since then.
+    written: AtomicU64,
+    /// The shares of requests whose answers may not be written yet. Locked by one task only, the
+    /// connection's.
+    unwritten: Mutex<Vec<Arc<InProgress>>>,
+}
+
+impl Activity {
+    pub fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            doing: AtomicU8::new(HEADER),
+            since: AtomicU64::new(0),
+            pipeline: Mutex::default(),
+            is_stalled: AtomicBool::new(false),
+            stalled_since: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            unwritten: Mutex::default(),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn is_doing(&self, doing: u8, since: u64) {
+        self.since.store(since, Ordering::Relaxed);
+        self.doing.store(doing, Ordering::Relaxed);
+    }
+
+    /// Notes that a request's head has arrived and its handler begins. Returns whether the head names both a
+    /// length and chunks.
+    ///
+    /// # Arguments
+    /// `body`: how many bytes the body has; `None` if it comes in chunks.
+    pub fn request_begins(&self, body: Option<u64>) -> bool {
+        self.is_doing(BUSY, 0);
+        self.pipeline.lock().request_begins(body)
+    }
+
+    /// Notes that the handler has its answer, which is written from now on.
+    ///
+    /// # Arguments
+    /// `in_progress`: the request's share, which is dropped once the answer is written, or with the
+    /// connection.
+    pub fn request_ends(&self, in_progress: Option<Arc<InProgress>>) {
+        self.unwritten.lock().extend(in_progress);
+        let next = if self.pipeline.lock().request_ends() { HEADER } else { IDLE };
+        self.is_doing(next, self.now());
+    }
+
+    /// Whether a handler works on a request.
+    pub fn is_busy(&self) -> bool {
+        self.doing.load(Ordering::Relaxed) == BUSY
+    }
+
+    pub fn has_read(&self, bytes: &[u8]) {
+        self.pipeline.lock().read(bytes);
+        if self.doing.load(Ordering::Relaxed) == IDLE {
+            self.is_doing(HEADER, self.now());
+        }
+    }
+
+    pub fn has_written(&self, bytes: usize) {
+        if self.is_stalled.load(Ordering::Relaxed) {
+            self.written.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a write has to wait for the client.
+    pub fn write_waits(&self) {
+        if !self.is_stalled.load(Ordering::Relaxed) {
+            self.written.store(0, Ordering::Relaxed);
+            self.stalled_since.store(self.now(), Ordering::Relaxed);
+            self.is_stalled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub fn all_is_written(&self) {
+        // hyper flushes once it has written all that it holds, and takes an answer in the poll in which the
+        // handler ends. If a client pipelines requests, one share may be dropped before its answer is
+        // written.
+        self.unwritten.lock().clear();
+        if self.is_stalled.swap(false, Ordering::Relaxed) && !self.is_busy() {
+            self.since.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// When to ask again whether the connection is overdue.
+    ///
+    /// # Errors
+    /// When the connection is overdue, and why.
+    pub fn overdue(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
+        let since = Duration::from_micros(self.since.load(Ordering::Relaxed));
+        let (began, allowed, why) = if self.is_stalled.load(Ordering::Relaxed) {
+            let began = Duration::from_micros(self.stalled_since.load(Ordering::Relaxed));
+            let more = Duration::from_secs(self.written.load(Ordering::Relaxed) / READ_RATE_MIN);
+            (began, timeouts.write + more, Overdue::SlowReader)
+        } else {
+            match self.doing.load(Ordering::Relaxed) {
+                HEADER => (since, timeouts.header, Overdue::SlowHeader),
+                IDLE => (since, timeouts.idle, Overdue::Idle),
+                // Bodies and handlers have time limits of their own.
+                _ => (self.began.elapsed(), Duration::MAX, Overdue::Idle),
+            }
+        };
+        let now = Instant::now();
+        let deadline = self.began.checked_add(began.saturating_add(allowed));
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(why);
+        }
+        // What begins after this moment is overdue no sooner than its whole time limit after this moment.
+        let soonest = now + timeouts.header.min(timeouts.idle).min(timeouts.write);
+        Ok(deadline.map_or(soonest, |deadline| deadline.min(soonest)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUTS: ClientTimeouts = ClientTimeouts {
+        header: Duration::from_secs(10),
+        idle: Duration::from_secs(75),
+        write: Duration::from_secs(30),
+    };
+
+    /// Asks as a connection's task does. Returns when the connection is ended, and why.
+    async fn ended(activity: &Activity) -> (u64, Overdue) {
+        loop {
+            match activity.overdue(&TIMEOUTS) {
+                Ok(again) => tokio::time::sleep_until(again).await,
+                Err(why) => return (activity.began.elapsed().as_secs(), why),
+            }
+        }
+    }
+
+    async fn pass(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_is_timed_from_the_connections_beginning_or_its_first_byte() {
+        let activity = Activity::new();
+        activity.has_read(b"a");
+        assert_eq!(ended(&activity).await, (10, Overdue::SlowHeader));
+
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        pass(100).await;
+        activity.request_ends(None);
+        pass(50).await;
+        activity.has_read(b"a");
+        for _ in 0..9 {
+            pass(1).await;
+            // A byte at a time does not extend the limit.
+            activity.has_read(b"a");
+            assert!(activity.overdue(&TIMEOUTS).is_ok());
+        }
+        assert_eq!(ended(&activity).await, (160, Overdue::SlowHeader));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_ended_and_a_busy_one_is_not() {
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        pass(1_000).await;
+        assert!(activity.overdue(&TIMEOUTS).is_ok());
+        activity.request_ends(None);
+        assert_eq!(ended(&activity).await, (1_075, Overdue::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_ended_and_one_that_reads_slowly_is_not() {
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        activity.request_ends(None);
+        activity.write_waits();
+        assert_eq!(ended(&activity).await, (30, Overdue::SlowReader));
+
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        activity.request_ends(None);
+        activity.write_waits();
+        for _ in 0..100 {
+            pass(1).await;
+            activity.has_written(20 << 10);
+            activity.write_waits();
+            assert!(activity.overdue(&TIMEOUTS).is_ok());
+        }
+        activity.all_is_written();
+        assert_eq!(ended(&activity).await, (175, Overdue::Idle), "idle from the last byte on");
+
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        activity.request_ends(None);
+        activity.write_waits();
+        let mut seconds = 0;
+        while activity.overdue(&TIMEOUTS).is_ok() {
+            pass(1).await;
+            activity.has_written(1 << 10);
+            seconds += 1;
+        }
+        assert!((30..40).contains(&seconds), "{seconds}: a trickle does not keep it");
+    }
+}

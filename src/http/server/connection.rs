@@ -1,0 +1,157 @@
+//! One connection, from its handshake to its end.
+
+use std::future::{Future as _, poll_fn};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::http::guard::refusal_log::ClientAddress;
+use crate::http::server::activity::Activity;
+use crate::http::server::connection_limit::ConnectionPermit;
+use crate::http::server::context::ServerContext;
+use crate::http::server::ended::count_ended;
+use crate::http::server::observed_stream::ObservedStream;
+use crate::http::server::requests::ConnectionRequests;
+use crate::http::server::socket::{OtherSide, split};
+use crate::http::server::timeouts::ClientTimeouts;
+
+/// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path.
+const HEAD_BYTES_MAX: usize = 128 << 10;
+/// The longest time limit of an overflow connection. Probes are sent at once.
+const OVERFLOW_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How far the server has shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    Serving,
+    /// Requests in progress are answered, and no more are taken.
+    Draining,
+    /// Nothing is answered any more.
+    Over,
+}
+
+/// Serves a connection until it ends by itself, for its slowness, or with the server.
+pub async fn serve(
+    (stream, client): (TcpStream, IpAddr),
+    permit: ConnectionPermit,
+    context: Arc<ServerContext>,
+    stage: watch::Receiver<Stage>,
+) {
+    // A request is one small packet, and so is its answer. Waiting to fill a packet up only adds latency.
+    let _ = stream.set_nodelay(true);
+    let mut timeouts = context.timeouts;
+    if permit.is_overflow {
+        let short = |time: Duration| time.min(OVERFLOW_TIMEOUT);
+        timeouts = ClientTimeouts {
+            header: short(timeouts.header),
+            idle: short(timeouts.idle),
+            write: short(timeouts.write),
+        };
+    }
+    let activity = Arc::new(Activity::new());
+    let requests = ConnectionRequests {
+        activity: Arc::clone(&activity),
+        is_overflow: permit.is_overflow,
+        context: Arc::clone(&context),
+        client: ClientAddress(client.to_canonical()),
+    };
+    let (stream, other_side) = split(stream);
+    let endings = Endings { activity: Arc::clone(&activity), timeouts, stage, other_side };
+    let Some(tls) = &context.tls else {
+        return speak(ObservedStream::new(stream, activity), requests, endings).await;
+    };
+    let mut stage = endings.stage.clone();
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(timeouts.header, tls.acceptor().accept(stream)) => accepted,
+        // Nothing was asked yet.
+        _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
+    };
+    match accepted {
+        Ok(Ok(stream)) => speak(ObservedStream::new(stream, activity), requests, endings).await,
+        Ok(Err(error)) => {
+            count_ended("handshake");
+            tracing::debug!(%error, "a TLS handshake failed");
+        }
+        Err(_) => count_ended("handshake"),
+    }
+}
+
+/// What may end a connection besides HTTP itself.
+struct Endings {
+    activity: Arc<Activity>,
+    timeouts: ClientTimeouts,
+    stage: watch::Receiver<Stage>,
+    other_side: OtherSide,
+}
+
+/// How a connection ended.
+enum Ended {
+    ByItself(hyper::Result<()>),
+    /// The client has left and will not take the answer.
+    Left,
+}
+
+async fn speak<S>(stream: S, requests: ConnectionRequests, endings: Endings)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Endings { activity, timeouts, mut stage, other_side } = endings;
+    let mut builder = http1::Builder::new();
+    // `activity` limits the time, because it distinguishes a slow head from an idle connection.
+    builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_overflow);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
+    let mut look = pin!(tokio::time::sleep_until(Instant::now()));
+    let mut until = Stage::Draining;
+    let (mut leaves, mut has_left) = (pin!(other_side.leaves()), false);
+    loop {
+        let served = poll_fn(|context| {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(Ended::ByItself(ended));
+            }
+            has_left = has_left || leaves.as_mut().poll(context).is_ready();
+            // Without a request in progress, hyper reads what was sent before the end, and sees the end for
+            // itself.
+            if has_left && activity.is_busy() { Poll::Ready(Ended::Left) } else { Poll::Pending }
+        });
+        tokio::select! {
+            biased;
+            // The future of the handler is dropped with the connection, and so are the permits that it holds.
+            ended = served => {
+                let has_left = match &ended {
+                    Ended::Left => true,
+                    Ended::ByItself(ended) => ended.is_err() && activity.is_busy(),
+                };
+                if has_left {
+                    count_ended("left");
+                }
+                if let Ended::ByItself(Err(error)) = ended {
+                    tracing::debug!(%error, "a connection broke");
+                }
+                return;
+            }
+            reached = stage.wait_for(|stage| *stage >= until) => match reached.map(|stage| *stage) {
+                Ok(Stage::Draining) => {
+                    until = Stage::Over;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ => return,
+            },
+            () = look.as_mut() => match activity.overdue(&timeouts) {
+                Ok(again) => look.as_mut().reset(again),
+                Err(why) => {
+                    count_ended(why.name());
+                    return;
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The listener: accepts connections, and shuts them down with the service.
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::http::api::Api;
+use crate::http::routing::list::{open_paths, router};
+use crate::http::server::connection::{self, Stage};
+use crate::http::server::connection_limit::{ConnectionLimiter, ConnectionLimits};
+use crate::http::server::context::ServerContext;
+use crate::http::server::ended::{count_ended, register_ended};
+use crate::http::server::threads::Threads;
+use crate::http::server::timeouts::ClientTimeouts;
+use crate::http::server::tls::Tls;
+use crate::metrics::HTTP_CONNECTIONS;
+
+/// How long requests in progress may take to end once the service shuts down.
+const DRAIN_REQUESTS: Duration = Duration::from_secs(10);
+/// How long to wait before the next connection when the system has no resources for this one.
+const OUT_OF_RESOURCES: Duration = Duration::from_millis(200);
+
+/// How connections are served.
+#[derive(Default)]
+pub struct Serving {
+    /// The certificate; `None` for plain HTTP.
+    pub tls: Option<Arc<Tls>>,
+    pub timeouts: ClientTimeouts,
+    pub connections: ConnectionLimits,
+    /// Whether requests are refused that pages of other sites may have made, in a browser on this machine.
+    pub loopback_guard: bool,
+    /// The number of threads; for 0, one fewer than there are cores.
+    pub threads: usize,
+}
+
+/// Serves the API until `shutdown` completes, then lets requests in progress end.
+///
+/// # Errors
+/// When the system has no resources for the threads.
+pub async fn serve(
+    listener: TcpListener,
+    api: Arc<Api>,
+    serving: Serving,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let Serving { tls, timeouts, connections, loopback_guard, threads } = serving;
+    let threads = Threads::start(threads)?;
+    let (router, open_paths) = (router(Arc::clone(&api)), open_paths());
+    let context = Arc::new(ServerContext { router, open_paths, tls, timeouts, api, loopback_guard });
+    let limiter = ConnectionLimiter::new(connections);
+    let open = metrics::gauge!(HTTP_CONNECTIONS);
+    register_ended();
+    let (stage, staged) = watch::channel(Stage::Serving);
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let (stream, address) = tokio::select! {
+            () = shutdown.as_mut() => break,
+            accepted = accept(&listener) => accepted,
+        };
+        // A stream that is dropped is closed.
+        let Some(permit) = limiter.permit(address.ip()) else {
+            count_ended("refused");
+            continue;
+        };
+        if permit.is_overflow {
+            count_ended("over_limit");
+        }
+        open.increment(1.0);
+        let counted = CountedOpen(open.clone());
+        let (context, staged) = (Arc::clone(&context), staged.clone());
+        let Ok(stream) = stream.into_std() else { continue };
+        threads.spawn(async move {
+            let _counted = counted;
+            // Registered here, with this thread's event loop.
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
+            connection::serve((stream, address.ip()), permit, context, staged).await;
+        });
+    }
+    drop((listener, staged));
+    tracing::info!("shutting down");
+    let _ = stage.send(Stage::Draining);
+    if tokio::time::timeout(DRAIN_REQUESTS, stage.closed()).await.is_err() {
+        tracing::warn!("some requests did not end in time; they get no answer");
+        let _ = stage.send(Stage::Over);
+        stage.closed().await;
+    }
+    Ok(())
+}
+
+/// Takes a connection out of the count when it is dropped.
+struct CountedOpen(metrics::Gauge);
+
+impl Drop for CountedOpen {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// The next connection. An error is about one connection, or passes, so that it never ends the listener.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                let is_of_one_connection = matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
+                );
+                if !is_of_one_connection {
+                    tracing::error!(%error, "no connection can be accepted now; are there files enough (ulimit -n)?");
+                    tokio::time::sleep(OUT_OF_RESOURCES).await;
+                }
+            }
+        }
+    }
+}

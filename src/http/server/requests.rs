@@ -1,0 +1,110 @@
+//! The requests of one connection: checked for framing and foreign pages, then handed to the router.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper::Request;
+use hyper::body::{Body as _, Incoming};
+use hyper::service::Service;
+use tower::ServiceExt as _;
+
+use crate::http::guard::admission::count_shed;
+use crate::http::guard::framing;
+use crate::http::guard::in_progress::InProgress;
+use crate::http::guard::loopback::is_local;
+use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
+use crate::http::render::problem::Problem;
+use crate::http::request::body::refuse;
+use crate::http::request::metrics::{NO_ROUTE, Responses};
+use crate::http::server::activity::Activity;
+use crate::http::server::context::ServerContext;
+
+/// What overflow connections are answered.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// Ranks move: no answer may be used again, and none may be stored in a shared cache.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// Answers the requests of one connection.
+pub struct ConnectionRequests {
+    pub context: Arc<ServerContext>,
+    pub activity: Arc<Activity>,
+    pub is_overflow: bool,
+    pub client: ClientAddress,
+}
+
+impl Service<Request<Incoming>> for ConnectionRequests {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if self.context.api.access.is_some() {
+            request.extensions_mut().insert(self.client);
+        }
+        let names_both = self.activity.request_begins(request.body().size_hint().exact());
+        let framing = framing::check(request.headers(), names_both);
+        let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
+        let is_foreign = self.context.loopback_guard
+            && !is_local(request.uri(), request.headers())
+            && !self.context.open_paths.contains(&request.uri().path());
+        let (context, activity, client) =
+            (Arc::clone(&self.context), Arc::clone(&self.activity), self.client);
+        Box::pin(async move {
+            let mut must_close = false;
+            let mut response = if is_shed {
+                count_shed();
+                Problem::too_many_connections().into_response()
+            } else if let Err(problem) = framing {
+                must_close = true;
+                let response = refuse_request(request, problem).await;
+                Responses::new(NO_ROUTE).note(response.status());
+                response
+            } else if is_foreign {
+                refuse_foreign(&context, client, request).await
+            } else {
+                context.router.clone().oneshot(request.map(Body::new)).await?
+            };
+            must_close |= response.status() == StatusCode::REQUEST_TIMEOUT;
+            let headers = response.headers_mut();
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+            headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
+            if must_close {
+                // The rest of the body may still come, or its end may be understood otherwise by a proxy.
+                // What comes next must not be read as a request.
+                headers.insert(header::CONNECTION, CLOSE);
+            }
+            activity.request_ends(response.extensions_mut().remove::<Arc<InProgress>>());
+            Ok(response)
+        })
+    }
+}
+
+async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Response {
+    let (parts, body) = request.into_parts();
+    refuse(&parts.headers, Body::new(body), problem).await.into_response()
+}
+
+/// Refuses a request that a page of another site may have made.
+async fn refuse_foreign(
+    context: &ServerContext,
+    client: ClientAddress,
+    request: Request<Incoming>,
+) -> Response {
+    let problem = Problem::foreign_origin();
+    let refused = RefusedRequest {
+        client: Some(client),
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        token: None,
+    };
+    context.api.refusal_log.note(&problem, refused);
+    refuse_request(request, problem).await
+}

@@ -1,0 +1,57 @@
+//! Boards that the jobs of a token with a limit on boards would create.
+//!
+//! Writers and the boards' stream create boards for jobs, and they do not know tokens. So such boards are
+//! defined here before the jobs are published, in order with all other definitions: of two requests at the
+//! same moment, only one gets the last board.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::access::Grant;
+use crate::board::Definition;
+use crate::http::api::Api;
+use crate::http::guard::board_limit::check_board_limit;
+use crate::http::render::problem::{BOARD_DIFFERS, Problem};
+use crate::http::request::call::Call;
+use crate::http::writes::boards::define;
+use crate::job::{Job, Targets};
+use crate::types::BoardName;
+
+/// Creates the boards that jobs name and that do not exist, if there is a limit on the boards of the
+/// request's token.
+///
+/// # Errors
+/// When the token may not make so many, or a board cannot be created now. The caller publishes none of the
+/// jobs then.
+pub async fn create_for(call: &Call, jobs: &[Job]) -> Result<(), Problem> {
+    let Some(grant) = call.board_limited() else { return Ok(()) };
+    let named = jobs.iter().filter_map(|job| match &job.targets {
+        Targets::Boards(boards) => Some(boards),
+        Targets::EveryBoard => None,
+    });
+    let named = named.flatten().map(|(board, _)| board);
+    let lacking: BTreeSet<&BoardName> =
+        named.filter(|board| call.api.registry.creates(board.as_str())).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let lacking = lacking.into_iter().cloned().collect();
+    let create = create(Arc::clone(&call.api), Arc::clone(grant), lacking);
+    // In a task of its own: a client that leaves must not leave a board on some shards only.
+    tokio::spawn(create).await.map_err(|_| Problem::internal())?
+}
+
+async fn create(api: Arc<Api>, grant: Arc<Grant>, named: Vec<BoardName>) -> Result<(), Problem> {
+    let _in_order = api.board_changes.lock().await;
+    // Some may have been created while this waited for the lock.
+    for board in check_board_limit(&api.registry, &grant, &named)? {
+        match define(&api, board, Definition::default()).await {
+            // Another node has created it, and not with the defaults: it exists, and the jobs can be
+            // published.
+            Err(problem) if problem.code() == BOARD_DIFFERS => {}
+            Err(problem) => return Err(problem),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}

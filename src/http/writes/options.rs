@@ -1,0 +1,58 @@
+//! The parameters of a write: how long it waits, and how detailed its answer is.
+
+use crate::http::api::Api;
+use crate::http::render::problem::Problem;
+use crate::http::request::params::{Params, not_so};
+
+/// How long a write waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it is safe in the queue.
+    UntilStored,
+    /// Until this node has applied it, to tell what came of it.
+    UntilApplied,
+}
+
+/// How detailed the answer is about each job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Whether it changed anything, the entry as the job left it, and where the entry stood before.
+    Entries,
+    /// Whether it changed anything.
+    Changed,
+}
+
+/// The options of a write of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteOptions {
+    pub wait: Wait,
+    pub detail: Detail,
+}
+
+impl WriteOptions {
+    /// The parameters that hold them.
+    pub const PARAMS: [&'static str; 2] = ["wait", "results"];
+
+    /// # Errors
+    /// When a parameter is not as it should be.
+    pub fn read(api: &Api, params: &Params<'_>) -> Result<Self, Problem> {
+        let detail = match params.get("results") {
+            None => Detail::Entries,
+            Some("changed") => Detail::Changed,
+            Some(other) => return Err(not_so("results is changed", other)),
+        };
+        Ok(Self { wait: read_wait(api, params)?, detail })
+    }
+}
+
+/// How long a write waits. Without a stream, it always waits for its commit.
+///
+/// # Errors
+/// When the parameter is not as it should be.
+pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
+    match params.get("wait") {
+        None if api.boards_stream.is_some() => Ok(Wait::UntilStored),
+        None | Some("applied") => Ok(Wait::UntilApplied),
+        Some(other) => Err(not_so("wait is applied", other)),
+    }
+}

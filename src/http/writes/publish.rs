@@ -1,0 +1,109 @@
+//! Messages to the shards' queues: who may publish, in which order, and for how long a request waits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::http::api::Api;
+use crate::http::render::problem::Problem;
+use crate::queue::publisher::NotPublished;
+use crate::types::{AsOf, Sequence, ShardId};
+use crate::writer::{Payload, ShardState};
+
+/// How long a request waits for its commit. Commits take milliseconds. A shard that lost its disk says so
+/// earlier.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The size of a definition, a clear or a drop as a batch counts it: about what its record takes.
+pub const COMMAND_BYTES: usize = 512;
+
+/// A message that is being published. It is sent at the first poll unless it waits for earlier ones, and
+/// ready once the message is safe, or applied.
+pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
+
+/// Refuses writes while a shard cannot take them, before any of a request's messages is sent.
+///
+/// # Errors
+/// When one of the shards is not live.
+pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Result<(), Problem> {
+    for id in shards {
+        let Some(shard) = api.node.shards.get(id.index()) else { continue };
+        let state = shard.health.state();
+        // A stream takes what its shard applies later, unless the shard has halted.
+        let takes = match &state {
+            ShardState::Live => true,
+            ShardState::CatchingUp(_) => shard.publisher.stores(),
+            ShardState::Halted(_) => false,
+        };
+        if !takes {
+            let reason = state.reason().unwrap_or("it is about to take writes again").to_owned();
+            return Err(Problem::shard_unavailable(format!("shard {id} takes no writes now: {reason}")));
+        }
+    }
+    Ok(())
+}
+
+/// Publishes messages, each shard's in their order, and waits for all of them. A message is sent before the
+/// ones ahead of it are answered, unless it has to wait for them. Returns the outcome of each.
+///
+/// # Errors
+/// When some were not answered in time.
+pub async fn publish_all<T>(
+    publishings: Vec<(ShardId, Publishing<'_, T>)>,
+) -> Result<Vec<Result<T, NotPublished>>, Problem> {
+    let mut outcomes: Vec<Option<Result<T, NotPublished>>> = publishings.iter().map(|_| None).collect();
+    let mut publishings = publishings;
+    // A shard that refused a message gets none of the later ones, which would overtake it.
+    let mut refused: Vec<(ShardId, NotPublished)> = Vec::new();
+    let mut first_round = true;
+    let all = std::future::poll_fn(|context| {
+        let mut pending = false;
+        for ((shard, publishing), outcome) in publishings.iter_mut().zip(&mut outcomes) {
+            if outcome.is_some() {
+                continue;
+            }
+            let earlier = refused.iter().find(|(known, _)| first_round && known == shard);
+            if let Some((_, why)) = earlier {
+                *outcome = Some(Err(why.clone()));
+                continue;
+            }
+            match publishing.as_mut().poll(context) {
+                Poll::Ready(ready) => {
+                    if let Err(why) = &ready {
+                        refused.push((*shard, why.clone()));
+                    }
+                    *outcome = Some(ready);
+                }
+                Poll::Pending => pending = true,
+            }
+        }
+        first_round = false;
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    });
+    tokio::time::timeout(COMMIT_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
+    let unheard = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
+}
+
+/// Publishes a command to each of the shards, and waits for all of them. Returns where each has it.
+///
+/// # Errors
+/// When a shard does not take it, or does not answer in time.
+pub async fn publish_to(
+    api: &Api,
+    shards: &[ShardId],
+    payload: impl Fn() -> Payload,
+) -> Result<AsOf, Problem> {
+    let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
+    let publishings = handles.map(|shard| {
+        let publishing = shard.publisher.store_command(payload(), COMMAND_BYTES);
+        let publishing: Publishing<'_, Sequence> = Box::pin(publishing);
+        (shard.id, publishing)
+    });
+    let outcomes = publish_all(publishings.collect()).await?;
+    let mut token: Vec<(ShardId, Sequence)> = Vec::with_capacity(shards.len());
+    for (id, outcome) in shards.iter().zip(outcomes) {
+        token.push((*id, outcome?));
+    }
+    Ok(AsOf(token))
+}

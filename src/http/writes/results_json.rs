@@ -1,0 +1,109 @@
+//! The outcome of jobs as JSON, and how large it may be.
+
+use axum::http::StatusCode;
+
+use crate::http::api::Api;
+use crate::http::render::fields;
+use crate::http::render::json::Object;
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::writes::options::{Detail, Wait, WriteOptions};
+use crate::http::writes::results::JobResult;
+use crate::job::{Job, MAX_METADATA_BYTES, Targets};
+use crate::types::{AsOf, count};
+
+/// The most bytes of a job's result beside what it did on boards: a reject's reason, with a name or two in
+/// it.
+const RESULT_BYTES_MAX: usize = 512;
+/// The most bytes that tell whether a board changed.
+const CHANGED_BYTES_MAX: usize = 100;
+/// The most bytes that tell of a board's entry, beside metadata and the member's id: names of fields, the
+/// board's name twice, two scores of eight keys, a dozen numbers.
+const ENTRY_BYTES_MAX: usize = 1_100;
+/// And for each shard, its part of `as_of`.
+const AS_OF_BYTES_MAX: usize = 24;
+/// What most entries take.
+const ENTRY_BYTES: usize = 420;
+
+/// The most bytes that the answer to these jobs can have.
+pub fn answer_bytes_max(api: &Api, jobs: &[Job], options: WriteOptions) -> usize {
+    let as_of = AS_OF_BYTES_MAX * api.node.shards.len();
+    let of_job = |job: &Job| {
+        let boards = match &job.targets {
+            _ if options.wait == Wait::UntilStored => 0,
+            Targets::Boards(boards) => boards.len(),
+            // Counted, and not listed.
+            Targets::EveryBoard => 0,
+        };
+        let each = match options.detail {
+            Detail::Changed => CHANGED_BYTES_MAX,
+            // An id may be all quotation marks.
+            Detail::Entries => ENTRY_BYTES_MAX + MAX_METADATA_BYTES + as_of + 2 * job.member.as_bytes().len(),
+        };
+        // The answer repeats the first of several boards.
+        RESULT_BYTES_MAX + each * (boards + usize::from(boards > 1))
+    };
+    as_of + jobs.iter().map(of_job).sum::<usize>()
+}
+
+/// About how many bytes these results take.
+pub fn answer_bytes(results: &[JobResult]) -> usize {
+    let of_result = |result: &JobResult| match result {
+        JobResult::Applied { changes, .. } => ENTRY_BYTES * (changes.len() + 1),
+        JobResult::Changed { boards, .. } => CHANGED_BYTES_MAX * boards.len(),
+        _ => 0,
+    };
+    results.iter().map(|result| 100 + of_result(result)).sum()
+}
+
+/// Writes a job's result: what it changed, why it was rejected, or why its message failed.
+pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
+    match result {
+        JobResult::Rejected(reject) => {
+            object.text("rejected", reject.code.name());
+            object.text("detail", &reject.detail);
+        }
+        JobResult::Parked => {
+            object.bool("changed", false);
+            object.bool("waits_for_board", true);
+        }
+        JobResult::Stored => object.bool("stored", true),
+        JobResult::Failed(why) => {
+            let problem = Problem::from(why.clone());
+            object.text("failed", problem.code());
+            object.text("detail", problem.detail());
+        }
+        JobResult::Changed { boards, by_board } => {
+            object.bool("changed", boards.first().is_some_and(|(_, changed)| *changed));
+            if *by_board {
+                fields::changed_by_board(object, boards);
+            }
+        }
+        JobResult::Everywhere { boards, changed } => {
+            object.bool("changed", *changed > 0);
+            object.null("entry");
+            object.null("previous");
+            let mut counts = object.object("counts");
+            counts.count("boards", count(*boards));
+            counts.count("changed", count(*changed));
+            counts.end();
+        }
+        JobResult::Applied { changes, by_board } => {
+            if let Some(first) = changes.first() {
+                fields::change(object, first);
+            } else {
+                object.bool("changed", false);
+                object.null("entry");
+                object.null("previous");
+            }
+            if *by_board {
+                fields::changes_by_board(object, changes);
+            }
+        }
+    }
+}
+
+/// The answer to a write that is safe in the queue. A read may wait for it by its token.
+pub fn accepted(token: &AsOf) -> Reply {
+    Reply::object(|object| object.plain("token", token)).with_status(StatusCode::ACCEPTED)
+}

@@ -1,0 +1,129 @@
+//! Jobs scattered to their members' shards, and what came of them gathered again in the request's order.
+
+use std::time::Duration;
+
+use crate::http::render::problem::Problem;
+use crate::http::request::ask::recall_all_metadata;
+use crate::http::request::call::Call;
+use crate::http::writes::options::{Wait, WriteOptions};
+use crate::http::writes::publish::{Publishing, check_live, publish_all};
+use crate::http::writes::results::{JobResult, ReportedJob, message_results};
+use crate::http::writes::results_json::answer_bytes_max;
+use crate::http::writes::settle::settle;
+use crate::job::Job;
+use crate::queue::MessageOrder;
+use crate::queue::publisher::{NotPublished, Publisher};
+use crate::types::{AsOf, Sequence, ShardId};
+use crate::writer::MessageOutcome;
+
+/// Jobs per message. A message is applied under one hold of the lock, so this is how many edits a reader may
+/// have to wait for: 64 of them take about 50 microseconds.
+const JOBS_PER_MESSAGE: usize = 64;
+/// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be
+/// decided on. Then the client is told that its job waits.
+const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Stores a message without waiting until it is applied.
+async fn store(
+    publisher: &Publisher,
+    jobs: Vec<Job>,
+    order: MessageOrder,
+) -> Result<MessageOutcome, NotPublished> {
+    publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
+}
+
+/// The outcome of a request's jobs.
+pub struct Written {
+    /// A read that waits for this token reads these writes.
+    pub token: AsOf,
+    /// One per job, in order.
+    pub results: Vec<JobResult>,
+}
+
+/// Publishes the jobs to their members' shards, and waits for their synced commits. Jobs of one member apply
+/// in order: once one of them is refused, none behind it is sent. A failure of a part of the jobs is told by
+/// job.
+///
+/// # Errors
+/// When their answer may be larger than there is room for; when a shard takes no writes, or does not answer
+/// in time.
+pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
+    let api = &call.api;
+    // Before anything is published: afterwards the request can no longer be refused.
+    call.in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
+    let wait = options.wait;
+    let reported: Vec<ReportedJob> = jobs.iter().map(|job| ReportedJob::of(job, options.detail)).collect();
+    let homes: Vec<ShardId> = reported.iter().map(|job| api.node.home_of(&job.member)).collect();
+    check_live(api, homes.iter().copied())?;
+    if let Some(boards) = &api.boards_stream {
+        let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
+        let due = boards.drops_before(named);
+        boards.let_drops_arrive(due).await?;
+    }
+    let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.shards.iter().map(|_| Vec::new()).collect();
+    for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
+        if let Some(shard) = by_shard.get_mut(home.index()) {
+            shard.push((index, job));
+        }
+    }
+    let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
+    let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
+    for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
+        let orders = orders_of(&jobs);
+        let mut jobs = jobs.into_iter();
+        for order in orders {
+            let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
+            publishings.push((
+                shard.id,
+                match wait {
+                    Wait::UntilApplied => Box::pin(shard.publisher.publish_jobs(jobs, order)),
+                    Wait::UntilStored => Box::pin(store(&shard.publisher, jobs, order)),
+                },
+            ));
+            messages.push((shard.id, indexes));
+        }
+    }
+    let published = publish_all(publishings).await?;
+    let deadline = tokio::time::Instant::now() + BOARD_TIMEOUT;
+    let mut outcomes = Vec::with_capacity(published.len());
+    for outcome in published {
+        outcomes.push(match outcome {
+            Ok(outcome) => Ok(settle(outcome, deadline).await),
+            Err(why) => Err(why),
+        });
+    }
+    let mut results: Vec<Option<JobResult>> = reported.iter().map(|_| None).collect();
+    let mut token: Vec<(ShardId, Sequence)> = Vec::new();
+    for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
+        if let Ok(outcome) = &outcome {
+            match token.iter_mut().find(|(known, _)| *known == shard) {
+                Some((_, sequence)) => *sequence = outcome.sequence.max(*sequence),
+                None => token.push((shard, outcome.sequence)),
+            }
+        }
+        let of_message = match (wait, outcome) {
+            (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
+            (_, outcome) => message_results(api, shard, &indexes, &reported, outcome),
+        };
+        for (index, result) in indexes.iter().zip(of_message) {
+            if let Some(slot) = results.get_mut(*index) {
+                *slot = Some(result);
+            }
+        }
+    }
+    let unanswered = || NotPublished::Unavailable("it did not say what came of the job".to_owned());
+    let results: Vec<JobResult> =
+        results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
+    Ok(Written { token: AsOf(token), results: recall_all_metadata(api, results).await? })
+}
+
+/// Which of a shard's earlier messages each message waits for.
+fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
+    match jobs.len() {
+        0 => Vec::new(),
+        1..=JOBS_PER_MESSAGE => vec![MessageOrder::default()],
+        _ => MessageOrder::of(
+            jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|(_, job)| &job.member)),
+        ),
+    }
+}
