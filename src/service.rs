@@ -21,11 +21,11 @@ use crate::config::{HttpConfig, ServeConfig};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::{Node, ShardHandle};
-use crate::queue::jetstream::{
+use crate::queue::local;
+use crate::queue::nats::{
     Boards, BoardsOfShard, Freeing, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher,
     StreamSource,
 };
-use crate::queue::local;
 use crate::queue::publisher::Publisher;
 use crate::service::opening::{OpenedShard, load_shards};
 use crate::state_lock::Purpose;
@@ -222,7 +222,7 @@ impl Streams {
     /// Connects, and sets the streams up. Where NATS cannot be reached, that goes on while the service runs: what is
     /// here can be read.
     async fn open(
-        settings: crate::queue::jetstream::Settings,
+        settings: crate::queue::nats::Settings,
         config: &ServeConfig,
         opened: &[OpenedShard],
         registry: &Registry,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::queue::jetstream::AccessError;
+use crate::queue::nats::AccessError;
 use crate::types::MAX_SHARDS;
 
 #[derive(Debug, Error)]

@@ -8,7 +8,7 @@ use clap::{ArgAction, Args};
 
 use crate::config::layers::OfEnvironment;
 use crate::config::{ConfigError, switch};
-use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
+use crate::queue::nats::{Access, Credentials, Login, Secret, SecretFrom, Tls};
 
 const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";

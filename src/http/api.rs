@@ -14,7 +14,7 @@ use crate::http::error::Problem;
 use crate::http::refusals::Refusals;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
-use crate::queue::jetstream::Boards;
+use crate::queue::nats::Boards;
 use crate::writer::Registry;
 
 /// Requests that read much from the disk at a time. Most of it is in memory, so that more would only share the cores.

@@ -11,7 +11,7 @@ use crate::load::http::Connection;
 use crate::load::service::Service;
 use crate::load::tally::{Stored, Tally, Times, Trouble};
 use crate::load::workload::{Operation, Read};
-use crate::queue::jetstream::{BulkPublisher, NotStored};
+use crate::queue::nats::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
 
 /// A message of which it is to be seen when readers see it.

@@ -19,7 +19,7 @@ use crate::load::summary::{
 };
 use crate::load::tally::{Counts, Interval, Tally};
 use crate::load::workload::{Distribution, Spec, Workload};
-use crate::queue::jetstream::{Access, BulkPublisher};
+use crate::queue::nats::{Access, BulkPublisher};
 use crate::trust::ClientTls;
 
 /// Between two looks at how it goes.

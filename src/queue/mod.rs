@@ -2,12 +2,12 @@
 
 mod describe;
 
-pub mod jetstream;
 pub mod json_words;
 pub mod local;
 pub mod loose;
 mod message_order;
 mod named_boards;
+pub mod nats;
 mod plain;
 pub mod publisher;
 mod reject_text;

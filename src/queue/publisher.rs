@@ -2,8 +2,8 @@
 
 use crate::job::Job;
 use crate::queue::MessageOrder;
-use crate::queue::jetstream::StreamPublisher;
 use crate::queue::local::LocalPublisher;
+use crate::queue::nats::StreamPublisher;
 use crate::types::Sequence;
 use crate::writer::{CommitFailed, MessageOutcome, Payload};
 

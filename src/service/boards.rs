@@ -1,6 +1,6 @@
 //! Boards of a node without NATS: what a crash cut short is completed, and what is over on every shard is forgotten.
 //!
-//! Knows: all shards of the node. With NATS, `queue::jetstream::boards` does as much, for all nodes.
+//! Knows: all shards of the node. With NATS, `queue::nats` does as much, for all nodes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
