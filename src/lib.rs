@@ -7,11 +7,12 @@
 //! In reading order, which is also the direction of dependencies: a module knows those above it.
 //!
 //! - [`types`], [`board`], [`job`]: the nouns
+//! - [`wire`]: a job as JSON
 //! - [`tree`]: the counted N-ary tree
 //! - [`state`]: a shard in memory
 //! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
-//! - [`writer`]: fetch → decode → plan → commit → apply → publish
+//! - [`writer`]: fetch → decode → plan → commit → apply → show
 //! - [`queue`]: where jobs come from
 //! - [`query`]: reads, summed and merged over shards
 //! - [`access`]: tokens, and what each allows
@@ -29,6 +30,8 @@ pub mod types;
 
 pub mod board;
 pub mod job;
+
+pub mod wire;
 
 pub mod tree;
 

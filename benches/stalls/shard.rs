@@ -11,12 +11,13 @@ use std::time::Duration;
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
+use ranktree::queue::local;
 use ranktree::queue::publisher::Publisher;
-use ranktree::queue::{describe, local, read_described};
 use ranktree::state::{Applied, Incarnation, RecordNumber};
 use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, Sequence, ShardId, Timestamp};
+use ranktree::wire::{describe, read_described};
 use ranktree::writer::{
     BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Known,
     Message, Outcome, Parking, Payload, Registry, RejectsKept, WantedBoards, Writer,

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use crate::cli::Failure;
 use crate::cli::offline::{For, Offline};
-use crate::queue::read_described;
 use crate::storage::{verify, verify_parked};
 use crate::types::MemberId;
+use crate::wire::read_described;
 use crate::writer::lines_of;
 
 /// Reads everything, recomputes every tree from members and deltas, and compares it with the stored one:

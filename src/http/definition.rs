@@ -6,8 +6,8 @@ use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::views::{self, WINDOW};
-use crate::queue::loose::parse_integer;
 use crate::types::{quoted, shown};
+use crate::wire::lenient::parse_integer;
 
 const FIELDS: [&str; 8] =
     ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];

@@ -12,8 +12,8 @@ use crate::http::reply::Reply;
 use crate::http::results::{JobResult, answer_bytes, write_result};
 use crate::http::writes::{Asking, Wait, write};
 use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
-use crate::queue::wire;
 use crate::types::{AsOf, BoardName};
+use crate::wire;
 
 pub async fn post(call: Call) -> Result<Reply, Problem> {
     let asking = Asking::read(&call.api, &Params::parse(call.query(), &Asking::PARAMS)?)?;

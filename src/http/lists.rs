@@ -11,9 +11,9 @@ use crate::http::ranks::bound;
 use crate::http::reply::Reply;
 use crate::http::views;
 use crate::query::{self, Answer, End, Page, PageCursor, Start};
-use crate::queue::json_words::json_words;
-use crate::queue::loose::Members;
 use crate::types::shown;
+use crate::wire::json_words;
+use crate::wire::lenient::Members;
 
 /// The most entries of a page, and items of a batch.
 pub const BATCH_MAX: usize = 1_000;

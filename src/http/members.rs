@@ -16,10 +16,10 @@ use crate::http::views;
 use crate::http::writes::{Asking, Wait, write};
 use crate::job::{Job, Op, Targets};
 use crate::query::{self, Around, Which};
-use crate::queue::loose::text_of;
-use crate::queue::wire;
 use crate::state::TreeId;
 use crate::types::{BoardName, Malformed, MemberId};
+use crate::wire;
+use crate::wire::lenient::text_of;
 
 /// The most neighbours on a side.
 pub const NEIGHBOURS_MAX: u64 = 500;

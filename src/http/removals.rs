@@ -19,10 +19,10 @@ use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
 use crate::query::{Behind, BoardView, ShardHandle, cut_behind_position, cut_behind_score, held, read};
-use crate::queue::loose::{score_of, unsigned_of};
 use crate::state::{Cut, Incarnation};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
+use crate::wire::lenient::{score_of, unsigned_of};
 use crate::writer::{Known, MessageOutcome, Payload};
 
 /// Members that a message names: as many edits as a reader may have to wait for. Their ids take 64 KiB at most.

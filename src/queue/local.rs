@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
 use crate::queue::MessageOrder;
-use crate::queue::describe::{describe, read_described};
 use crate::queue::publisher::NotPublished;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
+use crate::wire::{describe, read_described};
 use crate::writer::{
     AnswerTo, BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, Payload,
 };

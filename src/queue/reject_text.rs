@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::queue::wire::compact;
 use crate::storage::codec::RejectRecord;
 use crate::types::ShardId;
+use crate::wire::decode::compact;
 
 #[derive(Serialize)]
 struct RejectJson<'a> {

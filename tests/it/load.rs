@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output};
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use ranktree::job::{Op, Targets};
 use ranktree::load::{Distribution, OpMix, Operation, Spec, Workload};
-use ranktree::queue::wire;
 use ranktree::types::BoardName;
+use ranktree::wire;
 use serde_json::Value;
 use tempfile::TempDir;
 

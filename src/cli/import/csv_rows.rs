@@ -12,9 +12,9 @@ use crate::cli::import::batch::MAX_JOB_BYTES;
 use crate::cli::import::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::cli::import::scale::scaled;
 use crate::job::{Op, RejectCode};
-use crate::queue::json_words::json_words;
-use crate::queue::loose::parse_integer;
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal, quoted, shown};
+use crate::wire::json_words;
+use crate::wire::lenient::parse_integer;
 
 /// Columns that a message names.
 const COLUMNS_NAMED: usize = 20;

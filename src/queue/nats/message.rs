@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
-use crate::queue::wire::{self, BoardNames};
 use crate::state::{Cut, Incarnation, RecordNumber};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
+use crate::wire::{self, BoardNames};
 use crate::writer::{BadJob, Payload};
 
 /// Says what a command is. Means nothing on a message of jobs.

@@ -12,7 +12,6 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::job::Job;
-use crate::queue::describe::{describe, read_described};
 use crate::queue::nats::connect::access::Access;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::consume::fetcher::Fetcher;
@@ -23,6 +22,7 @@ use crate::queue::nats::retention::task::Growth;
 use crate::queue::nats::streams::set_up::Prepared;
 use crate::state::Applied;
 use crate::types::ShardId;
+use crate::wire::{describe, read_described};
 use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Renamed, ShardState};
 
 /// A batch: enough to share what a commit costs, few enough that nobody waits long for its end.

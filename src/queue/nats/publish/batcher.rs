@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::job::Job;
 use crate::queue::MessageOrder;
-use crate::queue::describe::describe;
 use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
+use crate::wire::describe;
 use crate::writer::MessageOutcome;
 
 /// Messages of a shard that may be on their way at once while others could still join the next...
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
     use crate::job::RejectCode;
-    use crate::queue::describe::read_described;
+    use crate::wire::read_described;
     use crate::writer::JobOutcome;
 
     const PAYLOAD_MAX: usize = 1 << 20;

@@ -28,8 +28,8 @@ use crate::queue::nats::consume::fetcher::doubts::{Doubts, lag};
 use crate::queue::nats::consume::origin::Origin;
 use crate::queue::nats::consume::source::{Chunk, LIMITS, Shared};
 use crate::queue::nats::streams::set_up::Prepared;
-use crate::queue::wire::BoardNames;
 use crate::state::Applied;
+use crate::wire::BoardNames;
 use crate::writer::ShardState;
 
 /// Messages asked for at a time; the next request goes out at half, so the server never waits for one. Asking for four

@@ -8,8 +8,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Targets};
-use crate::queue::wire::{BoardNames, Decoded};
 use crate::types::{MemberId, Score};
+use crate::wire::decode::{BoardNames, Decoded};
 
 struct PlainJob<'a> {
     board: &'a str,
@@ -92,5 +92,5 @@ impl<'de> Visitor<'de> for PlainJobVisitor {
 }
 
 #[cfg(test)]
-#[path = "plain_tests.rs"]
+#[path = "fast_path_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
 //! Plain jobs mean what `wire` says they mean, and what is not plain is left to it.
 
 use super::decode;
-use crate::queue::wire::{BoardNames, Decoded, decode_strictly};
+use crate::wire::decode::{BoardNames, Decoded, decode_strictly};
 
 fn plain(text: &str) -> Option<Vec<Decoded>> {
     decode(&mut BoardNames::default(), text.as_bytes())

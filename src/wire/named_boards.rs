@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::job::MAX_BOARDS_PER_JOB;
-use crate::queue::loose::{Members, Name, given, text_of};
+use crate::wire::lenient::{Members, Name, given, text_of};
 
 /// Whether a rejected job names boards, and no other ones than those that are allowed.
 ///

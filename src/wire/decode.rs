@@ -13,10 +13,10 @@ use crate::job::{
     Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode,
     Targets,
 };
-use crate::queue::json_words::json_words;
-use crate::queue::loose::{Members, Name, given, score_of, text_of, unsigned_of};
-use crate::queue::plain;
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
+use crate::wire::fast_path;
+use crate::wire::json_words::json_words;
+use crate::wire::lenient::{Members, Name, given, score_of, text_of, unsigned_of};
 
 /// What a job may look like, for messages.
 const EXAMPLE: &str = r#"{"board":"arena","member":"p42","score":1200}"#;
@@ -40,7 +40,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
 /// # Errors
 /// As [`decode`] has them.
 pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
-    match plain::decode(names, bytes) {
+    match fast_path::decode(names, bytes) {
         Some(jobs) => Ok(jobs),
         None => decode_strictly(bytes),
     }
@@ -296,7 +296,7 @@ fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
 }
 
 /// Well-formed JSON without the white space between its tokens, and how deep it is nested.
-pub(super) fn compact(json: &str) -> (String, usize) {
+pub fn compact(json: &str) -> (String, usize) {
     let mut out = String::with_capacity(json.len().min(MAX_METADATA_BYTES + 1));
     let (mut inside_text, mut escaped) = (false, false);
     let (mut depth, mut depth_max) = (0_usize, 0);
@@ -443,5 +443,5 @@ impl<'de> Visitor<'de> for JobsVisitor {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
+#[path = "decode_tests.rs"]
 mod tests;

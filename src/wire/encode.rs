@@ -5,8 +5,8 @@
 use serde::Serialize;
 
 use crate::job::{Job, Targets};
-use crate::queue::wire;
 use crate::types::Score;
+use crate::wire::decode::decode;
 
 /// The job in the form of the wire, as compact JSON. Its metadata keeps its text.
 #[must_use]
@@ -64,7 +64,7 @@ pub fn describe(job: &Job) -> Vec<u8> {
 /// What [`describe`] described.
 #[must_use]
 pub fn read_described(bytes: &[u8]) -> Option<Job> {
-    let mut jobs = wire::decode(bytes).ok()?;
+    let mut jobs = decode(bytes).ok()?;
     let job = jobs.pop()?.ok()?;
     jobs.is_empty().then_some(job)
 }
