@@ -17,7 +17,6 @@ use ranktree::state::{Applied, Incarnation, RecordNumber};
 use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, Sequence, ShardId, Timestamp};
-use ranktree::wire::{describe, read_described};
 use ranktree::writer::{
     BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Known,
     Message, Outcome, Parking, Payload, Registry, RejectsKept, WantedBoards, Writer,
@@ -283,14 +282,6 @@ impl JobSource for Queue {
             batch.push(self.message(sent));
         }
         Fetched::Batch(batch)
-    }
-
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        describe(job)
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        read_described(described)
     }
 
     fn limits(&self) -> BatchLimits {

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ranktree::job::Job;
 use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover};
 use ranktree::types::{Sequence, ShardId, Timestamp};
@@ -110,14 +109,12 @@ impl Engine {
     pub fn turn_without_checkpoint(&mut self, messages: Vec<Message>) -> Verbs {
         let started = Instant::now();
         let plan = {
-            let describe = |_: &Job| Vec::new();
             let planner = Planner {
                 shard: &self.shard,
                 id: ShardId(0),
                 shards: 1,
                 registry: &self.registry,
                 time: self.shard.read(Purpose::Plan).applied.timestamp,
-                describe: &describe,
                 parked: &|_, _, _, _| Ok(Vec::new()),
             };
             planner.plan(messages, None)

@@ -13,7 +13,6 @@ use crate::queue::MessageOrder;
 use crate::queue::publisher::NotPublished;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
-use crate::wire::{describe, read_described};
 use crate::writer::{
     AnswerTo, BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, Payload,
 };
@@ -242,14 +241,6 @@ impl JobSource for LocalSource {
             batch.push(self.message(request));
         }
         Fetched::Batch(batch)
-    }
-
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        describe(job)
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        read_described(described)
     }
 
     /// Whoever waits shares one sync, so a batch takes all that is waiting, within reason: 16 MiB and 10,000 jobs.

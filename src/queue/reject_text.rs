@@ -1,6 +1,6 @@
 //! A reject as JSON: in the stream of rejects, from `GET /v1/rejects` and from `ranktree rejects`.
 //!
-//! The job keeps its text, as `describe` keeps a job's: a JSON value in between would round numbers, and drop what is
+//! The job keeps its text, as an encoded job keeps its metadata's: a JSON value in between would round numbers, and drop what is
 //! named twice.
 
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::storage::codec::RejectRecord;
 use crate::types::ShardId;
-use crate::wire::decode::compact;
+use crate::wire::compact;
 
 #[derive(Serialize)]
 struct RejectJson<'a> {

@@ -46,6 +46,14 @@ pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>,
     }
 }
 
+/// Decodes the one job that [`encode`](crate::wire::encode()) encoded; `None` if the bytes are anything else.
+#[must_use]
+pub fn decode_one(bytes: &[u8]) -> Option<Job> {
+    let mut jobs = decode(bytes).ok()?;
+    let job = jobs.pop()?.ok()?;
+    jobs.is_empty().then_some(job)
+}
+
 /// Decodes by asking each value what it is, so that whatever is wrong can be told.
 ///
 /// # Errors

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn decode_one(text: &str) -> Decoded {
+fn decoded(text: &str) -> Decoded {
     decode(text.as_bytes())?.remove(0)
 }
 
 /// The code that a job is refused with; `ok` if it is not.
 fn code(text: &str) -> &'static str {
-    decode_one(text).map_or_else(|reject| reject.code.name(), |_| "ok")
+    decoded(text).map_or_else(|reject| reject.code.name(), |_| "ok")
 }
 
 fn board(name: &str) -> BoardName {
@@ -84,7 +84,7 @@ fn good_jobs_say_what_they_mean() {
             Job { targets: Targets::EveryBoard, op: Some(Op::Remove), version: Some(0), ..plain.clone() },
         ),
     ] {
-        assert_eq!(decode_one(text), Ok(job), "{text}");
+        assert_eq!(decoded(text), Ok(job), "{text}");
     }
 }
 
@@ -227,7 +227,7 @@ fn a_refusal_shows_the_value_that_was_refused() {
         ),
         (r#"{"board":"a","member":"m","score":1,"points":2}"#, "a job has no field named \"points\""),
     ] {
-        let said = decode_one(text).expect_err(text).detail;
+        let said = decoded(text).expect_err(text).detail;
         assert!(said.contains(expect), "{text}: {said}");
         for phrase in ["EOF", "expected value", "invalid type", "line 0", "serde", "i64", "f64", "u64"] {
             assert!(!said.contains(phrase), "{text}: {said}");

@@ -1,16 +1,15 @@
-//! A job as JSON again: for lists of rejects, for the queue, and for jobs that wait for their board.
+//! A job as JSON: for the queue, for parked jobs, and for stored rejects.
 //!
-//! Written by hand: a JSON value in between would round numbers in metadata, and drop what is named twice.
+//! The JSON is written by hand. A JSON value in between would round numbers in metadata, and drop repeated names.
 
 use serde::Serialize;
 
 use crate::job::{Job, Targets};
 use crate::types::Score;
-use crate::wire::decode::decode;
 
-/// The job in the form of the wire, as compact JSON. Its metadata keeps its text.
+/// Encodes a job as compact JSON, which decodes to the same job. Metadata keeps its text.
 #[must_use]
-pub fn describe(job: &Job) -> Vec<u8> {
+pub fn encode(job: &Job) -> Vec<u8> {
     let mut out = b"{\"member\":".to_vec();
     write(&mut out, job.member.as_str());
     if let Targets::Boards(boards) = &job.targets {
@@ -61,14 +60,6 @@ pub fn describe(job: &Job) -> Vec<u8> {
     out
 }
 
-/// What [`describe`] described.
-#[must_use]
-pub fn read_described(bytes: &[u8]) -> Option<Job> {
-    let mut jobs = decode(bytes).ok()?;
-    let job = jobs.pop()?.ok()?;
-    jobs.is_empty().then_some(job)
-}
-
 fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(out, value).expect("text and numbers are JSON, and memory takes all of it");
 }
@@ -83,16 +74,17 @@ fn write_score(out: &mut Vec<u8>, score: &Score) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::decode::decode_one;
 
     fn check(json: &str) {
-        let job = read_described(json.as_bytes()).expect("it is a job");
-        let described = describe(&job);
-        assert_eq!(String::from_utf8_lossy(&described), json);
-        assert_eq!(read_described(&described), Some(job));
+        let job = decode_one(json.as_bytes()).expect("it is a job");
+        let encoded = encode(&job);
+        assert_eq!(String::from_utf8_lossy(&encoded), json);
+        assert_eq!(decode_one(&encoded), Some(job));
     }
 
     #[test]
-    fn a_described_job_is_the_job_that_was_sent() {
+    fn an_encoded_job_decodes_to_the_same_job() {
         check(r#"{"member":"m","board":"b","score":-9223372036854775808}"#);
         check(r#"{"member":"a \"quoted\" \\ 日本","board":"b","score":[1,-2],"op":"best"}"#);
         check(r#"{"member":"m","scores":{"z":1,"a":[2,3]},"version":18446744073709551615}"#);
@@ -101,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_keeps_its_text() {
+    fn encoded_metadata_keeps_its_text() {
         for meta in [
             r#"{"n":123456789012345678901234567890,"price":1.10,"e":1E2,"zero":-0.0}"#,
             r#"{"a":1,"a":2,"b":{"c":[],"c":[ ]}}"#,
@@ -110,13 +102,13 @@ mod tests {
         ] {
             let compact = meta.replace("[ ]", "[]");
             let json = format!(r#"{{"member":"m","board":"b","score":1,"meta":{meta}}}"#);
-            let job = read_described(json.as_bytes()).expect("it is a job");
-            let described = describe(&job);
+            let job = decode_one(json.as_bytes()).expect("it is a job");
+            let encoded = encode(&job);
             assert_eq!(
-                String::from_utf8_lossy(&described),
+                String::from_utf8_lossy(&encoded),
                 format!(r#"{{"member":"m","board":"b","score":1,"meta":{compact}}}"#)
             );
-            assert_eq!(read_described(&described), Some(job));
+            assert_eq!(decode_one(&encoded), Some(job));
         }
     }
 }

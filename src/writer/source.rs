@@ -158,12 +158,6 @@ pub trait JobSource: Send {
     /// Waits up to `wait` for messages, and takes what is ready within `limits`.
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched;
 
-    /// A job as an operator would want to see it in the list of rejects, and as [`JobSource::read`] reads it.
-    fn describe(&self, job: &Job) -> Vec<u8>;
-
-    /// A described job again; `None` if it is none.
-    fn read(&self, described: &[u8]) -> Option<Job>;
-
     /// How the queue is doing, as long as the storage is well.
     fn state(&self) -> ShardState {
         ShardState::Live

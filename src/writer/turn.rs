@@ -12,6 +12,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
+use crate::wire;
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -122,7 +123,7 @@ impl<S: JobSource> Writer<S> {
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
         let mut in_lines = Vec::new();
         for record in store.parked_in_no_line().map_err(|error| error.to_string())? {
-            let (_, ParkedJob { job, .. }) = read_parked(&self.source, record.clone())?;
+            let (_, ParkedJob { job, .. }) = read_parked(record.clone())?;
             in_lines.push((parking.shared_line(&job.member), record));
         }
         if !in_lines.is_empty() {
@@ -130,7 +131,7 @@ impl<S: JobSource> Writer<S> {
         }
         let mut lines = Vec::new();
         for ParkedLine { line, jobs, first } in store.parked_lines().map_err(|error| error.to_string())? {
-            let (place, parked) = read_parked(&self.source, first)?;
+            let (place, parked) = read_parked(first)?;
             lines.push((line, jobs, place, parked));
         }
         // Readers are served meanwhile, where a failed commit was the reason: not one lock for all the lines.
@@ -214,10 +215,9 @@ impl<S: JobSource> Writer<S> {
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let describe = |job: &_| self.source.describe(job);
         let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
-            read_line(&store, |record| read_parked(&self.source, record), line, from, limit, goes_on)
+            read_line(&store, line, from, limit, goes_on)
         };
         let planner = Planner {
             shard: &self.shard,
@@ -225,7 +225,6 @@ impl<S: JobSource> Writer<S> {
             shards: self.shards,
             registry: &self.registry,
             time: self.time,
-            describe: &describe,
             parked: &parked,
         };
         planner.plan(messages, parking)
@@ -386,14 +385,13 @@ pub fn jobs_in(message: &Message) -> usize {
 /// Jobs of a line; see [`ReadParked`](crate::writer::plan::ReadParked).
 pub fn read_line(
     store: &Store,
-    read: impl Fn(ParkedRecord) -> Result<(Place, ParkedJob), String>,
     line: u32,
     from: Place,
     limit: usize,
     goes_on: GoesOn<'_>,
 ) -> Result<Vec<(Place, ParkedJob)>, String> {
     let (mut jobs, mut unreadable) = (Vec::new(), None);
-    let scanned = store.each_parked_in(line, from, |record| match read(record) {
+    let scanned = store.each_parked_in(line, from, |record| match read_parked(record) {
         Ok((place, parked)) => {
             let more = goes_on(&parked);
             jobs.push((place, parked));
@@ -408,10 +406,10 @@ pub fn read_line(
     unreadable.map_or(Ok(jobs), Err)
 }
 
-/// A job that waits, as the source reads it.
-fn read_parked(source: &impl JobSource, record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
+/// A parked job, decoded from its record.
+pub fn read_parked(record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
     let ParkedRecord { sequence, index, timestamp, job, board } = record;
-    let job = source.read(&job).ok_or_else(|| {
+    let job = wire::decode_one(&job).ok_or_else(|| {
         format!("job {index} of message {sequence}, which waits for its board, cannot be read")
     })?;
     Ok(((sequence, index), ParkedJob { timestamp, job, board }))

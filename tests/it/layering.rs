@@ -96,6 +96,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
         "types.rs",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
     ),
+    ("wire/", &["tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("tree/", &["board", "job", "state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("board.rs", &["job", "state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("job.rs", &["state", "storage", "writer", "queue", "query", "http", "service", "cli"]),

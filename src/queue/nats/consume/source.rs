@@ -11,7 +11,6 @@ use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::job::Job;
 use crate::queue::nats::connect::access::Access;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::consume::fetcher::Fetcher;
@@ -22,7 +21,6 @@ use crate::queue::nats::retention::task::Growth;
 use crate::queue::nats::streams::set_up::Prepared;
 use crate::state::Applied;
 use crate::types::ShardId;
-use crate::wire::{describe, read_described};
 use crate::writer::{BatchLimits, Fetched, Health, JobSource, Message, Renamed, ShardState};
 
 /// A batch: enough to share what a commit costs, few enough that nobody waits long for its end.
@@ -265,14 +263,6 @@ impl JobSource for StreamSource {
             batch.extend(self.ready.pop_front());
         }
         if batch.is_empty() { Fetched::Nothing } else { Fetched::Batch(batch) }
-    }
-
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        describe(job)
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        read_described(described)
     }
 
     fn has_ended(&self) -> bool {

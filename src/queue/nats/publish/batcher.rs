@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
-use crate::wire::describe;
+use crate::wire::encode;
 use crate::writer::MessageOutcome;
 
 /// Messages of a shard that may be on their way at once while others could still join the next...
@@ -46,7 +46,7 @@ pub struct Request {
 
 impl Request {
     pub fn new(jobs: &[Job], answer: Answer, order: MessageOrder) -> Self {
-        let jobs_json: Vec<Vec<u8>> = jobs.iter().map(describe).collect();
+        let jobs_json: Vec<Vec<u8>> = jobs.iter().map(encode).collect();
         Self { jobs: jobs_json.join(&b','), count: jobs.len(), answer: Some(answer), order }
     }
 
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
     use crate::job::RejectCode;
-    use crate::wire::read_described;
+    use crate::wire::decode_one;
     use crate::writer::JobOutcome;
 
     const PAYLOAD_MAX: usize = 1 << 20;
@@ -271,7 +271,7 @@ mod tests {
     fn jobs(member: &str, count: usize, bytes: usize) -> Vec<Job> {
         let job =
             json!({ "board": "arena", "member": member, "score": 1, "meta": { "m": "x".repeat(bytes) } });
-        vec![read_described(job.to_string().as_bytes()).expect("a job"); count]
+        vec![decode_one(job.to_string().as_bytes()).expect("a job"); count]
     }
 
     fn stored(jobs: &[Job]) -> (Request, Stored) {
