@@ -1,6 +1,11 @@
 //! What a job's JSON may be, and what each thing that it may not be is refused with.
 
 use super::*;
+use crate::job::{
+    MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, RejectCode, Targets,
+};
+use crate::types::{BoardName, MemberId, Score, Timestamp};
+use crate::wire::strict::decode_for;
 
 fn decoded(text: &str) -> Decoded {
     decode(text.as_bytes())?.remove(0)

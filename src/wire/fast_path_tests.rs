@@ -1,14 +1,16 @@
-//! Plain jobs mean what `wire` says they mean, and what is not plain is left to it.
+//! The fast path agrees with the strict decoder on plain jobs, and leaves all others to it.
 
 use super::decode;
-use crate::wire::decode::{BoardNames, Decoded, decode_strictly};
+use crate::wire::board_names::BoardNames;
+use crate::wire::decoded::Decoded;
+use crate::wire::strict::decode_strictly;
 
 fn plain(text: &str) -> Option<Vec<Decoded>> {
     decode(&mut BoardNames::default(), text.as_bytes())
 }
 
 #[test]
-fn plain_jobs_mean_what_the_strict_reader_says() {
+fn the_fast_path_decodes_plain_jobs_as_the_strict_decoder_does() {
     for text in [
         r#"{"board":"arena","member":"p42","score":1200}"#,
         r#" [ {"score" : -9223372036854775808 , "member":"é", "board":"a.b:c-d_E"} ] "#,
@@ -22,7 +24,7 @@ fn plain_jobs_mean_what_the_strict_reader_says() {
 }
 
 #[test]
-fn what_is_not_plain_is_left_to_the_strict_reader() {
+fn the_fast_path_leaves_other_jobs_to_the_strict_decoder() {
     for text in [
         "",
         "[]",

@@ -1,13 +1,13 @@
-//! Why bytes are not the JSON that they should be, in words for whoever sent them: where, what is there, what should be.
+//! JSON errors in words for clients: where the mistake is, what stands there, and what should.
 //!
-//! Knows: the phrases of the JSON parser, which are for programmers. No other module shows them to anybody.
+//! Knows: the JSON parser's phrases, which are for programmers. No other module shows them to clients.
 
 use crate::types::quoted;
 
-/// How much is shown of what stands at the place, in bytes.
+/// How many bytes are shown of what stands at the mistake.
 const SHOWN_BYTES: usize = 24;
 
-/// What is wrong with `bytes`, of which a parser said `error`.
+/// Explains `error`, which a parser gave for `bytes`.
 #[must_use]
 pub fn json_words(bytes: &[u8], error: &serde_json::Error) -> String {
     if bytes.trim_ascii().is_empty() {
@@ -58,7 +58,7 @@ fn words(phrase: &str) -> String {
     plain.to_owned()
 }
 
-/// Of JSON that is well-formed, and is not what was asked for.
+/// Explains a mistake in well-formed JSON of the wrong shape.
 fn of_shape(phrase: &str) -> String {
     let name = |rest: &str| rest.trim_matches('`').to_owned();
     if let Some(rest) = phrase.strip_prefix("missing field ") {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_and_what_stands_there_are_told_without_the_parsers_phrases() {
+    fn a_mistake_is_explained_with_its_place_and_without_the_parsers_phrases() {
         for (text, expect) in [
             ("", "there is nothing in it"),
             ("nonsense", "a value is missing or is none, at line 1, column 2, where \"onsense\" stands"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn another_shape_is_told_by_its_fields() {
+    fn json_of_the_wrong_shape_is_explained_by_its_fields() {
         for (text, expect) in [
             ("{}", "members is missing"),
             ("{\"members\":[],\"more\":1}", "there is no field more here, only members"),

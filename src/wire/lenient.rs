@@ -1,8 +1,7 @@
-//! JSON values as their text, read no sooner than it is known what they should be.
+//! Lenient values: JSON values kept as text until it is known what they should be.
 //!
-//! Knows: JSON's kinds. Must not know: what a job is (`wire`). So one bad field of one job in a thousand is told by its
-//! place, with the value as it was sent, and the others are read all the same: no digit of a number is lost before it
-//! can be shown.
+//! Knows: JSON's kinds. Must not know: what a job is (`strict`). One bad field of one job in a thousand is then refused with
+//! its value as the client sent it, and the other jobs are read. No digit of a number is lost before it can be shown.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +12,13 @@ use serde_json::value::RawValue;
 use crate::job::MAX_BOARDS_PER_JOB;
 use crate::types::{MAX_KEYS, Score, quoted, shown};
 
-/// A field that is there, and not null.
+/// The text of a field that is present and not null.
 #[must_use]
 pub fn given(field: Option<&RawValue>) -> Option<&str> {
     field.map(RawValue::get).filter(|text| *text != "null")
 }
 
-/// The text that a JSON string says; `None` for another kind, or a string that stands for no text.
+/// The text of a JSON string; `None` for another kind of value, or for a string whose escapes are no text.
 #[must_use]
 pub fn text_of(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
@@ -30,7 +29,7 @@ pub fn text_of(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The score that a JSON value says: an integer or decimal string, or an array of 1 to 8 of them.
+/// The score in a JSON value: an integer or decimal string, or an array of 1 to 8 of them.
 ///
 /// # Errors
 /// What is wrong with it, for a client to read.
@@ -112,8 +111,8 @@ pub fn parse_score(text: &str) -> Result<Score, String> {
 /// A name in an object.
 pub struct Name<'a>(pub Cow<'a, str>);
 
-/// An object's fields in order, repeated ones too. They are cut one past the most that any object of ours may have: enough to
-/// see that there are too many.
+/// An object's fields in order, repeated ones too. At most one more than [`MAX_BOARDS_PER_JOB`] is kept: enough to see
+/// that there are too many.
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {

@@ -1,7 +1,7 @@
 //! Which boards a rejected job names, whatever else is wrong with it.
 //!
-//! Knows: the two fields of a job that name boards. For those who may see the rejects of some boards only: what cannot be told
-//! to be of these boards alone is not for them.
+//! Knows: the two fields of a job that name boards. Used for tokens that may see the rejects of some boards only: a job
+//! that may be about other boards, too, is not shown to them.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use crate::job::MAX_BOARDS_PER_JOB;
 use crate::wire::lenient::{Members, Name, given, text_of};
 
-/// Whether a rejected job names boards, and no other ones than those that are allowed.
+/// Whether a rejected job names boards, and only allowed ones.
 ///
-/// `false` for whatever is no JSON object, because it is none or was cut, for one that names no board, as a removal from every
-/// board, and for one that names them in a form that no job has.
+/// `false` for bytes that are no JSON object or were cut, for a job that names no board, such as a removal from every board,
+/// and for board names in a form that no job has.
 pub fn names_only(job: &[u8], is_allowed: impl Fn(&str) -> bool) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(job);
     let visitor = Names { is_allowed: &is_allowed };
@@ -26,7 +26,7 @@ pub fn names_only(job: &[u8], is_allowed: impl Fn(&str) -> bool) -> bool {
 enum Named {
     Nothing,
     Allowed,
-    /// Boards that are not, or something that is no board's name.
+    /// A board that is not allowed, or something that is no board's name.
     Others,
 }
 
@@ -49,7 +49,7 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Names<'_, F> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
         let mut named = Named::Nothing;
-        // Every field of the name, should it be given twice.
+        // A field may be given twice: each occurrence counts.
         while let Some(Name(field)) = map.next_key::<Name<'de>>()? {
             let is_board = match field.as_ref() {
                 "board" => true,
@@ -66,7 +66,7 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Names<'_, F> {
                 continue;
             }
             match serde_json::from_str::<Members<'_>>(json) {
-                // Longer ones are cut.
+                // Longer lists were cut.
                 Ok(Members(scores)) if scores.len() <= MAX_BOARDS_PER_JOB => {
                     for (board, _) in scores {
                         named = named.and((self.is_allowed)(&board));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_allowed_boards_alone_is_told() {
+    fn a_job_that_names_only_allowed_boards_is_recognised() {
         for job in [
             r#"{"board":"mine.a","member":"m","score":1}"#,
             r#"{"board":"mine.a","member":"","score":1.5,"stray":{"x":[1]}}"#,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_about_other_boards_is_not_told() {
+    fn a_job_that_may_be_about_other_boards_is_not_recognised() {
         for job in [
             r#"{"board":"theirs","member":"m","score":1}"#,
             r#"{"board":"mine.a","board":"theirs"}"#,
