@@ -10,7 +10,7 @@ use crate::http::views;
 use crate::http::writes::{Asking, Settled, Wait};
 use crate::job::{Job, MAX_METADATA_BYTES, Metadata, Reject, Targets};
 use crate::query::{EntryChange, ListedMetadata, complete, missing_metadata, recall_metadata};
-use crate::queue::publisher::NotPublished;
+use crate::queue::NotPublished;
 use crate::types::{BoardName, MemberId, ShardId, count};
 use crate::writer::{BoardOutcome, JobOutcome};
 

@@ -11,8 +11,8 @@ use crate::http::error::Problem;
 use crate::http::params::{Params, not_so};
 use crate::http::results::{Asked, JobResult, Results, answer_bytes_max, message_results, with_metadata};
 use crate::job::Job;
-use crate::queue::MessageOrder;
-use crate::queue::publisher::{NotPublished, Publisher};
+use crate::queue::publisher::Publisher;
+use crate::queue::{MessageOrder, NotPublished};
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::{CommitFailed, JobOutcome, MessageOutcome, ShardState};
 

@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
-use crate::queue::MessageOrder;
-use crate::queue::publisher::NotPublished;
+use crate::queue::error::NotPublished;
+use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
 use crate::writer::{

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use crate::queue::publisher::NotPublished;
+use crate::queue::error::NotPublished;
 use crate::types::MemberId;
 
 /// Whether a message is stored; `None` while that is not known.

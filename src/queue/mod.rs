@@ -1,10 +1,14 @@
 //! Queues that feed writers: where jobs come from, and where they are published.
 
-pub mod local;
+mod error;
 mod message_order;
-pub mod nats;
-pub mod publisher;
 mod reject_text;
 
+pub mod local;
+pub mod nats;
+
+pub mod publisher;
+
+pub use error::NotPublished;
 pub use message_order::MessageOrder;
 pub use reject_text::reject_text;

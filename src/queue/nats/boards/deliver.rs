@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::queue::error::NotPublished;
 use crate::queue::nats::boards::pending::OnItsWay;
 use crate::queue::nats::boards::record::Recorded;
 use crate::queue::nats::boards::{BoardRefused, Boards, BoardsOfShard};
-use crate::queue::publisher::NotPublished;
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
 

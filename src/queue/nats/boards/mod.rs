@@ -39,6 +39,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use crate::queue::error::NotPublished;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;
@@ -46,7 +47,6 @@ use crate::queue::nats::consume::source::Shared;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::publish::publisher::StreamPublisher;
 use crate::queue::nats::streams::set_up::JetStream;
-use crate::queue::publisher::NotPublished;
 use crate::state_lock::StateLock;
 use crate::types::{Sequence, ShardId};
 use crate::writer::{DefineRefused, Health, Registry, WantedBoards};

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::job::Job;
-use crate::queue::MessageOrder;
-use crate::queue::publisher::NotPublished;
+use crate::queue::error::NotPublished;
+use crate::queue::message_order::MessageOrder;
 use crate::types::Sequence;
 use crate::wire::encode;
 use crate::writer::MessageOutcome;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use tokio::sync::watch;
 
+use crate::queue::error::NotPublished;
 use crate::queue::nats::publish::publisher::StreamPublisher;
-use crate::queue::publisher::NotPublished;
 use crate::types::{Sequence, ShardId};
 use crate::writer::{FREED_PER_MESSAGE, Health, Payload};
 

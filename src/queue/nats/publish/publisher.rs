@@ -12,12 +12,12 @@ use async_nats::jetstream::{self, ErrorCode};
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
-use crate::queue::MessageOrder;
+use crate::queue::error::NotPublished;
+use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::message;
 use crate::queue::nats::publish::batcher::{self, Answer, Groups, Request, UnderWay};
 use crate::queue::nats::publish::pending_replies::Waiters;
-use crate::queue::publisher::NotPublished;
 use crate::types::Sequence;
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 

@@ -22,7 +22,7 @@ use serde::de::IgnoredAny;
 
 use crate::queue::nats::retention::task::Kept;
 use crate::queue::nats::streams::set_up::JetStream;
-use crate::queue::reject_text;
+use crate::queue::reject_text::reject_text;
 use crate::storage::{StorageError, Store};
 use crate::types::{Sequence, ShardId};
 
