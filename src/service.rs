@@ -23,8 +23,8 @@ use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::{Node, ShardHandle};
 use crate::queue::local;
 use crate::queue::nats::{
-    Boards, BoardsOfShard, Freeing, JetStream, Kept, SetupError, ShardStart, Shared, StreamPublisher,
-    StreamSource,
+    BoardsStream, JetStream, NatsShard, SetupError, ShardStart, ShardStream, StreamPublisher, StreamSource,
+    free_parked,
 };
 use crate::queue::publisher::Publisher;
 use crate::service::opening::{OpenedShard, load_shards};
@@ -212,7 +212,7 @@ async fn all_live(node: &Node, catch_up_within: Duration) {
 struct Streams {
     nats: Arc<JetStream>,
     ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
-    shared: Vec<Arc<Shared>>,
+    streams: Vec<Arc<ShardStream>>,
     wanted: Arc<WantedBoards>,
     /// If not, that goes on meanwhile.
     are_set_up: bool,
@@ -228,13 +228,13 @@ impl Streams {
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
         let nats = Arc::new(JetStream::open(settings, config.shards).await?);
-        let (mut ends, mut shared, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut ends, mut streams, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
-            let (publisher, source, shares) = nats.shard(&start)?;
+            let (publisher, source, stream) = nats.shard(&start)?;
             ends.insert(shard.id, (publisher, source));
-            shared.push(shares);
+            streams.push(stream);
             starts.push((shard.id, applied));
         }
         let incarnation = registry.last_incarnation().0;
@@ -250,52 +250,40 @@ impl Streams {
                 false
             }
         };
-        Ok(Self { nats, ends, shared, wanted: Arc::default(), are_set_up })
+        Ok(Self { nats, ends, streams, wanted: Arc::default(), are_set_up })
     }
 
     fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
         self.ends.remove(&shard).expect("every shard has its streams, once")
     }
 
-    /// Starts what goes on beside the writers.
-    fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<Boards> {
-        let of_shard = |(shard, shared): (&ShardHandle, &Arc<Shared>)| {
+    /// Starts the tasks that run beside the writers.
+    fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<BoardsStream> {
+        let of_shard = |(shard, stream): (&ShardHandle, &Arc<ShardStream>)| {
             let Publisher::Stream(publisher) = &shard.publisher else { return None };
-            Some(BoardsOfShard {
+            Some(NatsShard {
                 id: shard.id,
                 state: Arc::clone(&shard.state),
+                applied: shard.applied.clone(),
                 health: Arc::clone(&shard.health),
-                applied: shard.applied.clone(),
-                publisher: StreamPublisher::clone(publisher),
-                shared: Arc::clone(shared),
-            })
-        };
-        let shards: Vec<BoardsOfShard> = node.shards.iter().zip(&self.shared).filter_map(of_shard).collect();
-        for BoardsOfShard { id, health, applied, publisher, .. } in &shards {
-            let (health, applied, publisher) = (Arc::clone(health), applied.clone(), publisher.clone());
-            tokio::spawn(Freeing { shard: *id, health, applied, publisher }.run());
-        }
-        let boards = self.nats.boards(Arc::clone(registry), self.wanted, shards);
-        let [follows, tends, deletes] = [(); 3].map(|()| Arc::clone(&boards));
-        tokio::spawn(async move { follows.follow().await });
-        tokio::spawn(async move { tends.tend().await });
-        tokio::spawn(async move { deletes.delete_tombstones().await });
-        let kept = || {
-            let kept = node.shards.iter().zip(&self.shared);
-            kept.map(|(shard, shared)| Kept {
-                shared: Arc::clone(shared),
                 store: Arc::clone(&shard.store),
-                applied: shard.applied.clone(),
+                publisher: StreamPublisher::clone(publisher),
+                stream: Arc::clone(stream),
             })
         };
-        for kept in kept() {
-            let nats = Arc::clone(&self.nats);
-            tokio::spawn(async move { nats.publish_rejects(&kept).await });
+        let shards: Vec<NatsShard> = node.shards.iter().zip(&self.streams).filter_map(of_shard).collect();
+        for shard in &shards {
+            tokio::spawn(free_parked(shard.clone()));
+            let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.publish_rejects(&rejecting).await });
+            let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
-        for kept in kept() {
-            let nats = Arc::clone(&self.nats);
-            tokio::spawn(async move { nats.keep(&kept).await });
-        }
+        let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards);
+        let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
+        tokio::spawn(async move { follows.follow().await });
+        tokio::spawn(async move { delivers.run_delivery().await });
+        tokio::spawn(async move { deletes.delete_tombstones().await });
         boards
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ranktree::job::Job;
 use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover};
 use ranktree::types::{Sequence, ShardId, Timestamp};

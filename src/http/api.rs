@@ -14,7 +14,7 @@ use crate::http::error::Problem;
 use crate::http::refusals::Refusals;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
-use crate::queue::nats::Boards;
+use crate::queue::nats::BoardsStream;
 use crate::writer::Registry;
 
 /// Requests that read much from the disk at a time. Most of it is in memory, so that more would only share the cores.
@@ -65,7 +65,7 @@ pub struct Api {
     /// Whose tokens are needed; `None`: none are, everybody may do everything.
     pub access: Option<Arc<Access>>,
     /// Where boards are decided, if not by the registry alone.
-    pub boards_stream: Option<Arc<Boards>>,
+    pub boards_stream: Option<Arc<BoardsStream>>,
     /// Held by whoever defines or drops a board, until every shard has it: two definitions never overtake each other
     /// on their way to the shards. A tokio one, because it is held while shards commit.
     pub(super) boards: tokio::sync::Mutex<()>,
@@ -90,7 +90,7 @@ impl Api {
         render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
         limits: Limits,
         access: Option<Arc<Access>>,
-        boards_stream: Option<Arc<Boards>>,
+        boards_stream: Option<Arc<BoardsStream>>,
     ) -> Self {
         // There from the start, so that its rate can be asked for.
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);

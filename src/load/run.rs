@@ -19,7 +19,7 @@ use crate::load::summary::{
 };
 use crate::load::tally::{Counts, Interval, Tally};
 use crate::load::workload::{Distribution, Spec, Workload};
-use crate::queue::nats::{Access, BulkPublisher};
+use crate::queue::nats::{BulkPublisher, NatsAccess};
 use crate::trust::ClientTls;
 
 /// Between two looks at how it goes.
@@ -31,7 +31,7 @@ const WATCHERS: usize = 4;
 #[derive(Debug, Clone)]
 pub enum Target {
     Nats {
-        access: Access,
+        access: NatsAccess,
         prefix: String,
         /// `None`: the streams say.
         shards: Option<u16>,

@@ -25,8 +25,8 @@ impl Publisher {
     /// Publishes jobs of this shard as one message, and waits until it is applied.
     ///
     /// # Arguments
-    /// `order`: the messages of the request that go before this one. Without any, this one is published at the first poll. The
-    /// embedded queue takes it at the first poll in any case.
+    /// `order`: the messages of the request that go before this one. Without any, this one is published at
+    /// the first poll. The embedded queue takes it at the first poll in any case.
     ///
     /// # Errors
     /// See [`NotPublished`].

@@ -3,7 +3,8 @@
 use crate::job::{Reject, RejectCode};
 use crate::types::BoardName;
 
-/// The last board name that was decoded. Jobs that come together mostly name the same board: its name is made once.
+/// The last board name that was decoded. Jobs that come together mostly name the same board: its name is made
+/// once.
 #[derive(Default)]
 pub struct BoardNames(Option<BoardName>);
 

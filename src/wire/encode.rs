@@ -1,6 +1,7 @@
 //! A job as JSON: for the queue, for parked jobs, and for stored rejects.
 //!
-//! The JSON is written by hand. A JSON value in between would round numbers in metadata, and drop repeated names.
+//! The JSON is written by hand. A JSON value in between would round numbers in metadata, and drop repeated
+//! names.
 
 use serde::Serialize;
 

@@ -1,7 +1,9 @@
-//! The fast path of decoding: jobs in their commonest form are read straight into their fields. Such a plain job has one
-//! board, one score of one key, and at most a version and an operation. Measured: this takes half of the time of `strict`.
+//! The fast path of decoding: jobs in their commonest form are read straight into their fields. Such a plain
+//! job has one board, one score of one key, and at most a version and an operation. Measured: this takes half
+//! of the time of `strict`.
 //!
-//! Knows: plain jobs. Must not know: why any other job is refused; a message with any other job goes to `strict` whole.
+//! Knows: plain jobs. Must not know: why any other job is refused; a message with any other job goes to
+//! `strict` whole.
 
 use std::fmt;
 
@@ -20,8 +22,8 @@ struct PlainJob<'a> {
     version: Option<u64>,
 }
 
-/// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs. `None`: the strict decoder must look
-/// at the message, which may be right or wrong.
+/// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs. `None`: the strict decoder
+/// must look at the message, which may be right or wrong.
 pub fn decode(names: &mut BoardNames, bytes: &[u8]) -> Option<Vec<Decoded>> {
     if bytes.first() == Some(&b'{') {
         let job: PlainJob<'_> = serde_json::from_slice(bytes).ok()?;

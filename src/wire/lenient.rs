@@ -1,7 +1,8 @@
 //! Lenient values: JSON values kept as text until it is known what they should be.
 //!
-//! Knows: JSON's kinds. Must not know: what a job is (`strict`). One bad field of one job in a thousand is then refused with
-//! its value as the client sent it, and the other jobs are read. No digit of a number is lost before it can be shown.
+//! Knows: JSON's kinds. Must not know: what a job is (`strict`). One bad field of one job in a thousand is
+//! then refused with its value as the client sent it, and the other jobs are read. No digit of a number is
+//! lost before it can be shown.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -111,8 +112,8 @@ pub fn parse_score(text: &str) -> Result<Score, String> {
 /// A name in an object.
 pub struct Name<'a>(pub Cow<'a, str>);
 
-/// An object's fields in order, repeated ones too. At most one more than [`MAX_BOARDS_PER_JOB`] is kept: enough to see
-/// that there are too many.
+/// An object's fields in order, repeated ones too. At most one more than [`MAX_BOARDS_PER_JOB`] is kept:
+/// enough to see that there are too many.
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {

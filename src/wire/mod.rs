@@ -1,9 +1,11 @@
 //! A job's form on the wire: JSON.
 //!
-//! Knows: fields, their kinds, and which of them belong together. Must not know: boards' definitions, or anything else
-//! that only the current state can judge. Queues carry this form, and storage keeps parked and rejected jobs in it.
+//! Knows: fields, their kinds, and which of them belong together. Must not know: boards' definitions, or
+//! anything else that only the current state can judge. Queues carry this form, and storage keeps parked and
+//! rejected jobs in it.
 //!
-//! - `decode`: the way in, by `fast_path` for jobs in their commonest form, else by `strict`, which explains refusals
+//! - `decode`: the way in, by `fast_path` for jobs in their commonest form, else by `strict`, which explains
+//!   refusals
 //! - `encode`: the way out
 //! - `lenient`: JSON values as text, read once it is known what they should be
 

@@ -1,7 +1,7 @@
 //! Which boards a rejected job names, whatever else is wrong with it.
 //!
-//! Knows: the two fields of a job that name boards. Used for tokens that may see the rejects of some boards only: a job
-//! that may be about other boards, too, is not shown to them.
+//! Knows: the two fields of a job that name boards. Used for tokens that may see the rejects of some boards
+//! only: a job that may be about other boards, too, is not shown to them.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::wire::lenient::{Members, Name, given, text_of};
 
 /// Whether a rejected job names boards, and only allowed ones.
 ///
-/// `false` for bytes that are no JSON object or were cut, for a job that names no board, such as a removal from every board,
-/// and for board names in a form that no job has.
+/// `false` for bytes that are no JSON object or were cut, for a job that names no board, such as a removal
+/// from every board, and for board names in a form that no job has.
 pub fn names_only(job: &[u8], is_allowed: impl Fn(&str) -> bool) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(job);
     let visitor = Names { is_allowed: &is_allowed };

@@ -1,7 +1,8 @@
 //! A job's JSON, field by field: what is wrong with a job is told precisely.
 //!
-//! Knows: fields, their kinds, and which of them belong together. Must not know: boards' definitions, or anything else
-//! that only the current state can judge. Strict: a field that is not understood is refused, never ignored.
+//! Knows: fields, their kinds, and which of them belong together. Must not know: boards' definitions, or
+//! anything else that only the current state can judge. Strict: a field that is not understood is refused,
+//! never ignored.
 
 use std::fmt;
 
@@ -37,8 +38,8 @@ pub fn decode_strictly(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
     }
 }
 
-/// Decodes job by job an array that is well-formed and has a name that cannot be read, such as half of a surrogate
-/// pair. Only the job with that name is refused.
+/// Decodes job by job an array that is well-formed and has a name that cannot be read, such as half of a
+/// surrogate pair. Only the job with that name is refused.
 fn decode_each(bytes: &[u8]) -> Option<Vec<Decoded>> {
     let jobs: Vec<&RawValue> = serde_json::from_slice(bytes).ok()?;
     let mut names = BoardNames::default();
@@ -260,7 +261,8 @@ fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
             shown(raw)
         )));
     }
-    // Raw text was only skipped over. A value that no client could read, such as 1e999, must not reach an answer.
+    // Raw text was only skipped over. A value that no client could read, such as 1e999, must not reach an
+    // answer.
     serde_json::from_str::<Value>(raw)
         .map_err(|error| malformed(format!("meta: {}", json_words(raw.as_bytes(), &error))))?;
     let (text, depth) = compact(raw);

@@ -23,7 +23,7 @@ use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
 use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::reopen::{Interrupted, Waiting};
-use crate::writer::source::{Fetched, JobSource, Message, Payload, Renamed};
+use crate::writer::source::{Fetched, JobSource, Message, OriginChanged, Payload};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
@@ -77,8 +77,8 @@ impl<S: JobSource> Writer<S> {
             let asked = Instant::now();
             let messages = match self.source.fetch(self.source.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
-                Fetched::Renamed(renamed) => {
-                    if let Err(interrupted) = self.note_stream(renamed) {
+                Fetched::OriginChanged(changed) => {
+                    if let Err(interrupted) = self.note_stream(changed) {
                         self.reopen_until_well(interrupted);
                     }
                     Vec::new()
@@ -169,16 +169,16 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
-    /// Puts down where messages come from, and only then has more of them fetched.
-    fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
-        let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
+    /// Stores where messages come from. More of them are fetched only then.
+    fn note_stream(&mut self, changed: OriginChanged) -> Result<(), Interrupted> {
+        let noted = self.store.get().and_then(|store| store.note_stream(&changed.stream));
         noted.map_err(|error| Interrupted {
             reason: error.to_string(),
             is_unreadable: false,
             waiting: Waiting::default(),
         })?;
-        // Whoever asked may have gone away, and will find it there.
-        let _ = renamed.done.send(());
+        // If the fetcher restarted, it rereads the stored identity.
+        let _ = changed.done.send(());
         Ok(())
     }
 

@@ -96,7 +96,7 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
             let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
             match source.fetch(limits, Duration::from_secs(5)) {
                 Fetched::Ended => return,
-                Fetched::Renamed(_) | Fetched::Nothing => {}
+                Fetched::OriginChanged(_) | Fetched::Nothing => {}
                 Fetched::Batch(messages) => {
                     for message in messages {
                         answer(message, &shard, &registry, &applied_sender);

@@ -1,8 +1,8 @@
-//! Messages of a shard's stream: jobs on the one subject; boards' definitions and drops, trims, and what frees jobs that waited
-//! for a board, on the other.
+//! Messages of a shard's stream: jobs on one subject, and commands on the other. Commands define, drop and
+//! trim boards, and free parked jobs.
 //!
-//! Who may publish jobs may not say what a board is: only the subject tells the two apart, because the server lets nobody
-//! publish to a subject that is not theirs, and anybody write any header.
+//! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
+//! the server checks who may publish to which subject, and lets anybody write any header.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use async_nats::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
+use crate::queue::nats::definition_json::DefinitionJson;
 use crate::state::{Cut, Incarnation, RecordNumber};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
 use crate::wire::{self, BoardNames};
 use crate::writer::{BadJob, Payload};
 
-/// Says what a command is. Means nothing on a message of jobs.
+/// The header with a command's name. It means nothing on a message of jobs.
 pub const COMMAND_HEADER: &str = "Ranktree-Command";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
 const FREE: &str = "free";
-/// All that there are. What one of them says is never changed so that an earlier ranktree would misread it: then it gets another
-/// name, which stops that one.
+/// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
+/// name, which stops the earlier one.
 const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, FREE];
-/// A job that is none is kept with this much of its bytes.
+/// How many bytes of an undecodable job are kept.
 const BAD_JOB_BYTES: usize = 4_096;
 
 #[derive(Serialize, Deserialize)]
@@ -35,7 +35,8 @@ const BAD_JOB_BYTES: usize = 4_096;
 struct CommandJson {
     board: String,
     incarnation: u64,
-    /// Of the record that it comes from. Absent where it is the life's, as in commands of before there were numbers.
+    /// The number of the record that the command comes from. Absent if it is the incarnation's, as in
+    /// commands from before there were numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     number: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,82 +55,13 @@ struct TrimJson<'a> {
     #[serde(borrow)]
     board: Cow<'a, str>,
     incarnation: u64,
-    /// Of the place behind which entries go.
+    /// The key words of the place behind which entries are removed.
     words: Cow<'a, [u64]>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     member: Option<Cow<'a, str>>,
-    /// Whose entries go if they lie there.
+    /// Members whose entries are removed if they lie behind that place.
     #[serde(borrow)]
     members: Vec<Cow<'a, str>>,
-}
-
-/// A board's definition as the queue carries it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DefinitionJson {
-    keys: Vec<KeyJson>,
-    policy: String,
-    ties: String,
-    utc_offset_minutes: i16,
-    keep: u32,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyJson {
-    name: String,
-    order: String,
-    min: i64,
-    max: i64,
-}
-
-const ORDERS: [(Order, &str); 2] = [(Order::Ascending, "asc"), (Order::Descending, "desc")];
-const POLICIES: [(Policy, &str); 3] = [(Policy::Set, "set"), (Policy::Best, "best"), (Policy::Incr, "incr")];
-const TIES: [(Ties, &str); 3] = [(Ties::First, "first"), (Ties::Last, "last"), (Ties::Member, "member")];
-
-fn name_of<T: PartialEq>(value: &T, names: &[(T, &'static str)]) -> String {
-    let found = names.iter().find(|(known, _)| known == value);
-    found.expect("every value has a name").1.to_owned()
-}
-
-fn named<T: Copy>(name: &str, names: &[(T, &str)]) -> Option<T> {
-    names.iter().find(|(_, known)| *known == name).map(|(value, _)| *value)
-}
-
-impl From<&Definition> for DefinitionJson {
-    fn from(definition: &Definition) -> Self {
-        let key = |key: &Key| KeyJson {
-            name: key.name.clone(),
-            order: name_of(&key.order, &ORDERS),
-            min: key.min,
-            max: key.max,
-        };
-        Self {
-            keys: definition.keys.iter().map(key).collect(),
-            policy: name_of(&definition.policy, &POLICIES),
-            ties: name_of(&definition.ties, &TIES),
-            utc_offset_minutes: definition.utc_offset_minutes,
-            keep: definition.keep,
-        }
-    }
-}
-
-impl DefinitionJson {
-    /// `None` if it is no valid definition.
-    pub fn read(self) -> Option<Definition> {
-        let key = |key: KeyJson| {
-            Some(Key { name: key.name, order: named(&key.order, &ORDERS)?, min: key.min, max: key.max })
-        };
-        let definition = Definition {
-            keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
-            policy: named(&self.policy, &POLICIES)?,
-            ties: named(&self.ties, &TIES)?,
-            utc_offset_minutes: self.utc_offset_minutes,
-            keep: self.keep,
-        };
-        definition.validate().ok()?;
-        Some(definition)
-    }
 }
 
 /// A command as a message: header and body.
@@ -162,10 +94,10 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
 
 /// What a message of the control subject asks for.
 pub enum Control {
-    /// What cannot be read is a bad job: it must not stop the shard.
+    /// A command, or a bad job if it cannot be read, because that must not stop the shard.
     Known(Payload),
-    /// A command of a later ranktree, with its name: other nodes may have done what it says, so that this one must not go on
-    /// without it.
+    /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
+    /// go on without it.
     Unknown(String),
 }
 
@@ -179,7 +111,7 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
     }
 }
 
-/// A message that stands where commands do, and is none.
+/// A message on the control subject that is no command.
 pub fn no_command(bytes: &[u8]) -> Payload {
     bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's"))
 }
@@ -187,7 +119,7 @@ pub fn no_command(bytes: &[u8]) -> Payload {
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     if command == FREE {
         let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
-        // What is freed by one message is applied under one hold of the lock.
+        // The jobs that one message frees are applied under one hold of the lock.
         return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
     }
     if command == TRIM {
@@ -206,7 +138,7 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     }
 }
 
-/// `None` if it names nobody, or more than what one hold of the lock may remove.
+/// `None` if it names no members, or more than one hold of the lock may remove.
 fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     let TrimJson { board, incarnation, words, member, members } = json;
     let are_few = (1..=MAX_JOBS_PER_MESSAGE).contains(&members.len());
@@ -227,7 +159,8 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     })
 }
 
-/// What a message of the jobs subject asks for. What cannot be read is a bad job: it must not stop the shard.
+/// What a message of the jobs subject asks for. An unreadable message is a bad job, because it must not stop
+/// the shard.
 pub fn decode_jobs(names: &mut BoardNames, bytes: &[u8]) -> Payload {
     let decoded = match wire::decode_with(names, bytes) {
         Ok(decoded) => decoded,
@@ -238,7 +171,7 @@ pub fn decode_jobs(names: &mut BoardNames, bytes: &[u8]) -> Payload {
             decoded.into_iter().map(|job| job.map_err(|reject| bad_job(bytes, reject))).collect(),
         );
     }
-    // Rare: only now is it worth knowing where each job begins and ends.
+    // Rare, so only now is it worked out where each job begins and ends.
     let parts: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
     let jobs = decoded.into_iter().take(MAX_JOBS_PER_MESSAGE).enumerate().map(|(index, job)| {
         job.map_err(|reject| bad_job(parts.get(index).map_or(bytes, |part| part.get().as_bytes()), reject))
@@ -254,34 +187,10 @@ fn bad_job(bytes: &[u8], reject: Reject) -> BadJob {
     BadJob { bytes: bytes.get(..BAD_JOB_BYTES).unwrap_or(bytes).to_vec(), member: None, reject }
 }
 
-/// A hash of a message's bytes by which it is recognised. On people's disks: it never changes.
-pub fn hash(bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let (words, rest) = bytes.as_chunks::<8>();
-    let hash = words.iter().fold(0x5bd1_e995, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let hash = mix(mix(hash, u64::from_le_bytes(last)), length);
-    (hash ^ (hash >> 32)).wrapping_mul(FACTOR)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hash_never_changes() {
-        assert_eq!(hash(b""), HASHES[0]);
-        assert_eq!(hash(b"{\"board\":\"arena\"}"), HASHES[1]);
-        assert_ne!(hash(b"12345678"), hash(b"123456780"));
-        assert_ne!(hash(b"1234567\0"), hash(b"1234567"));
-    }
-
-    const HASHES: [u64; 2] = [1_674_110_307_837_385_759, 8_372_114_980_810_953_509];
+    use crate::board::{Definition, Policy};
 
     #[test]
     fn commands_read_back_as_they_were() {
@@ -310,7 +219,7 @@ mod tests {
             };
             assert_eq!((&b, i, n), (&board, incarnation, number));
         }
-        // Commands of before there were numbers look like those whose number is the life's.
+        // Commands from before there were numbers look like those whose number is the incarnation's.
         let number = Some(RecordNumber(7));
         let (_, bytes) =
             encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
@@ -330,7 +239,7 @@ mod tests {
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
-        // A command without its header, and a command among the jobs, are commands no more.
+        // A command without its header, and a command on the jobs subject, are no commands.
         let Control::Known(without_header) = decode_control(None, &bytes) else { panic!("no header") };
         for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
             let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
@@ -376,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_a_later_version_is_told_from_what_is_none() {
+    fn a_command_of_a_later_version_is_told_from_a_message_that_is_no_command() {
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "explode");
         let Control::Unknown(name) = decode_control(Some(&headers), b"{}") else { panic!("it is known") };
@@ -391,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_job_of_an_array_is_told_by_its_own_bytes() {
+    fn a_bad_job_of_an_array_is_kept_with_its_own_bytes() {
         let bytes = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":0.5}]"#;
         let Payload::Jobs(jobs) = decode_jobs(&mut BoardNames::default(), bytes) else { panic!("jobs") };
         let bad = jobs[1].as_ref().expect_err("a fraction");

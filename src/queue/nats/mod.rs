@@ -1,29 +1,39 @@
-//! The queue on NATS `JetStream`: one stream per shard, which is the log that everything can be replayed from.
+//! The queue on NATS JetStream: one stream per shard, which is the log that everything can be replayed from.
 //!
-//! Knows: streams, connections, and how to tell that a stream is not what it was. Must not know: what a job does.
+//! Knows: streams, connections, and how to tell that a stream is not what it was. Must not know: what a job
+//! does.
+//!
+//! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say
+//! - `connect`: connections; `streams`: how streams are configured and set up
+//! - `publish`, `consume`: the two ends of each shard's stream
+//! - `jetstream`: a node's NATS, which makes both ends; `shard`: a shard as the tasks beside its writer see
+//!   it
+//! - `retention`: what is purged; `boards`: what boards there are, decided once for all nodes
 
+mod definition_json;
 mod message;
 mod names;
 
 mod connect;
-
 mod streams;
 
+mod consume;
 mod publish;
 
-mod consume;
-
-mod retention;
+mod jetstream;
+mod shard;
 
 mod boards;
+mod retention;
 
-pub use boards::{BoardRefused, Boards, BoardsOfShard};
-pub use connect::access::{Access, AccessError};
-pub use connect::credentials::{Credentials, CredentialsError, Login, Secret, SecretFrom, Tls};
+pub use boards::{BoardRefused, BoardsStream};
+pub use connect::access::{NatsAccess, NatsAccessError};
+pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
 pub use connect::servers::{Servers, ServersError};
-pub use consume::source::{Shared, StreamSource};
+pub use consume::shard_stream::ShardStream;
+pub use consume::source::StreamSource;
+pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};
-pub use publish::freeing::Freeing;
+pub use publish::freeing::free_parked;
 pub use publish::publisher::StreamPublisher;
-pub use retention::task::Kept;
-pub use streams::set_up::{JetStream, Settings, SetupError, ShardStart};
+pub use shard::NatsShard;

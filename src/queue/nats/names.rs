@@ -26,13 +26,13 @@ impl Names {
         format!("{}.jobs.{shard}", self.prefix)
     }
 
-    /// Where a shard is told of boards, by nodes and nobody else.
+    /// The subject of commands, to which only nodes publish.
     pub fn control_subject(&self, shard: ShardId) -> String {
         format!("{}.control.{shard}", self.prefix)
     }
 
-    /// What the subjects begin with that answers to a node come by: apart from those of all others, who may then be
-    /// denied to read them.
+    /// What the subjects begin with that answers to a node come by: apart from those of all others, who may
+    /// then be denied to read them.
     pub fn inbox(&self) -> String {
         format!("_INBOX.{}", self.prefix)
     }
@@ -58,7 +58,7 @@ impl Names {
         format!("{}.boards.{}", self.prefix, board.as_str().replace('.', "%2E"))
     }
 
-    /// The board that a subject stands for.
+    /// The board whose subject this is.
     pub fn board_of(&self, subject: &str) -> Option<BoardName> {
         let token = subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")?;
         BoardName::new(&token.replace("%2E", ".")).ok()
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_contracts() {
+    fn names_of_streams_and_subjects_are_those_of_the_contract() {
         let names = Names::new("ranktree");
         assert_eq!(names.jobs_stream(ShardId(3)), "RANKTREE_JOBS_3");
         assert_eq!(names.jobs_subject(ShardId(3)), "ranktree.jobs.3");

@@ -1,48 +1,50 @@
-//! From decisions to shards: whatever a shard lacks is published into its own stream.
+//! Delivers decisions to shards: a decision that a shard lacks is published into its stream.
 //!
-//! Knows: what is on its way, so that it is not brought twice without need, and that jobs want boards.
+//! Knows: which decisions are pending, so that none is delivered twice without need, and which boards jobs
+//! wait for.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::queue::error::NotPublished;
-use crate::queue::nats::boards::pending::OnItsWay;
-use crate::queue::nats::boards::record::Recorded;
-use crate::queue::nats::boards::{BoardRefused, Boards, BoardsOfShard};
+use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
+use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::pending::PendingDecision;
+use crate::queue::nats::shard::NatsShard;
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
 
-/// How often what is on its way is compared with the shards.
+/// How often pending decisions are compared with the shards.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long a definition or drop may take to arrive everywhere.
+/// How long a decision may take to arrive everywhere.
 const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
 /// How long a write waits for the drop of a board that it names.
 const DROP_WITHIN: Duration = Duration::from_secs(10);
-/// Boards on their way that are looked at under one hold of the lock.
+/// Pending boards that are looked at under one hold of the lock.
 const LOOKED_AT_ONCE: usize = 128;
-/// Boards that jobs want and that are decided and brought together.
+/// Boards that jobs wait for and that are decided and delivered together.
 const WANTED_AT_ONCE: usize = 1_000;
 
-/// Of which shard and board, and whether it was brought to the shard a moment ago.
+/// Drops by shard and board, each with whether it was delivered to the shard a moment ago.
 type DropsDue = BTreeMap<(ShardId, BoardName), (Recorded, bool)>;
 
-impl Boards {
-    /// Brings one decision to every shard where it is not in force.
-    pub(super) async fn bring_at_once(
+impl BoardsStream {
+    /// Delivers one decision to every shard where it is not in force.
+    pub(super) async fn deliver_one(
         &self,
         name: &BoardName,
         recorded: &Recorded,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
         let one = [(name.clone(), recorded.clone())];
-        self.bring(&one, |_, _| true).await
+        self.deliver(&one, |_, _| true).await
     }
 
-    /// Publishes decisions to the shards where they are not in force, all on their way at once.
-    async fn bring(
+    /// Publishes decisions to the shards where they are not in force, all in flight at once.
+    async fn deliver(
         &self,
         decisions: &[(BoardName, Recorded)],
-        is_due: impl Fn(&BoardName, &BoardsOfShard) -> bool,
+        is_due: impl Fn(&BoardName, &NatsShard) -> bool,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
         let mut sent = Vec::new();
         for shard in &self.shards {
@@ -52,44 +54,45 @@ impl Boards {
                     continue;
                 }
                 let sending = shard.publisher.send_command(&recorded.payload(name)).await?;
-                self.pending.lock().note_brought(name, shard.id);
+                self.pending.lock().note_delivered(name, shard.id);
                 sent.push((shard.id, sending));
             }
         }
-        let mut brought = BTreeMap::new();
+        let mut delivered = BTreeMap::new();
         for (shard, sending) in sent {
-            brought.insert(shard, sending.stored().await?);
+            delivered.insert(shard, sending.stored().await?);
         }
-        Ok(brought)
+        Ok(delivered)
     }
 
-    /// Waits until a decision is in force on every shard; for each a sequence as of which it is.
-    pub(super) async fn arrival(
+    /// Waits until a decision is in force on every shard. Returns for each a sequence from which on it is.
+    pub(super) async fn wait_until_in_force(
         &self,
         name: &BoardName,
         recorded: &Recorded,
-        brought: &BTreeMap<ShardId, Sequence>,
+        delivered: &BTreeMap<ShardId, Sequence>,
     ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
         let deadline = tokio::time::Instant::now() + ARRIVE_WITHIN;
         let mut token = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
-            let sequence = arrival_at(shard, name, recorded, deadline).await?;
-            token.push((shard.id, brought.get(&shard.id).copied().unwrap_or(sequence)));
+            let sequence = in_force_at(shard, name, recorded, deadline).await?;
+            token.push((shard.id, delivered.get(&shard.id).copied().unwrap_or(sequence)));
         }
         Ok(token)
     }
 
-    /// The drop of a board that was decided, and that a shard has yet to apply.
-    pub(super) fn drop_on_its_way(&self, name: &BoardName) -> Option<Recorded> {
+    /// The drop of a board that was decided and that a shard has yet to apply.
+    pub(super) fn pending_drop(&self, name: &BoardName) -> Option<Recorded> {
         let pending = self.pending.lock();
-        let on_its_way = pending.get(name).filter(|known| !known.recorded.is_alive())?;
-        let lacks = |shard: &BoardsOfShard| !has_arrived(name, on_its_way, shard);
-        self.shards.iter().any(lacks).then(|| on_its_way.recorded.clone())
+        let pending_decision = pending.get(name).filter(|known| !known.recorded.is_alive())?;
+        let lacks = |shard: &NatsShard| !has_arrived(name, pending_decision, shard);
+        self.shards.iter().any(lacks).then(|| pending_decision.recorded.clone())
     }
 
-    /// Drops that this node knows of and shards have yet to apply, of boards of these names, and beginnings of lives that end
-    /// another one there. A job in front of its board's drop would be answered, and gone with the board; and this node says
-    /// already that there is no such board, or that it is empty. So [`Boards::let_drops_arrive`] comes before the jobs.
+    /// Drops and clears of the named boards that this node knows and shards have yet to apply. A job in front
+    /// of its board's drop would be answered, and then be gone with the board, although this node already
+    /// says that there is no such board, or that it is empty. So [`BoardsStream::let_drops_arrive`] comes
+    /// before the jobs.
     pub fn drops_before<'a>(&self, named: impl IntoIterator<Item = (ShardId, &'a BoardName)>) -> DropsDue {
         let mut due = DropsDue::new();
         let pending = self.pending.lock();
@@ -98,12 +101,12 @@ impl Boards {
         }
         for (id, name) in named {
             let shard = self.shards.iter().find(|shard| shard.id == id);
-            if let Some((on_its_way, shard)) = pending.get(name).zip(shard)
-                && ends_a_life_on(name, on_its_way, shard)
-                && !has_arrived(name, on_its_way, shard)
+            if let Some((pending_decision, shard)) = pending.get(name).zip(shard)
+                && ends_a_life_on(name, pending_decision, shard)
+                && !has_arrived(name, pending_decision, shard)
             {
-                let is_on_its_way = pending.was_brought_lately(name, id);
-                due.insert((id, name.clone()), (on_its_way.recorded.clone(), is_on_its_way));
+                let was_delivered = pending.was_delivered_lately(name, id);
+                due.insert((id, name.clone()), (pending_decision.recorded.clone(), was_delivered));
             }
         }
         due
@@ -115,27 +118,27 @@ impl Boards {
     /// When a drop cannot be brought, or does not arrive in time.
     pub async fn let_drops_arrive(&self, due: DropsDue) -> Result<(), BoardRefused> {
         let deadline = tokio::time::Instant::now() + DROP_WITHIN;
-        for ((id, name), (recorded, is_on_its_way)) in due {
+        for ((id, name), (recorded, was_delivered)) in due {
             let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
-            if !is_on_its_way {
+            if !was_delivered {
                 let sending = shard.publisher.send_command(&recorded.payload(&name)).await?;
-                self.pending.lock().note_brought(&name, id);
+                self.pending.lock().note_delivered(&name, id);
                 sending.stored().await?;
             }
-            // A shard that lags may be far from applying it. It holds no other life that the job could be applied to before: that
-            // the new one is in the stream in front of the job is enough.
+            // A shard that lags may be far from applying the clear. If it holds no other life that the job
+            // could be applied to, it is enough that the new life is in the stream in front of the job.
             let is_far = !shard.health.is_live() && recorded.is_alive();
             if is_far && shard.state.read(Purpose::Boards).board(name.as_str()).is_none() {
                 continue;
             }
-            arrival_at(shard, &name, &recorded, deadline).await?;
+            in_force_at(shard, &name, &recorded, deadline).await?;
         }
         Ok(())
     }
 
-    /// Brings to the shards what they lack, for as long as the service runs: what others decided, what jobs want, and
-    /// what a crash cut short.
-    pub async fn tend(&self) {
+    /// Delivers to the shards what they lack, for as long as the service runs: decisions of other nodes,
+    /// boards that jobs wait for, and deliveries that a crash cut short.
+    pub async fn run_delivery(&self) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -143,14 +146,14 @@ impl Boards {
                 _ = ticks.tick() => true,
                 () = self.wanted.changed.notified() => false,
             };
-            // What is wanted before the stream was compared stays wanted.
-            if !*self.compared.borrow() {
-                let mut compared = self.compared.subscribe();
-                // It goes away with `self`, which is here.
-                let _ = compared.wait_for(|compared| *compared).await;
+            // Boards that are wanted before the stream is reconciled stay wanted.
+            if !*self.reconciled.borrow() {
+                let mut reconciled = self.reconciled.subscribe();
+                // The sender lives as long as `self`.
+                let _ = reconciled.wait_for(|reconciled| *reconciled).await;
             }
             if is_tick {
-                self.bring_pending().await;
+                self.deliver_pending().await;
             }
             self.create_wanted().await;
         }
@@ -169,19 +172,21 @@ impl Boards {
                     }
                 }
             }
-            let due = |name: &BoardName, shard: &BoardsOfShard| {
-                !self.pending.lock().was_brought_lately(name, shard.id)
+            let due = |name: &BoardName, shard: &NatsShard| {
+                !self.pending.lock().was_delivered_lately(name, shard.id)
             };
-            if let Err(error) = self.bring(&decided, due).await {
+            if let Err(error) = self.deliver(&decided, due).await {
                 tracing::warn!(%error, "boards could not be brought to their shards; trying on");
             }
         }
     }
 
-    /// Looks at some of what is on its way, by name from behind a board on; forgets what has arrived everywhere, and adds
-    /// to `found` what is due if shards can be asked for it. Up to which board it looked; `None` at the end.
+    /// Looks at a slice of the pending boards, by name behind `after`. Forgets decisions that have arrived
+    /// everywhere, and adds those that are due to `found`, if all shards are live. Returns the last board of
+    /// the slice; `None` at the end.
     ///
-    /// Writes ask whether a board of theirs is being dropped: they wait for a slice, and not for all that is on its way.
+    /// Writes take the same lock to see whether their boards are being dropped. So they wait for a slice, and
+    /// not for all pending boards.
     fn look_at_pending(
         &self,
         after: Option<&BoardName>,
@@ -192,24 +197,24 @@ impl Boards {
         let mut pending = self.pending.lock();
         let names = pending.names_behind(after, LOOKED_AT_ONCE);
         for name in &names {
-            let Some(on_its_way) = pending.get(name) else { continue };
-            // Until the stream has said it too, what it said before may still come.
-            let is_heard = on_its_way.recorded.sequence <= heard;
-            if is_heard && self.shards.iter().all(|shard| has_arrived(name, on_its_way, shard)) {
+            let Some(pending_decision) = pending.get(name) else { continue };
+            // Until the decision's own record was read, earlier records may still come.
+            let is_heard = pending_decision.recorded.sequence <= heard;
+            if is_heard && self.shards.iter().all(|shard| has_arrived(name, pending_decision, shard)) {
                 pending.remove(name);
                 continue;
             }
             if !all_live {
                 continue;
             }
-            let due = |shard: &&BoardsOfShard| {
-                !has_arrived(name, on_its_way, shard) && !pending.was_brought_lately(name, shard.id)
+            let due = |shard: &&NatsShard| {
+                !has_arrived(name, pending_decision, shard) && !pending.was_delivered_lately(name, shard.id)
             };
-            let known = (name.clone(), on_its_way.recorded.clone());
-            if self.is_too_late(name, &on_its_way.recorded) {
+            let known = (name.clone(), pending_decision.recorded.clone());
+            if self.is_too_late(name, &pending_decision.recorded) {
                 found.doubtful.push(known);
-            } else if self.shards.iter().filter(due).any(|shard| pending.was_brought(name, shard.id)) {
-                // It was lost on its way, or was ignored, or is over: the stream says what is so.
+            } else if self.shards.iter().filter(due).any(|shard| pending.was_delivered(name, shard.id)) {
+                // The delivery was lost or ignored, or the decision is over: the stream tells which.
                 found.doubtful.push(known);
             } else if self.shards.iter().any(|shard| due(&shard)) {
                 found.lacking.push(known);
@@ -218,41 +223,41 @@ impl Boards {
         names.last().cloned()
     }
 
-    /// Brings what is still lacking, and forgets what has arrived everywhere.
-    async fn bring_pending(&self) {
-        // A shard that is behind its stream may find there what it lacks.
+    /// Delivers decisions that shards lack, and forgets those that have arrived everywhere.
+    async fn deliver_pending(&self) {
+        // A shard that is behind its stream may find the decision there.
         let all_live = self.shards.iter().all(|shard| shard.health.is_live());
         let (mut found, mut after) = (Unarrived::default(), None);
         while let Some(last) = self.look_at_pending(after.as_ref(), all_live, &mut found) {
             after = Some(last);
-            // The thread is not only for this.
+            // Let other tasks of this thread run.
             tokio::task::yield_now().await;
         }
         let Unarrived { mut lacking, doubtful } = found;
         lacking.extend(self.renew_all(doubtful).await);
-        let due = |name: &BoardName, shard: &BoardsOfShard| {
+        let due = |name: &BoardName, shard: &NatsShard| {
             let pending = self.pending.lock();
-            let on_its_way = pending.get(name);
-            on_its_way.is_some_and(|on_its_way| !has_arrived(name, on_its_way, shard))
-                && !pending.was_brought_lately(name, shard.id)
+            let pending_decision = pending.get(name);
+            pending_decision.is_some_and(|pending_decision| !has_arrived(name, pending_decision, shard))
+                && !pending.was_delivered_lately(name, shard.id)
         };
-        if let Err(error) = self.bring(&lacking, due).await {
+        if let Err(error) = self.deliver(&lacking, due).await {
             tracing::warn!(%error, "boards could not be brought to their shards; trying on");
         }
     }
 }
 
-/// What is on its way and has not arrived.
+/// Pending decisions that have not arrived.
 #[derive(Default)]
 struct Unarrived {
     lacking: Vec<(BoardName, Recorded)>,
-    /// The stream is to be asked first.
+    /// The boards' stream is asked first what holds.
     doubtful: Vec<(BoardName, Recorded)>,
 }
 
-/// Waits until a decision is in force on a shard; a sequence as of which it is.
-async fn arrival_at(
-    shard: &BoardsOfShard,
+/// Waits until a decision is in force on a shard. Returns a sequence from which on it is.
+async fn in_force_at(
+    shard: &NatsShard,
     name: &BoardName,
     recorded: &Recorded,
     deadline: tokio::time::Instant,
@@ -274,9 +279,10 @@ async fn arrival_at(
     }
 }
 
-/// Whether a decision drops the board, or ends the life of it that a shard holds or, if it lags behind its stream, may come to hold.
-fn ends_a_life_on(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {
-    let OnItsWay { recorded, .. } = on_its_way;
+/// Whether a decision drops the board or ends the life of it that a shard holds. A shard that lags may come
+/// to hold one.
+fn ends_a_life_on(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
+    let PendingDecision { recorded, .. } = pending_decision;
     let holds_another = || {
         let state = shard.state.read(Purpose::Boards);
         match state.board(name.as_str()) {
@@ -287,8 +293,8 @@ fn ends_a_life_on(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard
     !recorded.is_alive() || holds_another()
 }
 
-fn has_arrived(name: &BoardName, on_its_way: &OnItsWay, shard: &BoardsOfShard) -> bool {
-    let OnItsWay { recorded, everywhere, .. } = on_its_way;
+fn has_arrived(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
+    let PendingDecision { recorded, everywhere, .. } = pending_decision;
     let state = shard.state.read(Purpose::Boards);
     recorded.is_in_force(&state, name)
         || if recorded.is_alive() {

@@ -1,9 +1,9 @@
-//! What other nodes decided, as the boards' stream says it.
+//! Follows the boards' stream: reads what other nodes decide.
 //!
-//! Each time that the stream is followed anew it is read from the beginning, because it may be another one: an operator may
-//! have deleted it, or brought an older copy back. Nothing is decided until that was compared with what the shards hold.
-//! Messages that a lost connection takes with it do not come again, so then it is read from the beginning too; and a stream
-//! that is gone is made again.
+//! Whenever the stream is followed anew, it is read from the beginning, because it may be another one: an
+//! operator may have deleted it, or brought an older copy back. Nothing is decided until it is reconciled
+//! with the shards. Messages that were lost with a connection do not come again, so a new connection reads
+//! from the beginning, too. A stream that is gone is made again.
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
@@ -15,9 +15,10 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
-use crate::queue::nats::boards::Boards;
-use crate::queue::nats::boards::decide::Stored;
-use crate::queue::nats::boards::record::{Record, Recorded, is_foreign};
+use crate::queue::nats::boards::boards_stream::BoardsStream;
+use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::record::{Record, is_foreign};
+use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::streams::boards_config::boards_config;
 use crate::state::Incarnation;
 use crate::types::BoardName;
@@ -25,29 +26,30 @@ use crate::types::BoardName;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// How long the server must say that there is no such stream before it is made again: an operator may be about to bring an old
-/// copy back, and a server that has just started may not know of it yet.
+/// How long the server must report that there is no such stream before it is made again. An operator may be
+/// about to bring an old copy back, and a server that has just started may not know the stream yet.
 const GONE_FOR: Duration = Duration::from_secs(10);
 
-/// While the stream is read from the beginning: after so long without a message it is asked whether there are more.
+/// While the stream is read from the beginning, the server is asked after so long without a message whether
+/// there are more.
 const ASK_AFTER: Duration = Duration::from_secs(2);
 
-/// What the stream said of each board when it was read from the beginning.
+/// The last record of each board, when the stream was read from the beginning.
 #[derive(Default)]
 pub struct Heard {
     pub records: HashMap<BoardName, Recorded>,
-    /// Boards whose last record cannot be read: a newer version may have written it.
+    /// Boards whose last record cannot be read. A newer version may have written it.
     pub unreadable: HashSet<BoardName>,
 }
 
 impl Heard {
-    /// Whether the stream knows of a life of a board, or of a later one.
+    /// Whether the stream has a life of a board, or a later one.
     pub fn says(&self, name: &BoardName, life: Incarnation) -> bool {
         self.records.get(name).is_some_and(|recorded| recorded.decision.incarnation >= life)
     }
 }
 
-impl Boards {
+impl BoardsStream {
     /// Follows the boards' stream for as long as the service runs.
     pub async fn follow(&self) {
         let mut gone_since = None;
@@ -56,7 +58,7 @@ impl Boards {
                 Ok(()) => self.follow_once().await,
                 Err(error) => Err(error),
             };
-            self.compared.send_replace(false);
+            self.reconciled.send_replace(false);
             if let Err(error) = followed {
                 let error = self.managing.explain(&error);
                 if self.managing.is_news(&error) {
@@ -67,7 +69,8 @@ impl Boards {
         }
     }
 
-    /// Looks for the stream, and makes it again if it has been gone for long. What the shards know is told to it then.
+    /// Looks for the stream, and makes it again if it has been gone for long. It is reconciled with the
+    /// shards then.
     async fn find_stream(&self, gone_since: &mut Option<Instant>) -> Result<(), String> {
         let found = self.managing.context.get_stream(self.names.boards_stream()).await;
         let error = match found {
@@ -126,7 +129,7 @@ impl Boards {
         let mut missed = false;
         while pending > 0 {
             let Ok(message) = tokio::time::timeout(ASK_AFTER, messages.next()).await else {
-                // What was to come may have been deleted.
+                // The awaited messages may have been deleted.
                 let info = consumer.info().await.map_err(|error| error.to_string())?;
                 if info.delivered.consumer_sequence == delivered {
                     pending = info.num_pending;
@@ -140,16 +143,16 @@ impl Boards {
             let message = message.map_err(|error| error.to_string())?;
             pending = self.hear(&message, &mut delivered, Some(&mut heard)).await?;
         }
-        let mut comparing = pin!(self.compare(heard));
-        let mut is_compared = false;
+        let mut reconciling = pin!(self.reconcile(heard));
+        let mut is_reconciled = false;
         loop {
             tokio::select! {
-                compared = &mut comparing, if !is_compared => {
-                    compared?;
-                    is_compared = true;
-                    self.compared.send_replace(true);
+                done = &mut reconciling, if !is_reconciled => {
+                    done?;
+                    is_reconciled = true;
+                    self.reconciled.send_replace(true);
                 }
-                // What was on its way is lost with a connection, and nothing says so.
+                // Messages in flight are lost with a connection, and nothing reports that.
                 _ = connected.changed() => return Err("the connection to NATS was lost".to_owned()),
                 message = messages.next() => {
                     let Some(message) = message else { return Ok(()) };
@@ -160,11 +163,11 @@ impl Boards {
         }
     }
 
-    /// Takes note of a message; says how many follow.
+    /// Notes a message. Returns how many follow.
     ///
     /// # Arguments
     /// - `delivered`: how many the consumer has delivered so far.
-    /// - `first`: while the stream is read from the beginning, what it said so far.
+    /// - `first`: the records so far, while the stream is read from the beginning.
     async fn hear(
         &self,
         message: &Message,
@@ -181,9 +184,10 @@ impl Boards {
         self.reached.fetch_max(sequence, Ordering::Relaxed);
         let name = self.names.board_of(&message.subject);
         if is_foreign(&message.payload) {
-            self.put_right(&message.subject, name, sequence).await?;
-        } else if let Some((name, recorded)) = name.zip(Recorded::read(sequence, &message.payload)) {
-            // What was dropped before this node followed has arrived where it had to, unless a shard holds the board.
+            self.restore_record(&message.subject, name, sequence).await?;
+        } else if let Some((name, recorded)) = name.zip(Record::read(sequence, &message.payload)) {
+            // Drops from before this node followed have arrived where they had to, unless a shard holds the
+            // board.
             self.note(&name, &recorded, first.is_none());
             self.tombstones.lock().note(&name, &recorded);
             if let Some(heard) = first {
@@ -200,15 +204,20 @@ impl Boards {
                 heard.unreadable.insert(name);
             }
         }
-        // Earlier messages that are not there any more were followed by others of the same board, which were heard.
+        // Earlier messages that are gone were followed by others of the same board, which were read.
         if pending == 0 {
             self.heard_through.fetch_max(sequence, Ordering::Relaxed);
         }
         Ok(pending)
     }
 
-    /// Says again what a board is where a foreign message has taken its place.
-    async fn put_right(&self, subject: &str, name: Option<BoardName>, sequence: u64) -> Result<(), String> {
+    /// Stores a board's record again after a foreign message has taken its place.
+    async fn restore_record(
+        &self,
+        subject: &str,
+        name: Option<BoardName>,
+        sequence: u64,
+    ) -> Result<(), String> {
         tracing::warn!(
             subject,
             sequence,
@@ -217,7 +226,7 @@ impl Boards {
         let Some(name) = name else { return Ok(()) };
         let Some(decision) = self.held(&name) else { return Ok(()) };
         let record = Record::of(&decision, self.next_number());
-        self.store(Stored { name, record, after: sequence }).await.map_err(|error| error.to_string())?;
+        self.store(NewRecord { name, record, after: sequence }).await.map_err(|error| error.to_string())?;
         Ok(())
     }
 }

@@ -1,32 +1,33 @@
-//! What is decided and has not arrived at every shard yet.
+//! Pending decisions: those that have not arrived at every shard yet.
 //!
-//! Knows: what was brought to which shard, and when. What has arrived everywhere is not remembered, so that nothing here
-//! grows with the number of boards there are, or ever were.
+//! Knows: which decision was delivered to which shard, and when. Decisions that have arrived everywhere are
+//! forgotten, so that nothing here grows with the number of boards.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use crate::queue::nats::boards::record::Recorded;
+use crate::queue::nats::boards::decision::Recorded;
 use crate::state::Incarnation;
 use crate::types::{BoardName, ShardId};
 
-/// What was brought is given so long to arrive before it is brought again.
-const BRING_AGAIN: Duration = Duration::from_secs(5);
+/// How long a delivered decision may take to arrive before it is delivered again.
+const DELIVER_AGAIN: Duration = Duration::from_secs(5);
 
-/// A decision on its way to the shards.
-pub struct OnItsWay {
-    /// Its sequence is 0 until the stream was heard saying it, once it is read again from the beginning.
+/// A decision that a shard may still lack.
+pub struct PendingDecision {
+    /// Its sequence is 0 after the stream began to be read again, until its record was read.
     pub recorded: Recorded,
-    /// Whether a shard that never had the board must hear of its drop too: its definition may still be on its way.
+    /// Whether a drop is delivered to shards that never had the board, too: a definition may still be in
+    /// their streams.
     pub everywhere: bool,
-    /// When it was brought to a shard last.
-    brought: HashMap<ShardId, Instant>,
+    /// When it was last delivered to a shard.
+    delivered: HashMap<ShardId, Instant>,
 }
 
 #[derive(Default)]
 pub struct Pending {
-    boards: BTreeMap<BoardName, OnItsWay>,
+    boards: BTreeMap<BoardName, PendingDecision>,
 }
 
 impl Pending {
@@ -38,20 +39,20 @@ impl Pending {
             known.everywhere |= everywhere;
             if recorded.number > known.recorded.number {
                 known.recorded.number = recorded.number;
-                known.brought.clear();
+                known.delivered.clear();
             }
-            // What is under way goes on.
+            // Deliveries in progress go on.
             return;
         }
-        let (recorded, brought) = (recorded.clone(), HashMap::new());
-        self.boards.insert(name.clone(), OnItsWay { recorded, everywhere, brought });
+        let (recorded, delivered) = (recorded.clone(), HashMap::new());
+        self.boards.insert(name.clone(), PendingDecision { recorded, everywhere, delivered });
     }
 
     pub fn is_empty(&self) -> bool {
         self.boards.is_empty()
     }
 
-    pub fn get(&self, name: &BoardName) -> Option<&OnItsWay> {
+    pub fn get(&self, name: &BoardName) -> Option<&PendingDecision> {
         self.boards.get(name)
     }
 
@@ -60,14 +61,15 @@ impl Pending {
         self.boards.get(name).is_some_and(|known| known.recorded.sequence > sequence)
     }
 
-    /// The stream is read again from its beginning, and may be another one: what it says counts, whatever its sequences.
+    /// The stream is read again from the beginning, and may be another one: its records count, whatever their
+    /// sequences.
     pub fn begin_again(&mut self) {
-        for on_its_way in self.boards.values_mut() {
-            on_its_way.recorded.sequence = 0;
+        for pending in self.boards.values_mut() {
+            pending.recorded.sequence = 0;
         }
     }
 
-    /// Some of the boards on their way, by name, from behind one on.
+    /// Some of the pending boards, by name, behind the given one.
     pub fn names_behind(&self, name: Option<&BoardName>, limit: usize) -> Vec<BoardName> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         self.boards
@@ -77,43 +79,43 @@ impl Pending {
             .collect()
     }
 
-    /// It has arrived everywhere.
+    /// Removes a decision that has arrived everywhere.
     pub fn remove(&mut self, name: &BoardName) {
         self.boards.remove(name);
     }
 
-    /// Forgets a life that the stream knows nothing of any more.
+    /// Forgets a life that the stream does not know any more.
     pub fn forget(&mut self, name: &BoardName, life: Incarnation) {
         if self.boards.get(name).is_some_and(|known| known.recorded.decision.incarnation == life) {
             self.boards.remove(name);
         }
     }
 
-    pub fn note_brought(&mut self, name: &BoardName, shard: ShardId) {
-        if let Some(on_its_way) = self.boards.get_mut(name) {
-            on_its_way.brought.insert(shard, Instant::now());
+    pub fn note_delivered(&mut self, name: &BoardName, shard: ShardId) {
+        if let Some(pending) = self.boards.get_mut(name) {
+            pending.delivered.insert(shard, Instant::now());
         }
     }
 
-    /// Whether it was brought to a shard before, be it long ago.
-    pub fn was_brought(&self, name: &BoardName, shard: ShardId) -> bool {
-        self.boards.get(name).is_some_and(|on_its_way| on_its_way.brought.contains_key(&shard))
+    /// Whether it was ever delivered to a shard.
+    pub fn was_delivered(&self, name: &BoardName, shard: ShardId) -> bool {
+        self.boards.get(name).is_some_and(|pending| pending.delivered.contains_key(&shard))
     }
 
-    pub fn was_brought_lately(&self, name: &BoardName, shard: ShardId) -> bool {
-        let brought = self.boards.get(name).and_then(|on_its_way| on_its_way.brought.get(&shard));
-        brought.is_some_and(|when| when.elapsed() < BRING_AGAIN)
+    pub fn was_delivered_lately(&self, name: &BoardName, shard: ShardId) -> bool {
+        let delivered = self.boards.get(name).and_then(|pending| pending.delivered.get(&shard));
+        delivered.is_some_and(|when| when.elapsed() < DELIVER_AGAIN)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::nats::boards::record::Decision;
+    use crate::queue::nats::boards::decision::Decision;
     use crate::state::RecordNumber;
 
     #[test]
-    fn all_that_is_on_its_way_is_looked_at_in_slices_while_some_of_it_arrives() {
+    fn all_pending_boards_are_visited_in_slices_while_some_of_them_arrive() {
         let mut pending = Pending::default();
         for number in 0..300_u64 {
             let name = BoardName::new(&format!("b{number}")).expect("a good name");

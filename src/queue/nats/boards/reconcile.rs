@@ -1,20 +1,22 @@
-//! What the shards hold, compared with what the boards' stream says of it.
+//! Reconciles the boards' stream with the shards, after the stream may have lost records.
 //!
-//! The stream can be lost: deleted and made again, or brought back from an old copy. The shards are not: what a board is
-//! was brought to them through their own streams. So a board that a shard holds and the stream does not know is told to
-//! the stream again, as the same life, before anybody may decide anything. Otherwise the next definition of it would
-//! begin a new life, and every shard would drop the entries of the old one.
+//! The stream can be lost: deleted and made again, or brought back from an old copy. The shards keep their
+//! boards, which were delivered through their own streams. So a board that a shard holds and the stream does
+//! not know is stored in the stream again, as the same life, before anything may be decided. Otherwise the
+//! next definition of it would begin a new life, and every shard would drop the entries of the old one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
-use crate::queue::nats::boards::decide::Stored;
+use crate::queue::nats::boards::boards_stream::BoardsStream;
+use crate::queue::nats::boards::decision::Decision;
 use crate::queue::nats::boards::follow::Heard;
-use crate::queue::nats::boards::record::{Decision, Record};
-use crate::queue::nats::boards::{Boards, BoardsOfShard};
+use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::message::{self, Control};
+use crate::queue::nats::shard::NatsShard;
 use crate::state::{Incarnation, RecordNumber};
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence};
@@ -22,25 +24,26 @@ use crate::writer::{Payload, ShardState};
 
 /// Boards looked at under one hold of a lock.
 const LOOKED_AT_ONCE: usize = 256;
-/// How often it is looked whether a shard is halted, while it is waited for.
+/// How often a shard that is waited for is checked for being halted.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-impl Boards {
-    /// Tells the stream what it has lost.
+impl BoardsStream {
+    /// Stores records again that the stream has lost.
     ///
     /// # Arguments
-    /// `heard`: what the stream said when it was read from the beginning.
+    /// `heard`: the records of the stream, read from the beginning.
     ///
     /// # Errors
     /// When the servers do not answer.
-    pub(super) async fn compare(&self, heard: Heard) -> Result<(), String> {
+    pub(super) async fn reconcile(&self, heard: Heard) -> Result<(), String> {
         let mut all_waited_for = true;
         for shard in &self.shards {
             all_waited_for &= self.wait_for_commands(shard, |board, life| heard.says(board, life)).await?;
         }
         let mut records = self.lost(&heard);
         if !records.is_empty() && !all_waited_for {
-            // What seems to be lost may have been dropped, and the stream has forgotten that, and the shard has yet to hear of it.
+            // A board that seems lost may have been dropped: the stream has forgotten the drop, and the shard
+            // has yet to apply it.
             for shard in &self.shards {
                 self.wait_for_commands(shard, |_, _| false).await?;
             }
@@ -51,10 +54,10 @@ impl Boards {
         }
         let boards = records.len();
         tracing::warn!(boards, "the boards' stream has lost what the shards hold; it is told of that again");
-        let names: Vec<BoardName> = records.iter().map(|stored| stored.name.clone()).collect();
+        let names: Vec<BoardName> = records.iter().map(|new| new.name.clone()).collect();
         let outcomes = self.store_all(records).await;
         for (name, outcome) in names.iter().zip(outcomes) {
-            // Where another node was first, what it said is heard in its turn.
+            // If another node was first, its record is read in its turn.
             if let Some(recorded) = outcome.map_err(|error| error.to_string())? {
                 self.note(name, &recorded, true);
             }
@@ -62,12 +65,12 @@ impl Boards {
         Ok(())
     }
 
-    /// Waits until a shard has applied the last command that its stream holds: what it knows of boards before may be out
-    /// of date. Not if the boards' stream says as much as that command: then it is the one that it came from. Whether it was
-    /// waited for.
+    /// Waits until a shard has applied the last command in its stream, because what it knows of boards may be
+    /// out of date before. There is no need to wait if the boards' stream has that command's record. Returns
+    /// whether it waited.
     async fn wait_for_commands(
         &self,
-        shard: &BoardsOfShard,
+        shard: &NatsShard,
         is_said: impl Fn(&BoardName, Incarnation) -> bool,
     ) -> Result<bool, String> {
         let (stream, subject) = (self.names.jobs_stream(shard.id), self.names.control_subject(shard.id));
@@ -78,7 +81,7 @@ impl Boards {
             Err(error) => {
                 return match error.kind() {
                     LastRawMessageErrorKind::NoMessageFound => Ok(true),
-                    // Without its stream, a shard halts and knows what it knows.
+                    // A shard without its stream halts, and learns nothing more.
                     LastRawMessageErrorKind::JetStream(error) if error.code() == 404 => Ok(true),
                     _ => Err(error.to_string()),
                 };
@@ -88,18 +91,18 @@ impl Boards {
             Control::Known(
                 Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
             ) => is_said(&board, incarnation),
-            // Of the boards that there are it says nothing.
+            // These say nothing about which boards there are.
             Control::Known(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Free { .. })
             | Control::Unknown(_) => false,
         };
         let mut applied = shard.applied.clone();
         let is_applied = |applied: Sequence| {
-            // Unknown until the shard has met its stream.
-            let shift = shard.shared.shift();
-            shift.is_some_and(|shift| applied.0 >= last.sequence.saturating_add(shift))
+            // Unknown until a session has read the stream's state.
+            let offset = shard.stream.sequence_offset();
+            offset.is_some_and(|offset| applied.0 >= last.sequence.saturating_add(offset))
         };
         while !said && !is_applied(*applied.borrow_and_update()) && !is_halted(shard) {
-            // Its end, or the time: it is looked again in either case.
+            // After a change, or after a while, the loop checks again.
             if let Ok(Err(_)) = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await {
                 return Err(format!("shard {} has ended", shard.id));
             }
@@ -107,9 +110,10 @@ impl Boards {
         Ok(!said)
     }
 
-    /// What the stream does not know, with what it is to be told. A shard that is halted is not asked: the stream may have
-    /// forgotten drops that the shard never met. What only such a shard holds is kept, as `decide` looks there too.
-    fn lost(&self, heard: &Heard) -> Vec<Stored> {
+    /// The records that the stream lacks. Halted shards are not asked: the stream may have forgotten drops
+    /// that such a shard never applied. Boards that only halted shards hold are kept, because `decide` asks
+    /// those shards, too.
+    fn lost(&self, heard: &Heard) -> Vec<NewRecord> {
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {
             let said = heard.records.get(name).map(|recorded| &recorded.decision);
@@ -150,7 +154,7 @@ impl Boards {
                 None => break,
             }
         }
-        // What one shard has seen the end of is over on all.
+        // A life that ended on one shard is over on all.
         let is_over = |name: &BoardName, decision: &Decision| {
             self.shards
                 .iter()
@@ -165,23 +169,23 @@ impl Boards {
         let outlived =
             outlived.map(|(name, recorded)| (name.clone(), Decision::dropped(recorded.decision.incarnation)));
         let told = outlived.chain(held).collect::<BTreeMap<_, _>>().into_iter();
-        // What a newer version said and cannot be read here stays as it is.
+        // A record of a newer version that cannot be read here stays as it is.
         let told = told.filter(|(name, _)| !heard.unreadable.contains(name));
         let number = self.next_number();
         let told = told.map(|(name, decision)| {
             let after = heard.records.get(&name).map_or(0, |recorded| recorded.sequence);
-            Stored { record: Record::of(&decision, number), name, after }
+            NewRecord { record: Record::of(&decision, number), name, after }
         });
         told.collect()
     }
 
     fn is_held_by_halted_alone(&self, name: &BoardName) -> bool {
-        let holds = |shard: &&BoardsOfShard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some();
+        let holds = |shard: &&NatsShard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some();
         let mut holders = self.shards.iter().filter(holds).peekable();
         holders.peek().is_some() && holders.all(is_halted)
     }
 }
 
-fn is_halted(shard: &BoardsOfShard) -> bool {
+fn is_halted(shard: &NatsShard) -> bool {
     matches!(shard.health.state(), ShardState::Halted(_))
 }

@@ -1,31 +1,30 @@
-//! What the boards' stream says of a board, as bytes and read.
+//! The form of a record, which is a message of the boards' stream.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::board::Definition;
-use crate::queue::nats::message::DefinitionJson;
-use crate::state::{Incarnation, RecordNumber, Shard};
-use crate::types::BoardName;
-use crate::writer::{Known, Payload};
+use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::definition_json::DefinitionJson;
+use crate::state::{Incarnation, RecordNumber};
 
-/// A message of the boards' stream.
+/// A record as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Absent in a life's first message, whose number it is.
+    /// Absent in a life's first record, whose number it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     incarnation: Option<u64>,
-    /// The record's number, unless its sequence is higher. Absent in records of before there were numbers.
+    /// The record's number, unless its sequence is higher. Absent in records from before there were numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     number: Option<u64>,
-    /// Absent once it is dropped.
+    /// Absent if the board is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<DefinitionJson>,
 }
 
 impl Record {
-    /// The first message of a life.
+    /// The first record of a life.
     ///
     /// # Arguments
     /// `number`: above that of every record of the name before it.
@@ -33,7 +32,7 @@ impl Record {
         Self { incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
     }
 
-    /// Another message of a life.
+    /// A later record of a life.
     ///
     /// # Arguments
     /// `number`: above that of every record of the name before it.
@@ -49,7 +48,12 @@ impl Record {
         serde_json::to_vec(self).expect("it has no maps with odd keys")
     }
 
-    /// What it says where it is stored; `None` if its definition is none.
+    /// Reads a message of the stream; `None` if it is no record.
+    pub fn read(sequence: u64, body: &[u8]) -> Option<Recorded> {
+        serde_json::from_slice::<Self>(body).ok()?.stored_at(sequence)
+    }
+
+    /// What the record says, stored at this sequence; `None` if its definition is invalid.
     pub fn stored_at(self, sequence: u64) -> Option<Recorded> {
         let number = RecordNumber(sequence.max(self.number.unwrap_or(0)));
         let incarnation = Incarnation(self.incarnation.unwrap_or(number.0));
@@ -61,107 +65,9 @@ impl Record {
     }
 }
 
-/// What is decided of a board.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    pub incarnation: Incarnation,
-    /// `None`: the board is dropped.
-    pub definition: Option<Arc<Definition>>,
-}
-
-impl Decision {
-    pub fn dropped(incarnation: Incarnation) -> Self {
-        Self { incarnation, definition: None }
-    }
-
-    pub fn known(&self) -> Option<Known> {
-        let definition = Arc::clone(self.definition.as_ref()?);
-        Some(Known { incarnation: self.incarnation, definition })
-    }
-
-    /// The later one of two: a life's end comes after all that was decided of it.
-    pub fn later(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        let order = |decision: &Self| (decision.incarnation, decision.definition.is_none());
-        match (one, other) {
-            (Some(one), Some(other)) => Some(if order(&other) > order(&one) { other } else { one }),
-            (one, other) => one.or(other),
-        }
-    }
-
-    /// Whether a shard holds a life that this decision ended.
-    pub fn ends_board_of(&self, shard: &Shard, name: &BoardName) -> bool {
-        let held = shard.board(name.as_str()).map(|board| board.incarnation);
-        self.definition.is_none() && held.is_some_and(|held| held <= self.incarnation)
-    }
-}
-
-impl From<&Known> for Decision {
-    fn from(known: &Known) -> Self {
-        Self { incarnation: known.incarnation, definition: Some(Arc::clone(&known.definition)) }
-    }
-}
-
-/// A record, read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
-    /// Its own sequence: the next record of this board has to follow it.
-    pub sequence: u64,
-    /// Along the records of a board these rise, also where the stream was lost between two: at least the sequence.
-    pub number: RecordNumber,
-    pub decision: Decision,
-}
-
-impl Recorded {
-    pub fn read(sequence: u64, body: &[u8]) -> Option<Self> {
-        serde_json::from_slice::<Record>(body).ok()?.stored_at(sequence)
-    }
-
-    pub fn is_alive(&self) -> bool {
-        self.decision.definition.is_some()
-    }
-
-    /// As a message to a shard.
-    pub fn payload(&self, name: &BoardName) -> Payload {
-        let (board, incarnation, number) = (name.clone(), self.decision.incarnation, Some(self.number));
-        match &self.decision.definition {
-            Some(definition) => {
-                Payload::Define { board, incarnation, number, definition: Arc::clone(definition) }
-            }
-            None => Payload::Drop { board, incarnation, number },
-        }
-    }
-
-    /// Whether a shard holds the board as it was decided, or the next life of it already; of a drop, whether no definition
-    /// from before can bring the board back.
-    pub fn is_in_force(&self, shard: &Shard, name: &BoardName) -> bool {
-        let Decision { incarnation, definition } = &self.decision;
-        match (definition, shard.board(name.as_str())) {
-            (None, Some(board)) => board.incarnation > *incarnation,
-            (None, None) => {
-                let dropped = shard.dropped();
-                dropped.is_over(name.as_str(), *incarnation) || dropped.is_forgotten(Some(self.number))
-            }
-            (Some(_), None) => false,
-            (Some(definition), Some(board)) => {
-                board.incarnation > *incarnation
-                    || (board.incarnation == *incarnation && board.definition == *definition)
-            }
-        }
-    }
-
-    /// Whether a shard would take this definition for one that comes too late: it lacks the board, and has forgotten drops
-    /// of later numbers. It takes a later record of the same life.
-    pub fn is_too_late_for(&self, shard: &Shard, name: &BoardName) -> bool {
-        self.is_alive()
-            && shard.board(name.as_str()).is_none()
-            && !shard.is_over(name.as_str(), self.decision.incarnation)
-            && shard.dropped().is_forgotten(Some(self.number))
-    }
-}
-
-/// Whether no node wrote this: every record says a life or a definition. A server answers a publisher wherever that one
-/// asks to be answered, without asking whether he might publish there: an acknowledgement is what a stranger can bring
-/// here, and must not pass for a drop.
+/// Whether no node wrote this message: every record has an incarnation or a definition. A server sends an
+/// acknowledgement to any subject that a publisher names, whether that publisher may publish there or not. So
+/// a stranger can have an acknowledgement stored here, and it must not be read as a drop.
 pub fn is_foreign(body: &[u8]) -> bool {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
     json.get("incarnation").or(json.get("definition")).is_none()
@@ -170,13 +76,11 @@ pub fn is_foreign(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{BoardEvent, REMEMBERED_MAX, Step};
-    use crate::types::ShardId;
 
     #[test]
     fn records_read_back_as_they_were() {
         let definition = Definition { keep: 3, ..Definition::default() };
-        let read = |record: &Record, sequence| Recorded::read(sequence, &record.encode()).expect("readable");
+        let read = |record: &Record, sequence| Record::read(sequence, &record.encode()).expect("readable");
         let first = |number| Record::first(RecordNumber(number), &definition);
         // The number is the sequence's at least, and a life has that of its first record.
         for (number, sequence, expect) in [(17, 17, 17), (3, 17, 17), (30, 17, 30)] {
@@ -190,70 +94,10 @@ mod tests {
             let again = read(&Record::of(&decision, RecordNumber(31)), 18);
             assert_eq!((again.number, again.decision), (RecordNumber(31), decision));
         }
-        // Before there were numbers.
-        let older = Recorded::read(18, br#"{"incarnation":7}"#).expect("readable");
+        // From before there were numbers.
+        let older = Record::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
         assert!(!is_foreign(&Record::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
-    }
-
-    #[test]
-    fn of_two_decisions_the_later_life_counts_and_of_one_life_its_end() {
-        let alive = |life| Decision { incarnation: Incarnation(life), definition: Some(Arc::default()) };
-        let dropped = |life| Decision::dropped(Incarnation(life));
-        for (one, other, expect) in [
-            (Some(alive(1)), Some(alive(2)), Some(alive(2))),
-            (Some(alive(1)), Some(dropped(1)), Some(dropped(1))),
-            (Some(alive(2)), Some(dropped(1)), Some(alive(2))),
-            (None, Some(alive(1)), Some(alive(1))),
-            (None, None, None),
-        ] {
-            assert_eq!(Decision::later(one.clone(), other.clone()), expect);
-            assert_eq!(Decision::later(other, one), expect);
-        }
-    }
-
-    /// What a shard has forgotten says that a drop is in force, and a definition late. It says nothing of boards that the shard
-    /// holds, however low their numbers are.
-    #[test]
-    fn what_is_forgotten_ends_no_board_that_a_shard_holds() {
-        let name = |text: &str| BoardName::new(text).expect("a good name");
-        let number = |number| Some(RecordNumber(number));
-        let mut shard = Shard::new(ShardId(0));
-        let define = BoardEvent::Define {
-            board: name("held"),
-            incarnation: Incarnation(1),
-            number: number(1),
-            definition: Arc::default(),
-        };
-        let most = u64::try_from(REMEMBERED_MAX).expect("a count");
-        let drops = (1..=most + 9).map(|life| BoardEvent::Drop {
-            board: name(&format!("b{life}")),
-            incarnation: Incarnation(life),
-            number: number(life),
-        });
-        let events = std::iter::once(define).chain(drops).collect();
-        shard.apply(&Step { events, ..Step::default() });
-        assert_eq!(shard.dropped().forgotten(), RecordNumber(9));
-        let recorded = |number, life, definition: Option<Arc<Definition>>| Recorded {
-            sequence: 1,
-            number: RecordNumber(number),
-            decision: Decision { incarnation: Incarnation(life), definition },
-        };
-        let alive = |number, life| recorded(number, life, Some(Arc::default()));
-        for (board, record, in_force, too_late) in [
-            ("held", alive(1, 1), true, false),
-            ("held", recorded(2, 1, None), false, false),
-            ("lost", alive(9, 9), false, true),
-            ("lost", alive(10, 9), false, false),
-            ("lost", recorded(9, 9, None), true, false),
-            ("lost", recorded(10, 9, None), false, false),
-            ("b10", alive(10, 10), false, false),
-            ("b10", recorded(11, 10, None), true, false),
-        ] {
-            assert_eq!(record.is_in_force(&shard, &name(board)), in_force, "{board} {record:?}");
-            assert_eq!(record.is_too_late_for(&shard, &name(board)), too_late, "{board} {record:?}");
-        }
-        assert!(!shard.is_over("held", Incarnation(1)) && !shard.is_over("lost", Incarnation(9)));
     }
 }

@@ -1,39 +1,40 @@
-//! Access to a NATS system: where it is, and who this process is there. Safe to show: secrets are not.
+//! Access to a NATS system: where its servers are, and who this process is to them. Safe to log: secrets are
+//! not shown.
 
 use async_nats::ConnectOptions;
 use thiserror::Error;
 
-use crate::queue::nats::connect::credentials::{Credentials, CredentialsError, Login, Secret};
+use crate::queue::nats::connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret};
 use crate::queue::nats::connect::servers::{Servers, ServersError};
 
-/// All that is needed to connect.
+/// Everything that a connection needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct NatsAccess {
     pub servers: Servers,
-    pub credentials: Credentials,
+    pub credentials: NatsCredentials,
 }
 
-/// Why nobody could connect this way.
+/// Why no connection could be made this way.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AccessError {
+pub enum NatsAccessError {
     #[error(transparent)]
     Servers(#[from] ServersError),
     #[error(transparent)]
-    Credentials(#[from] CredentialsError),
+    Credentials(#[from] NatsCredentialsError),
     #[error("the URL of --nats holds credentials, and others are given beside it; give them in one place")]
     Twice,
 }
 
-impl Access {
-    /// From URLs as an operator writes them, and the credentials given beside them, whose files are read once.
+impl NatsAccess {
+    /// From URLs as an operator writes them, and credentials given beside them, whose files are read once.
     ///
     /// # Errors
-    /// When a URL is none, credentials are in both, or a file is not what it should be.
-    pub fn new(urls: &Secret, mut credentials: Credentials) -> Result<Self, AccessError> {
+    /// When a URL is malformed, credentials are in both places, or a file cannot be used.
+    pub fn new(urls: &Secret, mut credentials: NatsCredentials) -> Result<Self, NatsAccessError> {
         let (servers, login) = Servers::read(urls.text())?;
         if let Some(login) = login {
             if credentials.login != Login::Nobody {
-                return Err(AccessError::Twice);
+                return Err(NatsAccessError::Twice);
             }
             credentials.login = login;
         }
@@ -41,7 +42,7 @@ impl Access {
         Ok(Self { servers, credentials })
     }
 
-    /// Options for a connection to [`Access::servers`], with nothing else decided.
+    /// Options for a connection to [`NatsAccess::servers`], with nothing else set.
     #[must_use]
     pub fn options(&self) -> ConnectOptions {
         self.credentials.options()

@@ -1,6 +1,7 @@
-//! Connections to NATS: they reconnect for ever, with pauses, and say so. One whose server is silent is left for another.
+//! Connections to NATS. They reconnect for ever, with pauses, and log it. A connection leaves a silent server
+//! for another.
 //!
-//! Knows: why the last attempt failed, and what the server complained of lately, in words for an operator.
+//! Knows: why the last attempt failed, and which errors the server reported lately, in words for an operator.
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
@@ -15,24 +16,26 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::metrics as names;
-use crate::queue::nats::connect::access::Access;
-use crate::queue::nats::connect::server_choice::Choice;
+use crate::queue::nats::connect::access::NatsAccess;
+use crate::queue::nats::connect::server_choice::ServerChoice;
 
-/// A server that has said nothing for so long is asked for a sign of life. The client leaves one that owes three, so after
-/// four and a half seconds: soon enough to be elsewhere when a cluster has elected new leaders, which takes it four to nine,
-/// and late enough for a message that takes seconds to come over a slow link.
+/// A server that was silent for so long is pinged. The NATS client leaves a server that owes three answers,
+/// so after four and a half seconds. That is soon enough to be elsewhere when a cluster has elected new
+/// leaders, which takes it four to nine seconds, and late enough for a message that takes seconds over a slow
+/// link.
 const PING_EVERY: Duration = Duration::from_millis(1_500);
-/// How long a server may take to let the client in. A frozen one accepts the connection, and says nothing.
+/// How long a server may take to complete a connection. A frozen one accepts it, and stays silent.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// How long the server may take to answer anything but a pull.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection over which nothing was answered for so long is left, although its server gives signs of life: it may be cut
-/// off from the others. A cluster whose leader is gone answers sooner than that, by a new one.
+/// A connection without answers for so long is left, even if its server answers pings: the server may be cut
+/// off from the others. A cluster that has lost its leader answers sooner than that, by a new one.
 const LEAVE_AFTER: Duration = Duration::from_secs(8);
 /// Failures to reconnect are logged at most this often.
 const SAY_EVERY: Duration = Duration::from_secs(30);
-/// A request that the server denied has no answer, and times out after [`REQUEST_TIMEOUT`]; what the server said
-/// meanwhile is why.
+/// For how long an error that the server reported explains failed requests. A request that the server denied
+/// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
+/// the reason.
 const COMPLAINT_HOLDS: Duration = Duration::from_secs(10);
 
 /// A connection that keeps itself up.
@@ -42,31 +45,32 @@ pub struct Connection {
     pub context: Context,
     /// Counts how often it was connected.
     pub connected: watch::Receiver<u64>,
-    trouble: Arc<Mutex<Trouble>>,
-    /// Since when what was asked is not answered.
+    problems: Arc<Mutex<Problems>>,
+    /// Since when requests have had no answer.
     unanswered: Arc<Mutex<Option<Instant>>>,
 }
 
-/// What is wrong with a connection, as far as is known.
+/// What is known to be wrong with a connection.
 #[derive(Default)]
-struct Trouble {
+struct Problems {
     /// Why the last attempt to connect failed.
     failure: Option<String>,
     failure_said: Option<Instant>,
     no_jetstream_said: Option<Instant>,
-    /// What the server complained of last: mostly, that something is not permitted.
+    /// The last error that the server reported, and when: mostly a missing permission.
     complaint: Option<(Instant, String)>,
 }
 
 impl Connection {
-    /// Starts to connect, and goes on for as long as it takes.
+    /// Starts to connect, and goes on trying.
     ///
     /// # Arguments
-    /// `inbox`: what the subjects begin with that answers come by; nobody else should be permitted to read them.
+    /// `inbox`: the prefix of the subjects that answers come by. Nobody else should be permitted to read
+    /// them.
     ///
     /// # Errors
-    /// When there is no connection to be had at all.
-    pub async fn open(access: &Access, inbox: &str, purpose: &'static str) -> Result<Self, String> {
+    /// When no connection can be opened at all.
+    pub async fn open(access: &NatsAccess, inbox: &str, purpose: &'static str) -> Result<Self, String> {
         let (count, connected) = watch::channel(0);
         let label = || [("connection", purpose)];
         metrics::gauge!(names::NATS_CONNECTIONS_WANTED, &label()).increment(1.0);
@@ -74,18 +78,18 @@ impl Connection {
         up_count.increment(0.0);
         let disconnects = metrics::counter!(names::NATS_DISCONNECTS_TOTAL, &label());
         let is_up = AtomicBool::new(false);
-        let trouble = Arc::new(Mutex::new(Trouble::default()));
+        let problems = Arc::new(Mutex::new(Problems::default()));
         let unanswered = Arc::new(Mutex::new(None));
-        let choice = Arc::new(Mutex::new(Choice::default()));
-        let (noting, asked, chosen) = (Arc::clone(&trouble), Arc::clone(&unanswered), Arc::clone(&choice));
+        let choice = Arc::new(Mutex::new(ServerChoice::default()));
+        let (noting, asked, chosen) = (Arc::clone(&problems), Arc::clone(&unanswered), Arc::clone(&choice));
         let events = move |event| {
-            let mut trouble = noting.lock();
+            let mut problems = noting.lock();
             match event {
                 Event::Connected => {
                     if !is_up.swap(true, Ordering::Relaxed) {
                         up_count.increment(1.0);
                     }
-                    *trouble = Trouble::default();
+                    *problems = Problems::default();
                     *asked.lock() = None;
                     chosen.lock().note_connected();
                     count.send_modify(|count| *count += 1);
@@ -98,22 +102,22 @@ impl Connection {
                     }
                     tracing::warn!(purpose, "the connection to NATS is lost; reconnecting");
                 }
-                // Said with its cause below.
+                // Logged with its cause by `note_failures`.
                 Event::ClientError(_) => {}
                 Event::ServerError(error) => {
                     let error = error.to_string();
-                    let is_new = trouble.complaint.as_ref().is_none_or(|(_, said)| *said != error);
+                    let is_new = problems.complaint.as_ref().is_none_or(|(_, said)| *said != error);
                     if is_new {
                         tracing::warn!(purpose, error, "NATS complains");
                     }
-                    trouble.complaint = Some((Instant::now(), error));
+                    problems.complaint = Some((Instant::now(), error));
                 }
                 event => tracing::warn!(purpose, "NATS: {event}"),
             }
             std::future::ready(())
         };
-        // It is asked before each attempt where to connect to, and told how the last ones ended: nothing else tells.
-        let noting = Arc::clone(&trouble);
+        // Called before each attempt, with the outcomes of the last ones, which nothing else reports.
+        let noting = Arc::clone(&problems);
         let attempting = move |servers: Vec<Server>, _| {
             noting.lock().note_failures(purpose, &servers);
             std::future::ready(choice.lock().next(&servers))
@@ -134,7 +138,7 @@ impl Connection {
             .ack_timeout(REQUEST_TIMEOUT)
             .max_ack_inflight(100_000)
             .build(client.clone());
-        Ok(Self { client, context, connected, trouble, unanswered })
+        Ok(Self { client, context, connected, problems, unanswered })
     }
 
     /// Whether it is up at the moment.
@@ -142,12 +146,13 @@ impl Connection {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
 
-    /// Something that was asked was answered.
+    /// Notes that a request was answered.
     pub fn note_answer(&self) {
         *self.unanswered.lock() = None;
     }
 
-    /// Something was asked at `since` and not answered. Leaves the server if it has answered nothing for [`LEAVE_AFTER`].
+    /// Notes that a request, sent at `since`, was not answered. Leaves a server that has answered none for
+    /// [`LEAVE_AFTER`].
     pub async fn note_silence(&self, since: Instant) {
         {
             let mut unanswered = self.unanswered.lock();
@@ -159,11 +164,11 @@ impl Connection {
             *unanswered = None;
         }
         tracing::warn!("NATS answers nothing on this connection; connecting to another server");
-        // Fails when the client is gone, and with it the connection.
+        // Fails only if the client is gone, and with it the connection.
         let _ = self.client.force_reconnect().await;
     }
 
-    /// What came of a publish that began at `since`.
+    /// Notes the outcome of a publish that began at `since`.
     pub async fn note_publish(&self, stored: &Result<PublishAck, PublishError>, since: Instant) {
         match stored.as_ref().map_err(PublishError::kind) {
             Err(PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe) => self.note_silence(since).await,
@@ -173,25 +178,25 @@ impl Connection {
 
     /// Why there is no connection.
     pub fn why_down(&self) -> String {
-        match &self.trouble.lock().failure {
+        match &self.problems.lock().failure {
             Some(failure) => format!("NATS cannot be reached: {failure}"),
             None => "connecting to NATS".to_owned(),
         }
     }
 
-    /// An error of a request, with what is known of its cause.
+    /// The error of a request, with its cause as far as it is known.
     pub fn explain(&self, error: &dyn Display) -> String {
         if !self.is_up() {
             return self.why_down();
         }
-        // Nobody listens where JetStream takes requests. Its client has words for it that send one looking for a stream.
+        // No server answers JetStream requests. The NATS client's own message would suggest a missing stream.
         let error = error.to_string();
         let signs = ["requested jetstream resource does not exist", "jetstream not enabled"];
         let said = error.to_ascii_lowercase();
         if signs.iter().any(|sign| said.contains(sign)) {
             return NO_JETSTREAM.to_owned();
         }
-        match &self.trouble.lock().complaint {
+        match &self.problems.lock().complaint {
             Some((when, complaint)) if when.elapsed() < COMPLAINT_HOLDS => {
                 format!("{error}; NATS complains: {complaint}")
             }
@@ -199,12 +204,13 @@ impl Connection {
         }
     }
 
-    /// Whether a reason that [`Connection::explain`] gave is to be logged: what everything fails with is said once in a while.
+    /// Whether to log a reason that [`Connection::explain`] gave. A reason that all requests share is logged
+    /// once in a while.
     pub fn is_news(&self, reason: &str) -> bool {
         if reason != NO_JETSTREAM {
             return true;
         }
-        let said = &mut self.trouble.lock().no_jetstream_said;
+        let said = &mut self.problems.lock().no_jetstream_said;
         let is_news = said.is_none_or(|said| said.elapsed() >= SAY_EVERY);
         if is_news {
             *said = Some(Instant::now());
@@ -216,7 +222,7 @@ impl Connection {
 const NO_JETSTREAM: &str = "no server of this NATS answers for JetStream, which ranktree needs: start it with nats-server -js, or \
                             have the user's account use it";
 
-impl Trouble {
+impl Problems {
     fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {
         let mut all = String::new();
         for server in servers {
@@ -237,12 +243,12 @@ impl Trouble {
     }
 }
 
-/// Options of a connection that does not wait long for a server that is silent.
+/// Options with which a connection does not wait long for a silent server.
 pub(in crate::queue::nats) fn attentive(options: ConnectOptions) -> ConnectOptions {
     options.ping_interval(PING_EVERY).connection_timeout(CONNECT_WITHIN)
 }
 
-/// What a failure means, where its own words do not say what to do.
+/// What to do about a failure, if its own message does not say.
 pub(in crate::queue::nats) fn in_words(error: &str) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
     let advice = if has("authorization violation") {

@@ -1,7 +1,7 @@
-//! Who this process is to NATS, and how it knows whom it talks to.
+//! Who this process is to NATS, and which servers it trusts.
 //!
-//! Knows: secrets, and that they are never shown; files that hold them, read again for each connection, so that a rotated
-//! one is taken up by the next reconnect. Must not know: flags and their combinations.
+//! Knows: secrets, which are never shown, and the files that hold them. Files are read again for each
+//! connection, so that the next reconnect uses a rotated secret. Must not know: flags and their combinations.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use async_nats::{Auth, AuthError, ConnectOptions};
 use nkeys::{KeyPair, KeyPairType};
 use thiserror::Error;
 
-/// Larger than any file of credentials; what is larger was named by mistake.
+/// Larger than any file of credentials. A larger file was named by mistake.
 const FILE_MAX: u64 = 1 << 20;
 
-/// A text that is not shown.
+/// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A secret, or where it is.
+/// A secret, or the file that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretFrom {
     Text(Secret),
@@ -50,10 +50,10 @@ pub enum SecretFrom {
     File(PathBuf),
 }
 
-/// What the server is told.
+/// How this process logs in to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Login {
-    /// Nothing: the server asks for nothing, or a client certificate says it.
+    /// Without a login: the server asks for none, or a client certificate identifies this process.
     #[default]
     Nobody,
     Password {
@@ -74,22 +74,22 @@ pub struct Tls {
     pub required: bool,
     /// Begin with TLS before the server says anything, as a server with `handshake_first` wants it.
     pub first: bool,
-    /// Certificates of authorities to trust; those of this machine if there is none.
+    /// Certificates of authorities to trust. Without it, those of this machine.
     pub ca: Option<PathBuf>,
-    /// A certificate and its key, which tell the server who this is.
+    /// A certificate and its key, which identify this process to the server.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
-/// Everything about access to NATS but where it is.
+/// Everything about access to NATS, except where the servers are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Credentials {
+pub struct NatsCredentials {
     pub login: Login,
     pub tls: Tls,
 }
 
-/// A file that cannot be used, and what it should be. Never says what is in it.
+/// Why a file cannot be used, and what it should hold. Its content is never shown.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum CredentialsError {
+pub enum NatsCredentialsError {
     #[error("cannot read {what} {}: {error}", path.display())]
     Unreadable { what: &'static str, path: PathBuf, error: String },
     #[error("{} is not {what}: {expected}", path.display())]
@@ -100,12 +100,12 @@ pub enum CredentialsError {
     NoNonce,
 }
 
-impl Credentials {
-    /// Reads every file once, so that a mistake is told at the start.
+impl NatsCredentials {
+    /// Reads every file once, so that a mistake is reported at the start.
     ///
     /// # Errors
     /// When one cannot be read, or is not what it should be.
-    pub fn check(&self) -> Result<(), CredentialsError> {
+    pub fn check(&self) -> Result<(), NatsCredentialsError> {
         match &self.login {
             Login::Nobody => {}
             Login::Password { password, .. } => {
@@ -131,7 +131,7 @@ impl Credentials {
             certificates(what, certificate, &read(what, certificate)?)?;
             let what = "the client certificate's key";
             PrivateKeyDer::from_pem_slice(read(what, key)?.as_bytes()).map_err(|_| {
-                CredentialsError::Malformed {
+                NatsCredentialsError::Malformed {
                     what,
                     path: key.clone(),
                     expected: "a private key in PEM is expected, beginning with -----BEGIN PRIVATE KEY-----, without a passphrase",
@@ -141,7 +141,7 @@ impl Credentials {
         Ok(())
     }
 
-    /// Options for a connection, with nothing else decided. Files are read at each attempt to connect.
+    /// Options for a connection, with nothing else set. Files are read at each attempt to connect.
     #[must_use]
     pub fn options(&self) -> ConnectOptions {
         let mut options = if self.login == Login::Nobody {
@@ -174,8 +174,8 @@ impl Credentials {
 }
 
 impl Login {
-    /// What to answer to a server, which proves with `nonce` that the answer is not an old one.
-    fn answer(&self, nonce: &[u8]) -> Result<Auth, CredentialsError> {
+    /// The login for a server. Its `nonce` is signed, which proves that the login is not an old one.
+    fn answer(&self, nonce: &[u8]) -> Result<Auth, NatsCredentialsError> {
         let mut auth = Auth::new();
         match self {
             Self::Nobody => {}
@@ -200,7 +200,7 @@ impl Login {
 }
 
 impl SecretFrom {
-    fn read(&self, what: &'static str) -> Result<String, CredentialsError> {
+    fn read(&self, what: &'static str) -> Result<String, NatsCredentialsError> {
         match self {
             Self::Text(secret) => Ok(secret.0.clone()),
             Self::File(path) => {
@@ -208,7 +208,7 @@ impl SecretFrom {
                 let secret = text.lines().next().unwrap_or_default();
                 if secret.is_empty() {
                     let expected = "the secret is expected alone on its first line, which is empty";
-                    return Err(CredentialsError::Malformed { what, path: path.clone(), expected });
+                    return Err(NatsCredentialsError::Malformed { what, path: path.clone(), expected });
                 }
                 Ok(secret.to_owned())
             }
@@ -216,15 +216,15 @@ impl SecretFrom {
     }
 }
 
-fn sign(key: &KeyPair, nonce: &[u8]) -> Result<Vec<u8>, CredentialsError> {
+fn sign(key: &KeyPair, nonce: &[u8]) -> Result<Vec<u8>, NatsCredentialsError> {
     if nonce.is_empty() {
-        return Err(CredentialsError::NoNonce);
+        return Err(NatsCredentialsError::NoNonce);
     }
     Ok(key.sign(nonce).expect("a key that was made from its seed signs"))
 }
 
-fn read(what: &'static str, path: &Path) -> Result<String, CredentialsError> {
-    let unreadable = |error: String| CredentialsError::Unreadable { what, path: path.to_owned(), error };
+fn read(what: &'static str, path: &Path) -> Result<String, NatsCredentialsError> {
+    let unreadable = |error: String| NatsCredentialsError::Unreadable { what, path: path.to_owned(), error };
     let facts = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
     if facts.is_dir() {
         return Err(unreadable("it is a directory".to_owned()));
@@ -235,36 +235,36 @@ fn read(what: &'static str, path: &Path) -> Result<String, CredentialsError> {
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
-fn certificates(what: &'static str, path: &Path, text: &str) -> Result<(), CredentialsError> {
+fn certificates(what: &'static str, path: &Path, text: &str) -> Result<(), NatsCredentialsError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     if all.is_ok_and(|all| !all.is_empty()) {
         return Ok(());
     }
     let expected = "certificates in PEM are expected, each beginning with -----BEGIN CERTIFICATE-----";
-    Err(CredentialsError::Malformed { what, path: path.to_owned(), expected })
+    Err(NatsCredentialsError::Malformed { what, path: path.to_owned(), expected })
 }
 
 fn user_key(seed: &str) -> Option<KeyPair> {
     KeyPair::from_seed(seed).ok().filter(|key| key.key_pair_type() == KeyPairType::User)
 }
 
-fn read_nkey(path: &Path) -> Result<KeyPair, CredentialsError> {
+fn read_nkey(path: &Path) -> Result<KeyPair, NatsCredentialsError> {
     let what = "the nkey file";
     let text = read(what, path)?;
     let seed = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    seed.and_then(user_key).ok_or_else(|| CredentialsError::Malformed {
+    seed.and_then(user_key).ok_or_else(|| NatsCredentialsError::Malformed {
         what,
         path: path.to_owned(),
         expected: "the seed of a user's nkey is expected, one line that begins with SU",
     })
 }
 
-fn read_creds(path: &Path) -> Result<(String, KeyPair), CredentialsError> {
+fn read_creds(path: &Path) -> Result<(String, KeyPair), NatsCredentialsError> {
     let what = "the credentials file";
     let text = read(what, path)?;
     let jwt = section(&text, "NATS USER JWT").filter(|jwt| jwt.split('.').count() == 3);
     let key = section(&text, "USER NKEY SEED").and_then(user_key);
-    jwt.map(str::to_owned).zip(key).ok_or_else(|| CredentialsError::Malformed {
+    jwt.map(str::to_owned).zip(key).ok_or_else(|| NatsCredentialsError::Malformed {
         what,
         path: path.to_owned(),
         expected: "a user's JWT and seed are expected, between lines such as -----BEGIN NATS USER JWT-----, as nsc writes \

@@ -1,8 +1,8 @@
-//! Which server a connection goes to next.
+//! Chooses the server that a connection goes to next.
 //!
-//! Knows: the order in which servers were tried. A server that is frozen, or whose packets are dropped, still accepts
-//! connections, because its kernel does: an attempt there costs all the time that there is for one. So the server that was
-//! left comes after all others. Must not know: why it was left.
+//! Knows: the order in which servers were tried. The kernel of a frozen server still accepts connections, so
+//! an attempt there takes the whole time limit. So the server that was left last is tried after all others.
+//! Must not know: why it was left.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -14,30 +14,30 @@ use async_nats::{ReconnectToServer, Server, ServerAddr};
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Where a connection was tried.
+/// Where a connection was tried, and how often.
 #[derive(Default)]
-pub struct Choice {
-    /// The last attempt at a server is at the end.
+pub struct ServerChoice {
+    /// Servers in the order of their last attempts.
     tried: Vec<ServerAddr>,
-    /// Since there was a connection.
+    /// Attempts since there was a connection.
     attempts: usize,
 }
 
-impl Choice {
-    /// There is a connection.
+impl ServerChoice {
+    /// Notes that there is a connection.
     pub fn note_connected(&mut self) {
         self.attempts = 0;
     }
 
-    /// The next server and the pause before it; `None` if there are no servers.
+    /// The next server, and the pause before it; `None` if there are no servers.
     ///
-    /// A server that has not failed comes first, then the one whose last attempt is the longest ago. Servers that were never
-    /// tried are taken in random order, so that nodes spread over them.
+    /// Servers that have not failed come first, then those whose last attempt is the longest ago. Servers
+    /// that were never tried are in random order, so that nodes spread over them.
     pub fn next(&mut self, servers: &[Server]) -> Option<ReconnectToServer> {
         let random = RandomState::new();
         let rank = |server: &Server| {
             let place = self.tried.iter().position(|tried| *tried == server.addr);
-            // The client counts failures to connect, and not that a connection was lost.
+            // The NATS client counts failed attempts, but no lost connections.
             let was_left = place.is_some_and(|place| place + 1 == self.tried.len());
             let order = place.map_or(0, |place| place + 1);
             (server.failed_attempts > 0 || was_left, order, random.hash_one(&server.addr))
@@ -71,27 +71,27 @@ mod tests {
         }
     }
 
-    fn next(choice: &mut Choice, servers: &[Server]) -> String {
+    fn next(choice: &mut ServerChoice, servers: &[Server]) -> String {
         choice.next(servers).expect("there are servers").addr.host().to_owned()
     }
 
     #[test]
     fn the_server_that_was_left_is_tried_after_all_others() {
         let servers = [server("a", 0), server("b", 0), server("c", 0)];
-        let mut choice = Choice::default();
+        let mut choice = ServerChoice::default();
         let mut order = Vec::new();
         for _ in 0..7 {
             order.push(next(&mut choice, &servers));
             choice.note_connected();
         }
-        // Each is left for the one that was left the longest ago.
+        // Each server is left for the one that was left the longest ago.
         assert_eq!(order.iter().take(3).collect::<BTreeSet<_>>().len(), 3, "{order:?}");
         assert!(order.windows(4).all(|four| four.first() == four.last()), "{order:?}");
     }
 
     #[test]
     fn servers_that_failed_are_tried_once_no_other_is_left() {
-        let mut choice = Choice::default();
+        let mut choice = ServerChoice::default();
         let servers = [server("a", 0), server("b", 3)];
         assert_eq!(next(&mut choice, &servers), "a");
         choice.note_connected();
@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_until_there_is_a_connection() {
-        let mut choice = Choice::default();
+        let mut choice = ServerChoice::default();
         let servers = [server("a", 1), server("b", 1)];
-        let pause = |choice: &mut Choice| choice.next(&servers).expect("there are two").delay;
+        let pause = |choice: &mut ServerChoice| choice.next(&servers).expect("there are two").delay;
         let pauses: Vec<_> = (0..4).map(|_| pause(&mut choice).expect("it says").as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 800]);
         assert_eq!((0..20).map(|_| pause(&mut choice)).last(), Some(Some(PAUSE_MAX)));

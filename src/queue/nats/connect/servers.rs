@@ -1,6 +1,6 @@
-//! Where NATS is: one or more servers, without the credentials that their URLs may hold.
+//! The servers of a NATS system, without the credentials that their URLs may hold.
 //!
-//! Who has a URL may show or log it; what is secret in it is taken out as soon as it is read.
+//! URLs may be shown and logged, so their secrets are taken out as soon as they are read.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::queue::nats::connect::credentials::{Login, Secret, SecretFrom};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers(Vec<ServerAddr>);
 
-/// Why a text names no servers. It does not repeat the text, which may hold a password.
+/// Why a text names no servers. The text may hold a password, so the error does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ServersError {
     #[error(
@@ -34,13 +34,13 @@ impl Servers {
     /// Reads URLs, and the credentials in them if there are any.
     ///
     /// # Errors
-    /// When one is no NATS URL, or they disagree about credentials.
+    /// When one is no NATS URL, or their credentials differ.
     pub fn read(text: &str) -> Result<(Self, Option<Login>), ServersError> {
         let mut servers = Vec::new();
         let mut login = None;
         for (index, text) in text.split(',').map(str::trim).enumerate() {
             let malformed = |why: &str| ServersError::Malformed(index + 1, why.to_owned());
-            // The parser's own words are about the text's form, and do not repeat it.
+            // The parser's message describes the text's form, and does not repeat the text.
             let server: ServerAddr =
                 text.parse().map_err(|error: std::io::Error| malformed(&error.to_string()))?;
             if server.is_websocket() {
@@ -59,7 +59,7 @@ impl Servers {
                 Some(password) => {
                     Some(Login::Password { user, password: SecretFrom::Text(Secret::new(password)) })
                 }
-                // As every NATS client reads it: a name alone is a token.
+                // Every NATS client takes a name without a password for a token.
                 None if !user.is_empty() => Some(Login::Token(SecretFrom::Text(Secret::new(user)))),
                 None => None,
             };

@@ -1,8 +1,9 @@
-//! What a fetcher's session tells the keeper: that the stream continues what was applied.
+//! The sessions of a fetcher, and what the latest one confirms to retention: that the stream continues what
+//! was applied.
 //!
-//! Knows: which session is the latest, and whether it has found that out, or is doubted. Must not know: how a stream is
-//! compared or purged. A session says so once at most: what it found before somebody doubted it counts for nothing
-//! afterwards, and neither does anything that an earlier session has to say.
+//! Knows: which session is the latest, and whether it has confirmed that, or is doubted. Must not know: how a
+//! stream is compared or purged. A session confirms once at most. A doubt takes the confirmation back, and
+//! confirmations of earlier sessions do not count.
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -34,9 +35,10 @@ enum Found {
     /// Nothing yet; or it has ended.
     #[default]
     Nothing,
-    /// The tip's message is in the stream as it was. The stream's end when the session began.
+    /// The stream holds the tip's message as it was applied. The number is where the stream ended when the
+    /// session began.
     Continues(u64),
-    /// What it found need not be so any more.
+    /// What it found may have changed since.
     Doubted,
 }
 
@@ -48,13 +50,14 @@ impl Sessions {
         latest.number
     }
 
-    /// Whether the stream continues what was applied is not known any more. What a session of before has to say comes too
-    /// late.
+    /// Ends the latest session: whether the stream continues what was applied is unknown again. Confirmations
+    /// that this session still makes do not count.
     pub fn end(&self) {
         self.begin();
     }
 
-    /// A session has found that it does. Counts once, and only for the latest one that nobody doubts.
+    /// Confirms that the stream continues what was applied. Counts once, and only for the latest session
+    /// while nobody doubts it.
     ///
     /// # Arguments
     /// `end`: where the stream ended when the session began.
@@ -74,7 +77,7 @@ impl Sessions {
         }
     }
 
-    /// Has the tip compared once more, by a session that begins after this.
+    /// Doubts the latest session: the next one compares the tip again.
     pub fn doubt(&self) {
         self.latest.lock().found = Found::Doubted;
         self.doubted.notify_one();
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_doubted_confirms_itself_no_more() {
+    fn a_doubted_session_cannot_confirm_again() {
         let sessions = Sessions::default();
         let first = sessions.begin();
         assert_eq!(sessions.confirmed(), None);
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_session_has_to_say_comes_too_late() {
+    fn confirmations_of_earlier_sessions_do_not_count() {
         let sessions = Sessions::default();
         let first = sessions.begin();
         sessions.end();
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_doubted_before_it_has_found_anything_confirms_nothing() {
+    fn a_session_doubted_before_it_confirmed_confirms_nothing() {
         let sessions = Sessions::default();
         let first = sessions.begin();
         sessions.doubt();

@@ -1,7 +1,8 @@
-//! Publishes what others have encoded, many messages in flight: for load generators and benchmarks.
+//! Publishes messages that are encoded already, with many in flight: for load generators and benchmarks.
 //!
-//! Knows: how a game service publishes, with the stream's name as a guard and an answer for every message. It needs no
-//! more permissions than one, unless it is asked how many shards there are.
+//! Knows: how a game service publishes, with the stream's name as a guard and an acknowledgement for every
+//! message. It needs no more permissions than a game service, unless it has to find out how many shards there
+//! are.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,16 +15,16 @@ use async_nats::{ConnectErrorKind, Event, Subject};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::queue::nats::connect::access::Access;
+use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::{attentive, in_words};
 use crate::queue::nats::names::Names;
 use crate::queue::nats::streams::jobs_config;
 use crate::types::{MAX_SHARDS, Sequence, ShardId};
 
-/// How long the server may take to say that it stored a message.
+/// How long the server may take to acknowledge a message.
 const ACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a message was not stored: a stable word to count by, and what to do about it.
+/// Why a message was not stored: a stable name to count by, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct NotStored {
@@ -38,20 +39,20 @@ pub struct BulkPublisher {
     names: Names,
     /// Subject and stream of each shard.
     shards: Arc<[(Subject, String)]>,
-    /// What the server complained of last. It does so beside its answers.
+    /// The last error that the server reported. It reports errors apart from its answers.
     complaint: Arc<Mutex<Option<String>>>,
 }
 
 impl BulkPublisher {
-    /// Connects, and finds out how many shards there are unless it is told.
+    /// Connects, and finds out how many shards there are, unless `shards` says it.
     ///
     /// # Arguments
-    /// `in_flight`: the most messages that wait for their answer.
+    /// `in_flight`: how many messages may wait for their acknowledgement.
     ///
     /// # Errors
-    /// In words, when there is no connection to be had or no streams.
+    /// When there is no connection or there are no streams; the text says what to do.
     pub async fn connect(
-        access: &Access,
+        access: &NatsAccess,
         prefix: &str,
         shards: Option<u16>,
         in_flight: usize,
@@ -85,10 +86,12 @@ impl BulkPublisher {
         u16::try_from(self.shards.len()).expect("there are at most 64")
     }
 
-    /// Sends a message of jobs of this shard's members. Returns once it is on its way; what is returned is its answer.
+    /// Sends a message with jobs of this shard's members. Returns once it is sent; the returned future is its
+    /// acknowledgement.
     ///
     /// # Errors
-    /// When it was not sent; when it was not stored, or nobody knows whether it was.
+    /// When the message was not sent. The future fails when it was not stored, or nobody knows whether it
+    /// was.
     pub async fn send(
         &self,
         shard: ShardId,
@@ -101,7 +104,7 @@ impl BulkPublisher {
         let message = PublishMessage::build().expected_stream(stream).payload(body);
         let sent = self.context.send_publish(subject.clone(), message).await;
         let sent = sent.map_err(|error| explain(&error, subject, stream, &self.complaint))?;
-        // Only a failure needs them, and it does not come often.
+        // Only a failure needs these, which is rare.
         let (shards, complaint) = (Arc::clone(&self.shards), Arc::clone(&self.complaint));
         Ok(async move {
             match sent.await {
@@ -134,7 +137,7 @@ impl BulkPublisher {
 }
 
 async fn connect(
-    access: &Access,
+    access: &NatsAccess,
     names: &Names,
     complaint: Arc<Mutex<Option<String>>>,
 ) -> Result<async_nats::Client, String> {
@@ -149,7 +152,8 @@ async fn connect(
     };
     let options = attentive(access.options())
         .name("ranktree load")
-        // As nodes do: whoever has a node's permissions hears answers nowhere else, and a game service may hear them here too.
+        // The same inbox as nodes have: a node's permissions allow no other, and a game service's allow it,
+        // too.
         .custom_inbox_prefix(names.inbox())
         .max_reconnects(None)
         .event_callback(events);
@@ -205,15 +209,15 @@ fn explain(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::nats::connect::credentials::{Credentials, Secret};
+    use crate::queue::nats::connect::credentials::{NatsCredentials, Secret};
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_is_told_in_words() {
+    async fn an_unreachable_server_is_reported_without_its_password() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         drop(listener);
         let urls = Secret::new(format!("nats://me:secret@{address}"));
-        let access = Access::new(&urls, Credentials::default()).expect("a good URL");
+        let access = NatsAccess::new(&urls, NatsCredentials::default()).expect("a good URL");
         let error = BulkPublisher::connect(&access, "ranktree", None, 1).await;
         let error = error.err().expect("nobody is there");
         assert!(error.contains("no NATS server to be reached"), "{error}");

@@ -1,8 +1,8 @@
-//! Who waits to hear what came of a message that this process published.
+//! Pending replies: HTTP writes that wait to hear what came of a message that this process published.
 //!
-//! The message carries an id; when the same process's source meets it, who waits is told through it. A message that comes
-//! again, because the batch that held it could not be committed, meets them again. Ids of other processes, and of this
-//! one's earlier lives, wait for nobody.
+//! The message carries an id. When this process's fetcher meets the message, it finds the pending reply by
+//! that id. A message that comes again, because its batch could not be committed, finds the reply again. Ids
+//! of other processes, and of earlier lives of this one, have no pending replies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,48 +14,59 @@ use tokio::sync::oneshot;
 use crate::types::decimal;
 use crate::writer::{AnswerTo, Outcome};
 
-/// One shard's waiters.
-pub struct Waiters {
+/// One shard's pending replies.
+pub struct PendingReplies {
     /// Begins every id of this process.
     process: String,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
 }
 
-impl Waiters {
+impl PendingReplies {
     pub fn new(process: String) -> Self {
         Self { process, next: AtomicU64::new(0), waiting: Mutex::new(HashMap::new()) }
     }
 
-    pub fn next(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The id of a message as its header has it.
-    pub fn id(&self, number: u64) -> String {
-        format!("{}-{number}", self.process)
-    }
-
-    pub fn wait(&self, number: u64, answer: oneshot::Sender<Outcome>) {
+    /// Expects the reply to a message. Must be called before the message is published: the fetcher may meet
+    /// the message before the server has acknowledged it.
+    pub fn expect_reply(self: &Arc<Self>) -> (PendingReply, oneshot::Receiver<Outcome>) {
+        let (answer, answered) = oneshot::channel();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.waiting.lock().insert(number, answer);
+        (PendingReply { replies: Arc::clone(self), number }, answered)
     }
 
-    pub fn forget(&self, number: u64) {
-        self.waiting.lock().remove(&number);
-    }
-
-    /// Who waits for the message of this id. They wait on until they are told or forgotten.
+    /// The pending reply to the message of this id. It stays pending until it is sent or given up.
     pub fn find(self: &Arc<Self>, id: &str) -> Option<AnswerTo> {
         let number = id.strip_prefix(&self.process)?.strip_prefix('-')?;
         let number = decimal(number)?;
         if !self.waiting.lock().contains_key(&number) {
             return None;
         }
-        let waiters = Arc::clone(self);
-        Some(AnswerTo::named(move |outcome| match waiters.waiting.lock().remove(&number) {
+        let replies = Arc::clone(self);
+        Some(AnswerTo::named(move |outcome| match replies.waiting.lock().remove(&number) {
             Some(answer) => answer.send(outcome),
             None => Err(outcome),
         }))
+    }
+}
+
+/// A reply that an HTTP write waits for. Dropping it gives the reply up, also if the client has disconnected.
+pub struct PendingReply {
+    replies: Arc<PendingReplies>,
+    number: u64,
+}
+
+impl PendingReply {
+    /// The id that the message carries in its header.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.replies.process, self.number)
+    }
+}
+
+impl Drop for PendingReply {
+    fn drop(&mut self) {
+        self.replies.waiting.lock().remove(&self.number);
     }
 }
 
@@ -70,30 +81,29 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_comes_again_meets_who_waits_for_it_until_they_are_told() {
-        let waiters = Arc::new(Waiters::new("process".to_owned()));
-        let (answer, mut answered) = oneshot::channel();
-        waiters.wait(7, answer);
-        assert!(waiters.find("process-8").is_none());
-        assert!(waiters.find("another-7").is_none());
-        drop(waiters.find("process-7").expect("somebody waits"));
-        assert!(answered.try_recv().is_err(), "nothing was told");
-        let (first, again) = (waiters.find("process-7"), waiters.find("process-7"));
-        assert_eq!(first.expect("they wait on").send(Ok(outcome(3))), Ok(()));
+    fn a_message_that_comes_again_finds_its_pending_reply_until_it_is_sent() {
+        let replies = Arc::new(PendingReplies::new("process".to_owned()));
+        let (pending, mut answered) = replies.expect_reply();
+        assert_eq!(pending.id(), "process-0");
+        assert!(replies.find("process-1").is_none());
+        assert!(replies.find("another-0").is_none());
+        drop(replies.find("process-0").expect("it is pending"));
+        assert!(answered.try_recv().is_err(), "nothing was sent");
+        let (first, again) = (replies.find("process-0"), replies.find("process-0"));
+        assert_eq!(first.expect("it is still pending").send(Ok(outcome(3))), Ok(()));
         assert_eq!(answered.try_recv(), Ok(Ok(outcome(3))));
-        let again = again.expect("they waited").send(Ok(outcome(4)));
-        assert_eq!(again, Err(Ok(outcome(4))), "they were told once");
-        assert!(waiters.find("process-7").is_none());
+        let again = again.expect("it was pending").send(Ok(outcome(4)));
+        assert_eq!(again, Err(Ok(outcome(4))), "it was sent once");
+        assert!(replies.find("process-0").is_none());
     }
 
     #[test]
-    fn who_is_forgotten_is_not_told() {
-        let waiters = Arc::new(Waiters::new("process".to_owned()));
-        let (answer, _answered) = oneshot::channel();
-        waiters.wait(0, answer);
-        let found = waiters.find("process-0").expect("somebody waits");
-        waiters.forget(0);
+    fn a_reply_that_was_given_up_is_not_sent() {
+        let replies = Arc::new(PendingReplies::new("process".to_owned()));
+        let (pending, _answered) = replies.expect_reply();
+        let found = replies.find("process-0").expect("it is pending");
+        drop(pending);
         assert_eq!(found.send(Ok(outcome(1))), Err(Ok(outcome(1))));
-        assert!(waiters.waiting.lock().is_empty());
+        assert!(replies.waiting.lock().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The publishing end of a shard's stream, for writes over HTTP.
+//! The publishing end of a shard's stream, for HTTP writes and for commands.
 
 use std::future::IntoFuture as _;
 use std::pin::pin;
@@ -16,32 +16,32 @@ use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::message;
-use crate::queue::nats::publish::batcher::{self, Answer, Groups, Request, UnderWay};
-use crate::queue::nats::publish::pending_replies::Waiters;
+use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
+use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
 use crate::types::Sequence;
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 
-/// What the headers of a message take at most, names of streams being as long as they may be.
+/// The most bytes that the headers of a message take, with names of streams as long as they may be.
 const HEADERS_BYTES_MAX: usize = 512;
-/// A message whose server says nothing for so long keeps the next ones waiting no longer: its connection may be lost, and
-/// another one there already.
+/// A message that was not acknowledged for so long holds up the next ones no longer. Its connection may be
+/// lost, and another one there already.
 const STORED_SOON: Duration = Duration::from_millis(100);
 
 /// Publishes to one shard's stream; clone it freely.
 #[derive(Clone)]
 pub struct StreamPublisher {
-    pub(in crate::queue::nats) ends: Arc<Ends>,
+    pub(in crate::queue::nats) inner: Arc<Inner>,
 }
 
-/// Where a shard's messages go, and where what comes of them is told.
-pub struct Ends {
+/// Where a shard's messages go, and where replies to them are expected.
+pub struct Inner {
     pub connection: Connection,
     pub jobs_subject: String,
-    /// What only nodes may publish to.
+    /// Only nodes may publish to this subject.
     pub control_subject: String,
     pub stream: String,
-    pub waiters: Arc<Waiters>,
-    pub groups: Arc<Groups>,
+    pub pending_replies: Arc<PendingReplies>,
+    pub batcher: Arc<PublishBatcher>,
     pub health: Arc<Health>,
     pub closing: watch::Sender<bool>,
 }
@@ -50,17 +50,19 @@ impl StreamPublisher {
     /// Publishes jobs of this shard, in a message that others may share, and returns once it is stored.
     ///
     /// # Arguments
-    /// `order`: told once the message is stored or refused. Those before it were waited for.
+    /// `order`: is told once the message is stored or refused. The caller has waited for the messages before
+    /// it.
     ///
     /// # Errors
     /// When it was not stored, or nobody knows whether it was.
     pub async fn store_jobs(&self, jobs: &[Job], order: MessageOrder) -> Result<Sequence, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(Request::new(jobs, Answer::Stored(answer), order))?;
+        self.push(PublishRequest::new(jobs, ReplyTo::Stored(answer), order))?;
         answered.await.map_err(|_| lost())?
     }
 
-    /// Publishes jobs of this shard, in a message that others may share, and waits until this node has applied it.
+    /// Publishes jobs of this shard, in a message that others may share, and waits until this node has
+    /// applied it.
     ///
     /// # Errors
     /// As [`StreamPublisher::store_jobs`], or when this node cannot apply it.
@@ -70,77 +72,80 @@ impl StreamPublisher {
         order: MessageOrder,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(Request::new(jobs, Answer::Applied(answer), order))?;
+        self.push(PublishRequest::new(jobs, ReplyTo::Applied(answer), order))?;
         answered.await.map_err(|_| lost())?
     }
 
-    /// Queues a request unless it is known that it would be refused: who sends several is told before the next one.
-    fn push(&self, request: Request) -> Result<(), NotPublished> {
-        let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.ends.connection.client.max_payload();
+    /// Queues a request, unless it would certainly be refused. A caller that sends several is told before the
+    /// next one.
+    fn push(&self, request: PublishRequest) -> Result<(), NotPublished> {
+        let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.inner.connection.client.max_payload();
         let may_go = self.check_connection().and(if is_too_large { Err(too_large()) } else { Ok(()) });
         if let Err(why) = may_go {
             batcher::refuse(vec![request], &why);
             return Err(why);
         }
-        self.ends.groups.push(request);
-        self.send_on();
+        self.inner.batcher.push(request);
+        self.send_batches();
         Ok(())
     }
 
-    /// Sends what may be sent now. Apart from any request: others wait for it too, and whoever made it may leave.
-    fn send_on(&self) {
-        let payload_max = self.ends.connection.client.max_payload();
-        if let Some(mut sending) = self.ends.groups.sending(payload_max) {
+    /// Sends what may be sent now, on a task of its own: a message has the writes of several clients, and any
+    /// of them may disconnect.
+    fn send_batches(&self) {
+        let payload_max = self.inner.connection.client.max_payload();
+        if let Some(mut lease) = self.inner.batcher.lease(payload_max) {
             let publisher = self.clone();
             tokio::spawn(async move {
-                while let Some((group, under_way)) = sending.next() {
-                    publisher.send_group(group, under_way).await;
+                while let Some((group, in_flight)) = lease.next() {
+                    publisher.send_batch(group, in_flight).await;
                 }
             });
         }
     }
 
-    /// Sends a message of all these; what comes of it is told later.
-    async fn send_group(&self, group: Vec<Request>, under_way: UnderWay) {
-        let waiting = batcher::want_outcome(&group).then(|| Waiting::new(&self.ends.waiters));
-        let id = waiting.as_ref().map(|(waiting, _)| waiting.id());
+    /// Sends one message with all these requests. Their replies come later.
+    async fn send_batch(&self, group: Vec<PublishRequest>, in_flight: InFlight) {
+        let pending = batcher::want_outcome(&group).then(|| self.inner.pending_replies.expect_reply());
+        let id = pending.as_ref().map(|(pending, _)| pending.id());
         let message = self.message(batcher::body(&group), id.as_deref());
-        match self.send(&self.ends.jobs_subject, message).await {
-            Ok(sent) => drop(tokio::spawn(self.clone().tell(group, waiting, sent, under_way))),
+        match self.send(&self.inner.jobs_subject, message).await {
+            Ok(sent) => drop(tokio::spawn(self.clone().reply(group, pending, sent, in_flight))),
             Err(why) => batcher::refuse(group, &why),
         }
     }
 
-    /// Tells who waits for a message to be stored, and then who waits for it to be applied.
-    async fn tell(
+    /// Replies to the requests that wait until their message is stored, and then to those that wait until it
+    /// is applied.
+    async fn reply(
         self,
-        mut group: Vec<Request>,
-        waiting: Option<(Waiting, Applied)>,
+        mut group: Vec<PublishRequest>,
+        pending: Option<(PendingReply, oneshot::Receiver<Outcome>)>,
         sent: PublishAckFuture,
-        under_way: UnderWay,
+        in_flight: InFlight,
     ) {
         let began = Instant::now();
         let mut stored = pin!(sent.into_future());
         let soon = tokio::time::timeout(STORED_SOON, stored.as_mut()).await;
-        drop(under_way);
-        self.send_on();
+        drop(in_flight);
+        self.send_batches();
         let stored = match soon {
             Ok(stored) => stored,
             Err(_) => stored.await,
         };
-        self.ends.connection.note_publish(&stored, began).await;
-        match sequence(stored, &self.ends.health) {
-            Ok(sequence) => batcher::tell_stored(&mut group, sequence),
+        self.inner.connection.note_publish(&stored, began).await;
+        match sequence(stored, &self.inner.health) {
+            Ok(sequence) => batcher::reply_stored(&mut group, sequence),
             Err(why) => return batcher::refuse(group, &why),
         }
-        let Some((_waiting, applied)) = waiting else { return };
+        let Some((_pending, applied)) = pending else { return };
         tokio::select! {
             outcome = applied => {
                 let outcome = outcome.map_err(|_| lost()).and_then(|outcome| outcome.map_err(will_be_applied));
-                batcher::tell_applied(group, outcome);
+                batcher::reply_applied(group, outcome);
             }
-            // A shard that is halted tells nothing.
-            () = batcher::all_leave(&mut group) => {}
+            // A shard that is halted never replies.
+            () = batcher::all_disconnected(&mut group) => {}
         }
     }
 
@@ -157,10 +162,10 @@ impl StreamPublisher {
     /// # Errors
     /// As [`StreamPublisher::publish_jobs`].
     pub async fn publish_command(&self, payload: &Payload) -> Result<MessageOutcome, NotPublished> {
-        let (waiting, applied) = Waiting::new(&self.ends.waiters);
-        let message = command_message(&self.ends.stream, payload)?.message_id(waiting.id());
-        let sent = self.send(&self.ends.control_subject, message).await?;
-        sequence(sent.await, &self.ends.health)?;
+        let (pending, applied) = self.inner.pending_replies.expect_reply();
+        let message = command_message(&self.inner.stream, payload)?.message_id(pending.id());
+        let sent = self.send(&self.inner.control_subject, message).await?;
+        sequence(sent.await, &self.inner.health)?;
         applied.await.map_err(|_| lost())?.map_err(will_be_applied)
     }
 
@@ -169,19 +174,19 @@ impl StreamPublisher {
     /// # Errors
     /// As [`StreamPublisher::store_jobs`].
     pub async fn send_command(&self, payload: &Payload) -> Result<SentCommand, NotPublished> {
-        let message = command_message(&self.ends.stream, payload)?;
-        let sent = self.send(&self.ends.control_subject, message).await?;
-        Ok(SentCommand { sent, health: Arc::clone(&self.ends.health) })
+        let message = command_message(&self.inner.stream, payload)?;
+        let sent = self.send(&self.inner.control_subject, message).await?;
+        Ok(SentCommand { sent, health: Arc::clone(&self.inner.health) })
     }
 
-    /// Ends the queue's reading end on this node; what is stored stays.
+    /// Ends the reading end on this node. The stream keeps its messages.
     pub fn close(&self) {
-        self.ends.closing.send_replace(true);
+        self.inner.closing.send_replace(true);
     }
 
     fn message(&self, body: Vec<u8>, id: Option<&str>) -> PublishMessage {
-        // The stream's name guards against a subject that some other stream has taken.
-        let message = PublishMessage::build().expected_stream(&self.ends.stream).payload(body.into());
+        // The stream's name guards against another stream that has taken the subject.
+        let message = PublishMessage::build().expected_stream(&self.inner.stream).payload(body.into());
         match id {
             Some(id) => message.message_id(id),
             None => message,
@@ -190,14 +195,14 @@ impl StreamPublisher {
 
     async fn send(&self, subject: &str, message: PublishMessage) -> Result<PublishAckFuture, NotPublished> {
         self.check_connection()?;
-        let sent = self.ends.connection.context.send_publish(subject.to_owned(), message).await;
-        sent.map_err(|error| refused(&error, &self.ends.health))
+        let sent = self.inner.connection.context.send_publish(subject.to_owned(), message).await;
+        sent.map_err(|error| refused(&error, &self.inner.health))
     }
 
-    /// Without a connection the client would keep a message and send it at some later time, when nobody waits for it any
-    /// more.
+    /// Without a connection the NATS client would keep a message and send it some time later, when nobody
+    /// waits for it any more.
     fn check_connection(&self) -> Result<(), NotPublished> {
-        if self.ends.connection.is_up() {
+        if self.inner.connection.is_up() {
             Ok(())
         } else {
             Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()))
@@ -213,14 +218,14 @@ fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, No
     Ok(message.expected_stream(stream).payload(body.into()))
 }
 
-/// A command on its way.
+/// A command that was sent.
 pub struct SentCommand {
     sent: PublishAckFuture,
     health: Arc<Health>,
 }
 
 impl SentCommand {
-    /// Returns once it is stored.
+    /// Waits until the command is stored.
     ///
     /// # Errors
     /// As [`StreamPublisher::store_jobs`].
@@ -229,11 +234,11 @@ impl SentCommand {
     }
 }
 
-/// Where a message was stored.
+/// The sequence under which a message was stored.
 fn sequence(stored: Result<PublishAck, PublishError>, health: &Health) -> Result<Sequence, NotPublished> {
     let stored = stored.map_err(|error| refused(&error, health))?;
     if stored.duplicate {
-        // Ids are this process's own and begin with 22 random letters: somebody has read them and was first.
+        // Ids begin with 22 random letters of this process. Another publisher must have read and used one.
         return Err(NotPublished::Unavailable(
             "another publisher has used the id of this message, and the server dropped it".to_owned(),
         ));
@@ -241,39 +246,12 @@ fn sequence(stored: Result<PublishAck, PublishError>, health: &Health) -> Result
     Ok(Sequence(stored.sequence))
 }
 
-type Applied = oneshot::Receiver<Outcome>;
-
-/// Takes the waiter away again, also when whoever waited is gone.
-struct Waiting {
-    waiters: Arc<Waiters>,
-    number: u64,
-}
-
-impl Waiting {
-    /// Before it is published: the source may meet the message before the server's answer comes.
-    fn new(waiters: &Arc<Waiters>) -> (Self, Applied) {
-        let (answer, answered) = oneshot::channel();
-        let waiting = Self { waiters: Arc::clone(waiters), number: waiters.next() };
-        waiters.wait(waiting.number, answer);
-        (waiting, answered)
-    }
-
-    fn id(&self) -> String {
-        self.waiters.id(self.number)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.waiters.forget(self.number);
-    }
-}
-
 fn too_large() -> NotPublished {
     NotPublished::TooLarge("the jobs are more bytes than the NATS server takes in a message".to_owned())
 }
 
-/// A batch that failed comes again from the stream: it must not be taken for one that was not applied.
+/// A message whose batch failed comes again from the stream, so the reply must not say that it was not
+/// applied.
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 fn will_be_applied(failed: CommitFailed) -> NotPublished {
     NotPublished::Unknown(format!(
@@ -281,7 +259,7 @@ fn will_be_applied(failed: CommitFailed) -> NotPublished {
     ))
 }
 
-/// What holds the messages of a stream that takes no more, as of the last look at it.
+/// Why a stream is full, as retention saw it last.
 fn full(health: &Health) -> String {
     health.note_queue_full();
     match health.queue_room() {

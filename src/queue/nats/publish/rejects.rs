@@ -1,8 +1,8 @@
-//! Rejects, told to whoever listens: each once, in order, and never in the writer's way.
+//! Publishes rejects: each once, in order, and apart from the writer.
 //!
-//! Knows: the stream of rejects says which was the last one published, and the store has those after it. The store remembers
-//! it too, because the stream discards old messages, the last one of a quiet shard among them. A crash between publishing
-//! and remembering makes no difference.
+//! Knows: the stream of rejects says which reject was published last, and the store has the later ones. The
+//! store remembers the last one too, because the stream discards old messages, and a quiet shard's last one
+//! may be among them. A crash between publishing and remembering makes no difference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,27 +20,27 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::queue::nats::retention::task::Kept;
-use crate::queue::nats::streams::set_up::JetStream;
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::shard::NatsShard;
 use crate::queue::reject_text::reject_text;
 use crate::storage::{StorageError, Store};
 use crate::types::{Sequence, ShardId};
 
-/// How soon a reject is told.
+/// How soon a reject is published.
 const EVERY: Duration = Duration::from_millis(250);
-/// Rejects read, and published in one round trip. The server takes batches of up to 1,000 messages, and holds them in
-/// memory until the last has come: some megabytes, as a reject holds 4 KiB of its job.
+/// Rejects read, and published in one round trip. The server takes batches of up to 1,000 messages, and holds
+/// them in memory until the last has come: some megabytes, as a reject holds 4 KiB of its job.
 const AT_A_TIME: usize = 500;
 
-/// How far back the last reject is looked for behind messages that are none.
+/// How many foreign messages are passed over to find the last reject.
 const LOOK_BACK: u64 = 1_000;
 
-/// A job's place in the stream of jobs: its message's sequence, and its index in the message.
-type JobPlace = (Sequence, u32);
+/// Identifies a job: its message's sequence, and its index in the message.
+type JobId = (Sequence, u32);
 
-/// A published reject, as far as it says which job's it is.
+/// A published reject, as far as it says which job it is about.
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "a reject is known by all of its names, whatever they say")]
+#[expect(dead_code, reason = "a reject is recognised by all of its fields, whatever their values")]
 struct Published {
     shard: u16,
     sequence: u64,
@@ -52,8 +52,8 @@ struct Published {
 
 /// The last reject of a shard in the stream of rejects.
 struct LastPublished {
-    /// Which job's it is; `None` if there is no reject of this shard.
-    place: Option<JobPlace>,
+    /// The rejected job; `None` if there is no reject of this shard.
+    job: Option<JobId>,
     /// Sequence of the last message on the shard's subject, 0 for none.
     sequence: u64,
 }
@@ -73,9 +73,9 @@ impl From<String> for Failed {
 
 impl JetStream {
     /// Publishes rejects for as long as the service runs.
-    pub async fn publish_rejects(&self, kept: &Kept) {
-        let (shard, health) = (kept.shared.shard, &kept.shared.health);
-        // What the shard's count of rejects was when all were published.
+    pub async fn publish_rejects(&self, shard: &NatsShard) {
+        let health = &shard.health;
+        // The shard's count of rejects when all of them were published.
         let mut published = None;
         let mut in_batches = true;
         loop {
@@ -87,13 +87,13 @@ impl JetStream {
             if published == Some(count) {
                 continue;
             }
-            match self.publish_new_rejects(kept, in_batches).await {
+            match self.publish_new_rejects(shard, in_batches).await {
                 Ok(()) => published = Some(count),
-                Err(Failed::NoBatches) => in_batches = self.take_rejects_in_batches().await,
+                Err(Failed::NoBatches) => in_batches = self.enable_batches().await,
                 Err(Failed::Other(error)) => {
                     let error = self.managing.explain(&error);
                     if self.managing.is_news(&error) {
-                        tracing::warn!(%shard, error, "rejects could not be published; trying on");
+                        tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying on");
                     }
                     published = None;
                 }
@@ -101,35 +101,34 @@ impl JetStream {
         }
     }
 
-    async fn publish_new_rejects(&self, kept: &Kept, in_batches: bool) -> Result<(), Failed> {
-        let shard = kept.shared.shard;
-        let remembered = with_store(kept, Store::rejects_published).await?;
+    async fn publish_new_rejects(&self, shard: &NatsShard, in_batches: bool) -> Result<(), Failed> {
+        let remembered = with_store(shard, Store::rejects_published).await?;
         // Another node may have published them in the meantime.
-        let LastPublished { place, mut sequence } = self.last_published(shard).await?;
-        let mut last = place.unwrap_or_default().max(remembered);
+        let LastPublished { job, mut sequence } = self.last_published(shard.id).await?;
+        let mut last = job.unwrap_or_default().max(remembered);
         loop {
             if last > remembered {
-                with_store(kept, move |store| store.note_rejects_published(last)).await?;
+                with_store(shard, move |store| store.note_rejects_published(last)).await?;
             }
-            kept.shared.health.set_rejects_published(last);
-            let rejects = with_store(kept, move |store| store.rejects_after(last, AT_A_TIME)).await?;
+            shard.health.set_rejects_published(last);
+            let rejects = with_store(shard, move |store| store.rejects_after(last, AT_A_TIME)).await?;
             let Some(newest) = rejects.last() else { return Ok(()) };
             last = (newest.sequence, newest.index);
-            let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard, reject))).collect();
+            let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard.id, reject))).collect();
             if in_batches {
-                sequence = self.publish_batch(shard, bodies, sequence).await?;
+                sequence = self.publish_batch(shard.id, bodies, sequence).await?;
             } else {
                 for body in bodies {
-                    sequence = self.publish_batch(shard, vec![body], sequence).await?;
+                    sequence = self.publish_batch(shard.id, vec![body], sequence).await?;
                 }
             }
         }
     }
 
-    /// Publishes all or nothing, in one round trip. The sequence of the last one.
+    /// Publishes all messages or none, in one round trip. Returns the sequence of the last one.
     ///
     /// # Arguments
-    /// `after`: sequence of the one before them, of the same shard.
+    /// `after`: the sequence of the shard's message before them.
     async fn publish_batch(&self, shard: ShardId, bodies: Vec<Bytes>, after: u64) -> Result<u64, Failed> {
         let subject = self.names.rejects_subject(shard);
         let failed = |error: &dyn std::fmt::Display| Failed::Other(error.to_string());
@@ -158,7 +157,8 @@ impl JetStream {
             }
             last = last.headers(headers);
             if count == 1 {
-                // After the one before it or not at all: two nodes, or two lives of one, do not publish the same twice.
+                // Stored after the expected message or not at all, so that two nodes, or two lives of one,
+                // publish no reject twice.
                 last = last.expected_last_subject_sequence(after);
             }
             let sent = self.managing.context.send_publish(subject, last).await;
@@ -176,8 +176,8 @@ impl JetStream {
         Ok(after)
     }
 
-    /// A stream that an earlier version created takes messages one by one, until it is told otherwise.
-    async fn take_rejects_in_batches(&self) -> bool {
+    /// Enables batches on a stream that an earlier version created. `false`: it cannot be changed.
+    async fn enable_batches(&self) -> bool {
         let name = self.names.rejects_stream();
         let stream = match self.managing.context.get_stream(&name).await {
             Ok(stream) => stream,
@@ -208,23 +208,23 @@ impl JetStream {
         match stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => {
                 let sequence = message.sequence;
-                let mut place = place_of(&message.payload);
-                // Anyone who may have an answer sent there can put a message between.
+                let mut job = job_of(&message.payload);
+                // A client that has an answer sent to this subject can store a foreign message there.
                 for earlier in (sequence.saturating_sub(LOOK_BACK).max(1)..sequence).rev() {
-                    if place.is_some() {
+                    if job.is_some() {
                         break;
                     }
-                    place = match stream.get_raw_message(earlier).await {
-                        Ok(message) if message.subject.as_str() == subject => place_of(&message.payload),
+                    job = match stream.get_raw_message(earlier).await {
+                        Ok(message) if message.subject.as_str() == subject => job_of(&message.payload),
                         Ok(_) => None,
                         Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => None,
                         Err(error) => return Err(error.to_string()),
                     };
                 }
-                Ok(LastPublished { place, sequence })
+                Ok(LastPublished { job, sequence })
             }
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => {
-                Ok(LastPublished { place: None, sequence: 0 })
+                Ok(LastPublished { job: None, sequence: 0 })
             }
             Err(error) => Err(error.to_string()),
         }
@@ -233,10 +233,10 @@ impl JetStream {
 
 /// Reads from or writes to the shard's store, on a thread that may wait for the disk.
 async fn with_store<T: Send + 'static>(
-    kept: &Kept,
+    shard: &NatsShard,
     what: impl FnOnce(&Store) -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, String> {
-    let slot = Arc::clone(&kept.store);
+    let slot = Arc::clone(&shard.store);
     let done = tokio::task::spawn_blocking(move || slot.get().and_then(|store| what(&store)));
     done.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
@@ -246,8 +246,8 @@ fn code_of(error: &PublishError) -> Option<ErrorCode> {
     source.downcast_ref::<async_nats::jetstream::Error>().map(async_nats::jetstream::Error::error_code)
 }
 
-/// Of which job a published reject is; `None` if it is none.
-fn place_of(body: &[u8]) -> Option<JobPlace> {
+/// The job that a published reject is about; `None` if the message is no reject.
+fn job_of(body: &[u8]) -> Option<JobId> {
     let Published { sequence, index, .. } = serde_json::from_slice(body).ok()?;
     Some((Sequence(sequence), index))
 }

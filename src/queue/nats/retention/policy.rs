@@ -1,44 +1,47 @@
-//! What of a shard's stream may be purged: decided from what looks at the stream found, and from nothing else.
+//! The retention policy: which messages of a shard's stream may be purged, decided from snapshots of the
+//! stream alone.
 //!
-//! Knows: a message may go once a checkpoint holds it. Beyond that a number of messages is kept for other nodes, and what
-//! is younger than the stream's duplicate window is kept for retries; both give way when the stream fills up, because a full
-//! stream refuses publishers. Must not know: how a stream is looked at or purged.
+//! Knows: a message may be purged once a checkpoint holds it. Besides, a number of messages is kept for other
+//! nodes, and messages younger than the stream's duplicate window are kept for retries. Both give way when
+//! the stream fills up, because a full stream refuses publishers. Must not know: how a stream is looked at or
+//! purged.
 
 use std::time::{Duration, Instant};
 
-use crate::queue::nats::retention::sizes::{Ends, Sizes};
+use crate::queue::nats::retention::sizes::{EndHistory, SizeHistory};
 
-/// What is kept for other nodes may take half of the stream, and what makes room leaves half.
+/// Messages kept for other nodes may take half of the stream, and a purge that makes room leaves half.
 const KEPT_SHARE: u64 = 2;
 /// Above three quarters the stream is filling up: a quarter is left for what arrives while room is made.
 const FILLING: (u64, u64) = (3, 4);
-/// A checkpoint is due when a quarter of the stream could go by it.
+/// A checkpoint is due when it would let a quarter of the stream be purged.
 const CHECKPOINT_SHARE: u64 = 4;
-/// And when a sixteenth could, if the stream is filling up: each costs the disk some syncs.
+/// If the stream is filling up, a sixteenth is enough. Not less, because each checkpoint costs the disk some
+/// syncs.
 const CHECKPOINT_SHARE_FILLING: u64 = 16;
 
-/// What a look at a stream found.
+/// What a stream held when it was looked at.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct StreamSnapshot {
     pub at: Instant,
-    /// One after the last if it is empty.
+    /// One after the last if the stream is empty.
     pub first: u64,
     pub last: u64,
     pub messages: u64,
     pub bytes: u64,
-    /// Most that it may hold; 0 for no limit.
+    /// The most that it may hold; 0 for no limit.
     pub bytes_max: u64,
     pub messages_max: u64,
     pub duplicate_window: Duration,
 }
 
-impl Look {
+impl StreamSnapshot {
     fn is_filling(&self) -> bool {
         let fills = |is: u64, most: u64| most > 0 && is > most / FILLING.1 * FILLING.0;
         fills(self.bytes, self.bytes_max) || fills(self.messages, self.messages_max)
     }
 
-    /// Bytes that the stream may grow by before it is worth another look.
+    /// Bytes that the stream may grow by before it must be looked at again.
     pub fn bytes_to_next(&self) -> u64 {
         (self.bytes_max / CHECKPOINT_SHARE_FILLING).max(1)
     }
@@ -49,25 +52,27 @@ impl Look {
 pub struct Purge {
     /// The first message that stays.
     pub before: u64,
-    /// Messages that are younger than the duplicate window: after a restart of the server it no longer knows their ids.
+    /// How many of the purged messages are younger than the duplicate window. A server that restarts no
+    /// longer knows their ids.
     pub early: u64,
 }
 
 /// What is known of a stream since the session with it began.
 #[derive(Default)]
 pub struct Retention {
-    ends: Ends,
-    sizes: Sizes,
-    /// Of what is purged, nothing is beyond this.
+    ends: EndHistory,
+    sizes: SizeHistory,
+    /// Where the stream was seen to end. No purge goes beyond this.
     end_seen: u64,
     went_back: bool,
 }
 
 impl Retention {
-    /// A session has found that the stream continues what was applied.
+    /// A session has confirmed that the stream continues what was applied.
     ///
     /// # Arguments
-    /// `end`: where the stream ended when that session began. One that ends before that by now has lost messages since.
+    /// `end`: where the stream ended when that session began. A stream that ends before that now has lost
+    /// messages since.
     pub fn begin_session(&mut self, end: u64) {
         if self.went_back || end < self.end_seen {
             *self = Self::default();
@@ -75,69 +80,70 @@ impl Retention {
         self.end_seen = self.end_seen.max(end);
     }
 
-    /// Takes note of a look. `false` if the stream ends before where it was seen to end: it may have lost messages, and use
-    /// their sequences again.
-    pub fn note(&mut self, look: &Look) -> bool {
-        self.went_back |= look.last < self.end_seen;
+    /// Notes a snapshot. `false`: the stream ends before an end that was seen, so it may have lost messages
+    /// and use their sequences again.
+    pub fn note(&mut self, snapshot: &StreamSnapshot) -> bool {
+        self.went_back |= snapshot.last < self.end_seen;
         if self.went_back {
             return false;
         }
-        self.end_seen = look.last;
-        self.ends.note(look.at, look.last);
-        // Ends of before the window are of no more use, also where nothing is ever purged.
-        let _ = self.ends.before(look.at, look.duplicate_window);
-        self.sizes.note(look.first, look.last, look.messages, look.bytes);
+        self.end_seen = snapshot.last;
+        self.ends.note(snapshot.at, snapshot.last);
+        // Ends from before the window are dropped here, because without purges nothing else drops them.
+        let _ = self.ends.before(snapshot.at, snapshot.duplicate_window);
+        self.sizes.note(snapshot.first, snapshot.last, snapshot.messages, snapshot.bytes);
         true
     }
 
-    /// What may go, if anything may.
+    /// What may be purged, if anything may.
     ///
     /// # Arguments
-    /// `checkpoint`: the last sequence that is safe in a checkpoint. It stays, because a start compares it.
-    /// `keeps`: messages that are kept all the same, unless they take half of the stream.
-    pub fn purge(&mut self, look: &Look, checkpoint: u64, keeps: u64) -> Option<Purge> {
+    /// - `checkpoint`: the last sequence that is safe in a checkpoint. Its message stays, because a start
+    ///   compares it.
+    /// - `keeps`: messages that are kept for other nodes, unless they take half of the stream.
+    pub fn purge(&mut self, snapshot: &StreamSnapshot, checkpoint: u64, keeps: u64) -> Option<Purge> {
         if self.went_back {
             return None;
         }
-        // Purging beyond the end would empty the stream, and move it on.
+        // A purge beyond the end would empty the stream and move its sequences on.
         let safe = checkpoint.min(self.end_seen);
-        let settled = self.settled(look);
-        let half = self.half(look);
+        let settled = self.settled(snapshot);
+        let half = self.half(snapshot);
         let old = safe.saturating_sub(keeps).max(half).min(safe).min(settled);
-        let before = if look.is_filling() { old.max(half.min(safe)) } else { old };
-        let early = before.saturating_sub(settled.max(look.first));
-        (before > look.first).then_some(Purge { before, early })
+        let before = if snapshot.is_filling() { old.max(half.min(safe)) } else { old };
+        let early = before.saturating_sub(settled.max(snapshot.first));
+        (before > snapshot.first).then_some(Purge { before, early })
     }
 
     /// Whether room waits for a checkpoint.
-    pub fn wants_checkpoint(&self, look: &Look, checkpoint: u64, applied: u64) -> bool {
-        let share = if look.is_filling() { CHECKPOINT_SHARE_FILLING } else { CHECKPOINT_SHARE };
+    pub fn wants_checkpoint(&self, snapshot: &StreamSnapshot, checkpoint: u64, applied: u64) -> bool {
+        let share = if snapshot.is_filling() { CHECKPOINT_SHARE_FILLING } else { CHECKPOINT_SHARE };
         let is_much = |is: u64, most: u64| most > 0 && is > most / share;
-        let checkpoint = checkpoint.max(look.first.saturating_sub(1));
-        is_much(self.sizes.between(checkpoint, applied), look.bytes_max)
-            || is_much(applied.saturating_sub(checkpoint), look.messages_max)
+        let checkpoint = checkpoint.max(snapshot.first.saturating_sub(1));
+        is_much(self.sizes.between(checkpoint, applied), snapshot.bytes_max)
+            || is_much(applied.saturating_sub(checkpoint), snapshot.messages_max)
     }
 
-    /// The last message that is known to be older than the duplicate window; 0 if none is.
-    pub fn settled(&mut self, look: &Look) -> u64 {
-        self.ends.before(look.at, look.duplicate_window).unwrap_or(0)
+    /// The last message that is known to be older than the duplicate window; 0 if there is none.
+    pub fn settled(&mut self, snapshot: &StreamSnapshot) -> u64 {
+        self.ends.before(snapshot.at, snapshot.duplicate_window).unwrap_or(0)
     }
 
-    /// Bytes of the messages after one sequence up to and with another, as of the last look.
+    /// Bytes of the messages after one sequence, up to and including another, as of the last snapshot.
     pub fn bytes_between(&self, after: u64, up_to: u64) -> u64 {
         self.sizes.between(after, up_to)
     }
 
-    /// Before which message the stream would have to be purged to be half full.
-    fn half(&self, look: &Look) -> u64 {
+    /// The first message to keep so that the stream is half full.
+    fn half(&self, snapshot: &StreamSnapshot) -> u64 {
         let over = |is: u64, most: u64| if most > 0 { is.saturating_sub(most / KEPT_SHARE) } else { 0 };
-        let by_bytes = match over(look.bytes, look.bytes_max) {
+        let by_bytes = match over(snapshot.bytes, snapshot.bytes_max) {
             0 => 0,
             bytes => self.sizes.first_after(bytes),
         };
-        match over(look.messages, look.messages_max) {
+        match over(snapshot.messages, snapshot.messages_max) {
             0 => by_bytes,
-            messages => by_bytes.max(look.first + messages),
+            messages => by_bytes.max(snapshot.first + messages),
         }
     }
 }
@@ -150,9 +156,9 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(120);
 
     /// A stream of messages of one size, looked at after so many seconds.
-    fn look(start: Instant, second: u64, (first, last): (u64, u64), size: u64) -> Look {
+    fn look(start: Instant, second: u64, (first, last): (u64, u64), size: u64) -> StreamSnapshot {
         let messages = (last + 1).saturating_sub(first);
-        Look {
+        StreamSnapshot {
             at: start + Duration::from_secs(second),
             first,
             last,
@@ -164,7 +170,8 @@ mod tests {
         }
     }
 
-    /// What may go after two looks, a window and a second apart, if all but the newest `young` messages came before the first.
+    /// What may go after two looks, a window and a second apart, if all but the newest `young` messages came
+    /// before the first.
     fn purge_of(last: u64, size: u64, young: u64, checkpoint: u64, keeps: u64) -> Option<Purge> {
         let (mut retention, start) = (Retention::default(), Instant::now());
         assert!(retention.note(&look(start, 0, (1, last - young), size)));
@@ -174,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_by_count_and_by_half_of_the_bytes() {
+    fn messages_are_kept_up_to_a_count_and_to_half_of_the_bytes() {
         let old = |before| Some(Purge { before, early: 0 });
         // So many messages are kept,
         assert_eq!(purge_of(1_000, 100, 0, 1_000, 300), old(700));
@@ -189,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn young_messages_stay_until_the_stream_fills_up_and_give_way_then_the_oldest_first() {
+    fn young_messages_stay_until_the_stream_fills_up() {
         let purge = |last, young| purge_of(last, 1_000, young, last, 0);
         assert_eq!(purge(700, 600), Some(Purge { before: 100, early: 0 }));
         assert_eq!(purge(750, 700), Some(Purge { before: 50, early: 0 }));
@@ -203,9 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_limited_by_messages_makes_room_too() {
+    fn a_stream_limited_by_messages_is_purged_too() {
         let mut retention = Retention::default();
-        let limited = Look { messages_max: 1_000, ..look(Instant::now(), 0, (1, 900), 10) };
+        let limited = StreamSnapshot { messages_max: 1_000, ..look(Instant::now(), 0, (1, 900), 10) };
         assert!(retention.note(&limited));
         assert_eq!(retention.purge(&limited, 900, 100_000), Some(Purge { before: 401, early: 400 }));
         assert!(retention.wants_checkpoint(&limited, 1, 900));
@@ -252,9 +259,9 @@ mod tests {
         assert!(retention.note(&look(start, 2, (1, 930), 1_000)));
     }
 
-    /// Where nothing is ever purged, nobody asks what is old.
+    /// A stream that is never purged is never asked for its old messages.
     #[test]
-    fn what_is_known_of_a_stream_that_is_never_purged_is_bounded() {
+    fn memory_for_a_stream_that_is_never_purged_is_bounded() {
         let (mut retention, start) = (Retention::default(), Instant::now());
         let window = look(start, 0, (1, 1), 1).duplicate_window.as_secs();
         for second in 0..20_000 {

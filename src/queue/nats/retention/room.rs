@@ -1,16 +1,18 @@
 //! How full a shard's stream is, what holds the messages in it, and which setting would make room.
 //!
-//! Knows: a message stays because it is not applied, or no checkpoint holds it, or it is younger than the stream's duplicate
-//! window, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`task`), or what of it goes (`policy`).
+//! Knows: a message stays because it is not applied, or no checkpoint holds it, or it is younger than the
+//! stream's duplicate window, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`task`),
+//! or what may be purged (`policy`).
 
 use std::fmt::Write as _;
 
-use crate::queue::nats::retention::policy::Look;
+use crate::queue::nats::retention::policy::StreamSnapshot;
 use crate::writer::{Held, HeldBy, QueueLevel, QueueRoom};
 
-/// Above seven eighths a stream is nearly full: room is made from three quarters on, so that what is left cannot go.
+/// Above seven eighths a stream is nearly full: purges begin at three quarters, so the messages that are left
+/// cannot go.
 const NEARLY_FULL: (u64, u64) = (7, 8);
-/// Above so much of its limit, large messages are refused already.
+/// Above this share of its limit a stream refuses large messages already.
 const FULL: (u64, u64) = (63, 64);
 
 /// How far the shard is, in the stream's own sequences.
@@ -24,40 +26,42 @@ pub struct Progress {
     pub is_live: bool,
 }
 
-/// What an operator has set, and what came of it.
+/// What the operator has set about purging, and why it failed last.
 #[derive(Debug, Clone, Copy)]
-pub struct Keeping<'a> {
+pub struct Purging<'a> {
     pub stream: &'a str,
     /// `None`: nothing is ever purged.
     pub purge_keeps: Option<u64>,
-    /// Why the stream could not be purged when that was tried last.
+    /// Why the last attempt to purge the stream failed.
     pub failure: Option<&'a str>,
 }
 
+/// Works out how full a stream is, and which reason holds how many of its messages.
+///
 /// # Arguments
-/// `bytes_between`: bytes of the messages after one sequence up to and with another.
+/// `bytes_between`: bytes of the messages after one sequence, up to and including another.
 pub fn room_of(
-    look: &Look,
+    snapshot: &StreamSnapshot,
     progress: Progress,
-    keeping: Keeping<'_>,
+    purging: Purging<'_>,
     bytes_between: impl Fn(u64, u64) -> u64,
 ) -> QueueRoom {
-    let begin = look.first.saturating_sub(1).min(look.last);
-    let within = |sequence: u64| sequence.clamp(begin, look.last);
+    let begin = snapshot.first.saturating_sub(1).min(snapshot.last);
+    let within = |sequence: u64| sequence.clamp(begin, snapshot.last);
     let applied = within(progress.applied);
     let checkpoint = within(progress.checkpoint).min(applied);
     let settled = within(progress.settled).min(checkpoint);
-    let ends = [look.last, applied, checkpoint, settled, begin];
+    let ends = [snapshot.last, applied, checkpoint, settled, begin];
     let mut held = HeldBy::ALL.map(|by| Held { by, messages: 0, bytes: 0 });
-    let mut bytes_left = look.bytes;
+    let mut bytes_left = snapshot.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
         part.messages = up_to - after;
-        // Estimates do not come to more than there is.
+        // The estimates must not add up to more than the stream holds.
         let estimate = if part.messages > 0 { bytes_between(after, up_to) } else { 0 };
         part.bytes = estimate.min(bytes_left);
         bytes_left -= part.bytes;
     }
-    // Nor to less: what is left belongs to the oldest.
+    // The estimates must not add up to less either: the oldest messages get the rest.
     if let Some(oldest) = held.iter_mut().rfind(|part| part.messages > 0) {
         oldest.bytes += bytes_left;
     }
@@ -66,7 +70,7 @@ pub fn room_of(
         let fills = |is: u64, most: u64| {
             most > 0 && u128::from(is) * u128::from(of) > u128::from(most) * u128::from(part)
         };
-        fills(look.bytes, look.bytes_max) || fills(look.messages, look.messages_max)
+        fills(snapshot.bytes, snapshot.bytes_max) || fills(snapshot.messages, snapshot.messages_max)
     };
     let level = if fills(FULL) {
         QueueLevel::Full
@@ -77,19 +81,19 @@ pub fn room_of(
     };
     let mut room = QueueRoom {
         level,
-        bytes: look.bytes,
-        bytes_max: limit(look.bytes_max),
-        messages: look.messages,
-        messages_max: limit(look.messages_max),
+        bytes: snapshot.bytes,
+        bytes_max: limit(snapshot.bytes_max),
+        messages: snapshot.messages,
+        messages_max: limit(snapshot.messages_max),
         held,
         reason: String::new(),
     };
-    room.reason = reason(&room, progress, keeping);
+    room.reason = reason(&room, progress, purging);
     room
 }
 
-fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String {
-    let stream = keeping.stream;
+fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String {
+    let stream = purging.stream;
     let of = |most: Option<u64>, told: fn(u64) -> String| {
         most.map(|most| format!(" of {}", told(most))).unwrap_or_default()
     };
@@ -105,7 +109,7 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
             HeldBy::Lag => "lag: not applied yet",
             HeldBy::Checkpoint => "in no checkpoint yet",
             HeldBy::DuplicateWindow => "younger than the duplicate window",
-            HeldBy::Keep if keeping.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
+            HeldBy::Keep if purging.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
             HeldBy::Keep => "kept by --nats-keep",
         };
         // Writing to a string cannot fail.
@@ -116,8 +120,8 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
         "more room helps: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
     );
     let advice = match room.held.iter().max_by_key(most).map(|part| part.by) {
-        _ if keeping.failure.is_some() => {
-            format!("it could not be purged: {}", keeping.failure.unwrap_or_default())
+        _ if purging.failure.is_some() => {
+            format!("it could not be purged: {}", purging.failure.unwrap_or_default())
         }
         Some(HeldBy::Lag) if progress.is_live => {
             format!("the shard is behind its publishers: let it catch up, or {more_room}")
@@ -125,14 +129,14 @@ fn reason(room: &QueueRoom, progress: Progress, keeping: Keeping<'_>) -> String 
         Some(HeldBy::Lag) | None => {
             "the shard applies nothing: its state in GET /v1/status says why".to_owned()
         }
-        Some(HeldBy::Keep) if keeping.purge_keeps.is_none() => {
+        Some(HeldBy::Keep) if purging.purge_keeps.is_none() => {
             format!(
                 "whoever purges it has to (nats stream purge), or start a node without --nats-no-purge; {more_room}"
             )
         }
         Some(HeldBy::Keep) => format!(
             "a smaller --nats-keep than {} helps, or {more_room}",
-            keeping.purge_keeps.unwrap_or_default()
+            purging.purge_keeps.unwrap_or_default()
         ),
         Some(HeldBy::Checkpoint) => {
             format!("the next checkpoint makes room, and the log says so if it fails; {more_room}")
@@ -156,9 +160,9 @@ mod tests {
     use super::*;
 
     /// A stream of messages of 1,000 bytes each, of which a million bytes fit.
-    fn look(first: u64, last: u64) -> Look {
+    fn look(first: u64, last: u64) -> StreamSnapshot {
         let messages = last + 1 - first;
-        Look {
+        StreamSnapshot {
             at: Instant::now(),
             first,
             last,
@@ -170,10 +174,14 @@ mod tests {
         }
     }
 
-    fn room(look: &Look, [applied, checkpoint, settled]: [u64; 3], keeps: Option<u64>) -> QueueRoom {
+    fn room(
+        look: &StreamSnapshot,
+        [applied, checkpoint, settled]: [u64; 3],
+        keeps: Option<u64>,
+    ) -> QueueRoom {
         let progress = Progress { applied, checkpoint, settled, is_live: true };
-        let keeping = Keeping { stream: "S", purge_keeps: keeps, failure: None };
-        room_of(look, progress, keeping, |after, up_to| (up_to - after) * 1_000)
+        let purging = Purging { stream: "S", purge_keeps: keeps, failure: None };
+        room_of(look, progress, purging, |after, up_to| (up_to - after) * 1_000)
     }
 
     fn parts(room: &QueueRoom) -> [u64; 4] {
@@ -196,21 +204,22 @@ mod tests {
             ]
         );
         let level = |last| {
-            let limited = Look { messages_max: 100, ..look(1, last) };
+            let limited = StreamSnapshot { messages_max: 100, ..look(1, last) };
             room(&limited, [last, last, last], Some(0)).level
         };
         assert_eq!(
             [level(87), level(88), level(99)],
             [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full]
         );
-        let endless = Look { bytes_max: 0, ..look(1, 10_000) };
+        let endless = StreamSnapshot { bytes_max: 0, ..look(1, 10_000) };
         assert_eq!(room(&endless, [0; 3], Some(0)).level, QueueLevel::Roomy);
     }
 
     #[test]
-    fn every_message_is_held_by_one_thing() {
+    fn every_message_is_held_for_one_reason() {
         assert_eq!(parts(&room(&look(101, 1_000), [900, 700, 400], Some(0))), [100, 200, 300, 300]);
-        // Younger than the window as far as is known, in no checkpoint, not applied; whatever comes first counts.
+        // Younger than the window as far as is known, in no checkpoint, not applied; whatever comes first
+        // counts.
         assert_eq!(parts(&room(&look(101, 1_000), [900, 700, 950], Some(0))), [100, 200, 0, 600]);
         assert_eq!(parts(&room(&look(101, 1_000), [900, 950, 0], Some(0))), [100, 0, 800, 0]);
         assert_eq!(parts(&room(&look(101, 1_000), [50, 50, 50], Some(0))), [900, 0, 0, 0]);
@@ -241,10 +250,10 @@ mod tests {
             }
         }
         let progress = Progress { applied: 0, checkpoint: 0, settled: 0, is_live: false };
-        let keeping = Keeping { stream: "S", purge_keeps: Some(5), failure: None };
-        let halted = room_of(&look(1, 1_000), progress, keeping, |_, _| 0);
+        let purging = Purging { stream: "S", purge_keeps: Some(5), failure: None };
+        let halted = room_of(&look(1, 1_000), progress, purging, |_, _| 0);
         assert!(halted.reason.contains("applies nothing"), "{}", halted.reason);
-        let failed = Keeping { failure: Some("no permission"), ..keeping };
+        let failed = Purging { failure: Some("no permission"), ..purging };
         let failed = room_of(&look(1, 1_000), Progress { is_live: true, ..progress }, failed, |_, _| 0);
         assert!(failed.reason.ends_with("it could not be purged: no permission"), "{}", failed.reason);
     }

@@ -1,27 +1,30 @@
-//! How old a stream's messages are, and how many bytes they take, as far as looks at the whole stream tell.
+//! How old a stream's messages are, and how many bytes they take, estimated from snapshots of the whole
+//! stream.
 //!
-//! Knows: where the stream ended and how large it was at each look. The server says neither of a part of a stream.
+//! Knows: where the stream ended and how large it was at each snapshot. The server tells neither for a part
+//! of a stream.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Looks that are remembered for their sizes. Beyond that every second one is forgotten.
+/// How many sizes are remembered. Beyond that, every second one is forgotten.
 const POINTS_MAX: usize = 512;
 
-/// Where a stream ended, and when that was seen: tells how far it is older than its duplicate window, whatever the
-/// server's clock says. Empty after a start, so that nothing is taken for old before a window has gone by.
+/// Where a stream ended, and when that was seen. It tells which messages are older than the duplicate window,
+/// whatever the server's clock says. It is empty after a start, so no message counts as old before a window
+/// has passed.
 #[derive(Default)]
-pub struct Ends(VecDeque<(Instant, u64)>);
+pub struct EndHistory(VecDeque<(Instant, u64)>);
 
-impl Ends {
+impl EndHistory {
     pub fn note(&mut self, now: Instant, last: u64) {
-        // One that stands still was first seen there when it was.
+        // A stream that stands still keeps the time when its end was first seen.
         if self.0.back().is_none_or(|(_, before)| *before != last) {
             self.0.push_back((now, last));
         }
     }
 
-    /// Where it ended at the latest look that was at least `age` ago.
+    /// Where the stream ended at the latest snapshot that is at least `age` old.
     pub fn before(&mut self, now: Instant, age: Duration) -> Option<u64> {
         let is_old = |(seen, _): &(Instant, u64)| now.duration_since(*seen) >= age;
         while self.0.get(1).is_some_and(is_old) {
@@ -30,23 +33,24 @@ impl Ends {
         self.0.front().filter(|end| is_old(end)).map(|(_, last)| *last)
     }
 
-    /// How many are remembered.
+    /// How many ends are remembered.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// How many bytes were stored up to a sequence, counted from an arbitrary one. Between two looks messages are taken to
-/// be of one size.
+/// How many bytes were stored up to a sequence, counted from an arbitrary one. Messages between two snapshots
+/// are taken to be of one size.
 #[derive(Default)]
-pub struct Sizes {
-    /// Sequences, and the bytes up to and with them, both ascending. The first one is before the stream's first message.
+pub struct SizeHistory {
+    /// Sequences, and the bytes up to and with them, both ascending. The first one is before the stream's
+    /// first message.
     points: VecDeque<(u64, u64)>,
 }
 
-impl Sizes {
-    /// Takes note of what a stream holds.
+impl SizeHistory {
+    /// Notes a snapshot.
     pub fn note(&mut self, first: u64, last: u64, messages: u64, bytes: u64) {
         let gone = first.saturating_sub(1);
         let (Some(&(gone_before, bytes_gone)), Some(&(last_before, total_before))) =
@@ -58,7 +62,7 @@ impl Sizes {
         let total = if gone == gone_before {
             bytes_gone + bytes
         } else {
-            // What was purged since the last look is not known, so that what came meanwhile is estimated.
+            // What was purged since the last snapshot is unknown, so what came meanwhile is an estimate.
             let average = bytes.checked_div(messages).unwrap_or(0);
             total_before + average * last.saturating_sub(last_before)
         };
@@ -71,7 +75,7 @@ impl Sizes {
         while self.points.front().is_some_and(|(sequence, _)| *sequence <= gone) {
             self.points.pop_front();
         }
-        // What is stored is known exactly: a wrong estimate does not outlive the messages that it is of.
+        // The stored bytes are known exactly, so a wrong estimate does not outlive its messages.
         let bytes_gone = total - bytes;
         for (_, up_to) in &mut self.points {
             *up_to = (*up_to).max(bytes_gone);
@@ -94,7 +98,7 @@ impl Sizes {
         }
     }
 
-    /// The first message that stays when at least so many bytes of the oldest go.
+    /// The first message that stays if at least `bytes` of the oldest messages are purged.
     pub fn first_after(&self, bytes: u64) -> u64 {
         let Some(&(gone, bytes_gone)) = self.points.front() else { return 0 };
         let wanted = bytes_gone + bytes;
@@ -109,7 +113,7 @@ impl Sizes {
         before.0 + 1
     }
 
-    /// Bytes of the messages after one sequence up to and with another.
+    /// Bytes of the messages after one sequence, up to and including another.
     pub fn between(&self, after: u64, up_to: u64) -> u64 {
         self.up_to(up_to).saturating_sub(self.up_to(after))
     }
@@ -142,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_settled_up_to_where_it_ended_a_window_ago() {
-        let (mut ends, start, window) = (Ends::default(), Instant::now(), Duration::from_secs(10));
+    fn messages_are_old_up_to_where_the_stream_ended_a_window_ago() {
+        let (mut ends, start, window) = (EndHistory::default(), Instant::now(), Duration::from_secs(10));
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(ends.before(at(0), window), None);
         for (second, last) in [(0, 5), (1, 5), (4, 8), (9, 20)] {
@@ -156,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_known_by_sequence_whatever_the_sizes_of_messages() {
-        let mut sizes = Sizes::default();
+    fn bytes_up_to_a_sequence_are_known_for_messages_of_any_size() {
+        let mut sizes = SizeHistory::default();
         // 100 messages of 10 bytes, then 10 of 1,000, then 1,000 of 1.
         sizes.note(1, 100, 100, 1_000);
         sizes.note(1, 110, 110, 11_000);
@@ -186,8 +190,8 @@ mod tests {
 
     /// Another node purges, so that what came between two looks has to be estimated.
     #[test]
-    fn an_estimate_is_put_right_once_its_messages_are_the_oldest() {
-        let mut sizes = Sizes::default();
+    fn an_estimate_is_corrected_once_its_messages_are_the_oldest() {
+        let mut sizes = SizeHistory::default();
         sizes.note(1, 1_000, 1_000, 100_000);
         // 900 of 100 bytes went, and 100 of 2,000 came.
         sizes.note(901, 1_100, 200, 210_000);
@@ -198,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
-        let mut sizes = Sizes::default();
+    fn the_number_of_remembered_sizes_is_bounded() {
+        let mut sizes = SizeHistory::default();
         for last in 1..=10_000 {
             sizes.note(1, last, last, last * 7);
             assert!(sizes.points.len() <= POINTS_MAX);

@@ -1,89 +1,49 @@
-//! Housekeeping of the streams: how far they go, what of them goes away, and when a checkpoint has to make room.
+//! Looks after a shard's stream: how far it goes, what is purged from it, and when a checkpoint has to make
+//! room.
 //!
-//! Knows: how a stream is looked at and purged, and that its session must have found that it continues what was applied.
-//! Must not know: what may go (`policy`), nor what a checkpoint is.
+//! Knows: how a stream is looked at and purged, and that a session must have confirmed that the stream
+//! continues what was applied. Must not know: what may be purged (`policy`), or what a checkpoint is.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::{Info, Stream};
 use metrics::{Counter, Gauge, counter, gauge};
-use tokio::sync::{Notify, watch};
 
 use crate::metrics::{self as names, figure};
 use crate::queue::nats::consume::origin::identity;
 use crate::queue::nats::consume::sessions::Confirmed;
-use crate::queue::nats::consume::source::Shared;
-use crate::queue::nats::retention::policy::{Look, Purge, Retention};
+use crate::queue::nats::consume::shard_stream::ShardStream;
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::retention::policy::{Purge, Retention, StreamSnapshot};
 use crate::queue::nats::retention::room;
-use crate::queue::nats::streams::set_up::JetStream;
-use crate::storage::StoreSlot;
-use crate::types::Sequence;
+use crate::queue::nats::shard::NatsShard;
 use crate::writer::{QueueLevel, QueueRoom};
 
 /// How often a stream is looked at, unless it grows quickly.
-const EVERY: Duration = Duration::from_secs(1);
-/// While room waits for a checkpoint.
-const EVERY_WAITING: Duration = Duration::from_millis(100);
-/// That young messages give way is logged at most this often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked at while room waits for a checkpoint.
+const LOOK_EVERY_WAITING: Duration = Duration::from_millis(100);
+/// The purge of young messages is logged at most this often.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// A shard whose stream is looked after.
-pub struct Kept {
-    pub shared: Arc<Shared>,
-    pub store: Arc<StoreSlot>,
-    pub applied: watch::Receiver<Sequence>,
-}
-
-/// How much a stream has grown since the last look: a second is too long for a small stream and a quick publisher.
-#[derive(Default)]
-pub struct Growth {
-    unseen: AtomicU64,
-    look_at: AtomicU64,
-    looks: Notify,
-}
-
-impl Growth {
-    /// Takes note of bytes that came by the stream.
-    pub fn note(&self, bytes: usize) {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let before = self.unseen.fetch_add(bytes, Ordering::Relaxed);
-        let look_at = self.look_at.load(Ordering::Relaxed);
-        if look_at > 0 && before < look_at && before + bytes >= look_at {
-            self.looks.notify_one();
-        }
-    }
-
-    /// A look was made; the next one is due after so many bytes.
-    fn seen(&self, next: u64) {
-        self.look_at.store(next, Ordering::Relaxed);
-        self.unseen.store(0, Ordering::Relaxed);
-    }
-
-    async fn wait(&self, at_most: Duration) {
-        let _ = tokio::time::timeout(at_most, self.looks.notified()).await;
-    }
-}
-
-/// What is told of a shard's stream.
-struct Told {
+/// Metrics and log lines about a shard's stream.
+struct Report {
     messages: Gauge,
     bytes: Gauge,
     bytes_max: Gauge,
     purged: Counter,
     purged_early: Counter,
-    /// Early ones that were not logged yet.
+    /// Messages that were purged early and are not logged yet.
     unsaid: u64,
     said: Option<Instant>,
-    /// When it was said last that the stream has little room, and whether it has been said since that it has some again.
+    /// When it was last logged that the stream has little room, and whether it still has.
     said_full: Option<Instant>,
     is_full: bool,
 }
 
-impl Told {
-    fn new(shared: &Shared) -> Self {
-        let label = || [("shard", shared.shard.to_string())];
+impl Report {
+    fn new(stream: &ShardStream) -> Self {
+        let label = || [("shard", stream.shard.to_string())];
         Self {
             messages: gauge!(names::STREAM_MESSAGES, &label()),
             bytes: gauge!(names::STREAM_BYTES, &label()),
@@ -97,31 +57,31 @@ impl Told {
         }
     }
 
-    /// Says that a stream has little room, and what holds its messages; and that it has room again.
-    fn note_room(&mut self, shared: &Shared, room: &QueueRoom) {
+    /// Logs that a stream has little room, and what holds its messages; and that it has room again.
+    fn note_room(&mut self, stream: &ShardStream, room: &QueueRoom) {
         let is_full = room.level > QueueLevel::Roomy;
         if is_full && self.said_full.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
             tracing::warn!(
-                shard = %shared.shard,
+                shard = %stream.shard,
                 level = room.level.name(),
                 reason = room.reason,
                 "the stream has little or no room left for publishers"
             );
             (self.said_full, self.is_full) = (Some(Instant::now()), true);
         } else if !is_full && self.is_full {
-            tracing::info!(shard = %shared.shard, bytes = room.bytes, "the stream has room again");
+            tracing::info!(shard = %stream.shard, bytes = room.bytes, "the stream has room again");
             self.is_full = false;
         }
     }
 
-    fn note_early(&mut self, shared: &Shared, look: &Look, early: u64) {
+    fn note_early(&mut self, stream: &ShardStream, snapshot: &StreamSnapshot, early: u64) {
         self.purged_early.increment(early);
         self.unsaid += early;
         if early > 0 && self.said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
             tracing::warn!(
-                shard = %shared.shard,
+                shard = %stream.shard,
                 messages = self.unsaid,
-                stream_bytes_max = look.bytes_max,
+                stream_bytes_max = snapshot.bytes_max,
                 "the stream fills up, so messages that may be younger than its duplicate window were purged; a \
                  checkpoint holds them, but if nats-server restarts it will store them again for publishers who retry \
                  by Nats-Msg-Id; give the stream more room"
@@ -132,154 +92,157 @@ impl Told {
 }
 
 /// What is known of one shard's stream, from look to look.
-struct Keeping {
+struct Known {
     retention: Retention,
-    /// The session that it is of, and how often the connection had been made when it was first seen.
+    /// The session that confirmed the stream, and how often the connection had been made when it was first
+    /// seen.
     session: Option<(Confirmed, u64)>,
-    told: Told,
-    /// Why it could not be purged when that was tried last.
+    report: Report,
+    /// Why the last attempt to purge it failed.
     failure: Option<String>,
 }
 
 impl JetStream {
     /// Looks after a shard's stream for as long as the service runs.
-    pub async fn keep(&self, kept: &Kept) {
-        let shared = &kept.shared;
-        let (retention, told) = (Retention::default(), Told::new(shared));
-        let mut keeping = Keeping { retention, session: None, told, failure: None };
-        let mut pause = EVERY;
+    pub async fn run_retention(&self, shard: &NatsShard) {
+        let stream = &shard.stream;
+        let (retention, report) = (Retention::default(), Report::new(stream));
+        let mut known = Known { retention, session: None, report, failure: None };
+        let mut pause = LOOK_EVERY;
         loop {
-            shared.growth.wait(pause).await;
-            pause = EVERY;
+            stream.growth.wait(pause).await;
+            pause = LOOK_EVERY;
             if !self.managing.is_up() {
                 continue;
             }
-            match self.look_after(kept, &mut keeping).await {
-                Ok(waits) if waits => pause = EVERY_WAITING,
+            match self.look_after(shard, &mut known).await {
+                Ok(waits) if waits => pause = LOOK_EVERY_WAITING,
                 Ok(_) => {}
                 Err(error) => {
                     let error = self.managing.explain(&error);
                     if self.managing.is_news(&error) {
-                        tracing::warn!(shard = %shared.shard, error, "its stream could not be looked after");
+                        tracing::warn!(shard = %stream.shard, error, "its stream could not be looked after");
                     }
                 }
             }
         }
     }
 
-    /// `true` if room waits for a checkpoint.
-    async fn look_after(&self, kept: &Kept, keeping: &mut Keeping) -> Result<bool, String> {
-        let shared = &kept.shared;
-        let name = self.names.jobs_stream(shared.shard);
+    /// Looks at the stream, and purges what may go. `true`: room waits for a checkpoint.
+    async fn look_after(&self, shard: &NatsShard, known: &mut Known) -> Result<bool, String> {
+        let shared = &shard.stream;
+        let name = self.names.jobs_stream(shard.id);
         let connections = *self.managing.connected.borrow();
-        // Before the stream is asked: what it says has to be of later than what the session has found.
+        // Before the stream is asked, so that its answer is later than what the session has confirmed.
         let confirmed = shared.sessions.confirmed();
         let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
-        let mut look = look_of(stream.cached_info());
-        keeping.told.messages.set(figure(look.messages));
-        keeping.told.bytes.set(figure(look.bytes));
-        keeping.told.bytes_max.set(figure(look.bytes_max));
-        // Only of the stream that the shard is filled from, and that is known to continue what was applied.
+        let mut snapshot = snapshot_of(stream.cached_info());
+        known.report.messages.set(figure(snapshot.messages));
+        known.report.bytes.set(figure(snapshot.bytes));
+        known.report.bytes_max.set(figure(snapshot.bytes_max));
+        // Only the stream that the shard is filled from is purged, once it is known to continue what was
+        // applied.
         let confirmed = confirmed.filter(|_| identity(stream.cached_info()) == shared.stream());
         let Some(session) = confirmed else {
-            keeping.session = None;
-            self.note_room(kept, keeping, &look);
+            known.session = None;
+            self.note_room(shard, known, &snapshot);
             return Ok(false);
         };
-        shared.growth.seen(look.bytes_to_next());
-        if keeping.session.is_none_or(|(before, _)| before != session) {
-            keeping.retention.begin_session(session.end);
-            keeping.session = Some((session, connections));
+        shared.growth.seen(snapshot.bytes_to_next());
+        if known.session.is_none_or(|(before, _)| before != session) {
+            known.retention.begin_session(session.end);
+            known.session = Some((session, connections));
         }
-        let same_connection = keeping.session == Some((session, connections));
-        if !keeping.retention.note(&look) || !same_connection {
-            // Another server may answer, or one that has lost the end of the stream: the tip has to be compared again.
+        let same_connection = known.session == Some((session, connections));
+        if !known.retention.note(&snapshot) || !same_connection {
+            // Another server may have answered, or one that has lost the end of the stream. The tip must be
+            // compared again.
             shared.sessions.doubt();
             return Ok(false);
         }
-        shared.health.set_last_sequence(look.last);
+        shared.health.set_last_sequence(snapshot.last);
         let Some(keeps) = self.settings.purge_keeps else {
-            self.note_room(kept, keeping, &look);
+            self.note_room(shard, known, &snapshot);
             return Ok(false);
         };
         let checkpoint = || shared.health.checkpoint_sequence();
-        // Estimates of sizes may be off, so that one purge may not make all the room.
-        while let Some(purge) = keeping.retention.purge(&look, checkpoint(), keeps) {
+        // Sizes are estimates, so one purge may make too little room.
+        while let Some(purge) = known.retention.purge(&snapshot, checkpoint(), keeps) {
             let same_connection = *self.managing.connected.borrow() == connections;
             if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
                 return Ok(false);
             }
-            let purged = self.purge(shared, &stream, &look, purge, &mut keeping.told).await;
-            keeping.failure = purged.as_ref().err().map(|error| self.managing.explain(error));
+            let purged = self.purge(shared, &stream, &snapshot, purge, &mut known.report).await;
+            known.failure = purged.as_ref().err().map(|error| self.managing.explain(error));
             if let Err(error) = purged {
-                self.note_room(kept, keeping, &look);
+                self.note_room(shard, known, &snapshot);
                 return Err(error);
             }
-            let first = look.first;
-            look = look_of(stream.info().await.map_err(|error| error.to_string())?);
-            if !keeping.retention.note(&look) {
+            let first = snapshot.first;
+            snapshot = snapshot_of(stream.info().await.map_err(|error| error.to_string())?);
+            if !known.retention.note(&snapshot) {
                 shared.sessions.doubt();
                 return Ok(false);
             }
-            if look.first == first {
+            if snapshot.first == first {
                 break;
             }
         }
-        self.note_room(kept, keeping, &look);
+        self.note_room(shard, known, &snapshot);
         let checkpoint = checkpoint();
-        let wants = keeping.retention.wants_checkpoint(&look, checkpoint, kept.applied.borrow().0);
+        let wants = known.retention.wants_checkpoint(&snapshot, checkpoint, shard.applied.borrow().0);
         if wants {
             shared.health.want_checkpoint_after(checkpoint);
         }
         Ok(wants)
     }
 
-    /// Takes note of how full the stream is after a look, and what holds the messages in it.
-    fn note_room(&self, kept: &Kept, keeping: &mut Keeping, look: &Look) {
-        let shared = &kept.shared;
-        // Sequences here may be greater than the stream's own.
-        let shift = shared.shift().unwrap_or(0);
-        let in_stream = |sequence: u64| sequence.saturating_sub(shift);
-        let is_known = keeping.session.is_some();
+    /// Notes how full the stream is, and what holds its messages.
+    fn note_room(&self, shard: &NatsShard, known: &mut Known, snapshot: &StreamSnapshot) {
+        let shared = &shard.stream;
+        // The stream's own sequences are smaller by the offset.
+        let offset = shared.sequence_offset().unwrap_or(0);
+        let in_stream = |sequence: u64| sequence.saturating_sub(offset);
+        let is_known = known.session.is_some();
         let progress = room::Progress {
-            applied: in_stream(kept.applied.borrow().0),
+            applied: in_stream(shard.applied.borrow().0),
             checkpoint: in_stream(shared.health.checkpoint_sequence()),
-            settled: if is_known { keeping.retention.settled(look) } else { 0 },
+            settled: if is_known { known.retention.settled(snapshot) } else { 0 },
             is_live: shared.health.is_live(),
         };
-        let set = room::Keeping {
+        let purging = room::Purging {
             stream: &self.names.jobs_stream(shared.shard),
             purge_keeps: self.settings.purge_keeps,
-            failure: keeping.failure.as_deref(),
+            failure: known.failure.as_deref(),
         };
-        // Of a stream that is not known to be the shard's, all messages are taken to be of one size.
-        let average = look.bytes.checked_div(look.messages).unwrap_or(0);
-        let room = room::room_of(look, progress, set, |after, up_to| {
-            if is_known { keeping.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
+        // If the stream is not known to be the shard's, all messages are taken to be of one size.
+        let average = snapshot.bytes.checked_div(snapshot.messages).unwrap_or(0);
+        let room = room::room_of(snapshot, progress, purging, |after, up_to| {
+            if is_known { known.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
         });
-        keeping.told.note_room(shared, &room);
+        known.report.note_room(shared, &room);
         shared.health.set_queue_room(room);
     }
 
     async fn purge(
         &self,
-        shared: &Shared,
+        shared: &ShardStream,
         stream: &Stream<Info>,
-        look: &Look,
+        snapshot: &StreamSnapshot,
         purge: Purge,
-        told: &mut Told,
+        report: &mut Report,
     ) -> Result<(), String> {
         let purged = stream.purge().sequence(purge.before).await.map_err(|error| error.to_string())?.purged;
-        told.purged.increment(purged);
-        told.note_early(shared, look, purge.early);
+        report.purged.increment(purged);
+        report.note_early(shared, snapshot, purge.early);
         tracing::debug!(shard = %shared.shard, messages = purged, "purged what a checkpoint holds");
         Ok(())
     }
 }
 
-fn look_of(info: &Info) -> Look {
+fn snapshot_of(info: &Info) -> StreamSnapshot {
     let limit = |limit: i64| u64::try_from(limit).unwrap_or(0);
-    Look {
+    StreamSnapshot {
         at: Instant::now(),
         first: info.state.first_sequence,
         last: info.state.last_sequence,

@@ -1,14 +1,15 @@
-//! How a stream of jobs has to be configured, and what is wrong with one that is not.
+//! The configuration of a stream of jobs, and what is wrong with one that was made otherwise.
 //!
-//! Knows: which settings keep every message until it is purged, and which say whose stream it is. An operator may make
-//! the streams beforehand, with other limits and replicas; anything that could lose or reorder a job is refused, and
-//! anything that would let a publisher of jobs do more than publish jobs.
+//! Knows: which settings keep every message until it is purged, and which metadata say whose stream it is. An
+//! operator may make the streams beforehand, with other limits and replicas. A setting that could lose or
+//! reorder a job is refused, and so is one that would let a publisher of jobs do more than publish jobs.
 
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 
 use crate::queue::nats::names::Names;
+use crate::queue::nats::streams::mismatches::Mismatches;
 use crate::types::{ShardId, decimal};
 
 /// Raised when subjects, payloads or the choice of the shard change.
@@ -19,25 +20,26 @@ const SHARD_KEY: &str = "ranktree-shard";
 const SHARDS_KEY: &str = "ranktree-shards";
 const HASH_KEY: &str = "ranktree-hash";
 
-/// A publisher that got no answer may send a message again under the same `Nats-Msg-Id` for so long, and it is stored
-/// once. An operator may change it on the stream; what is younger is not purged, because the server knows the ids of
-/// what it stores and no others once it is started again.
+/// For so long, a publisher that got no answer may send a message again under the same `Nats-Msg-Id`, and it
+/// is stored once. An operator may change it on the stream. Younger messages are not purged, because a server
+/// that starts again knows the ids of stored messages only.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
-/// Nodes put jobs of up to 64 KiB into a message, and say in its headers who waits for it; a job with metadata for many
+/// Nodes put jobs of up to 64 KiB into a message, and an id into its headers. A job with metadata for many
 /// boards, or an array of a publisher's, may be larger.
 const MESSAGE_BYTES: i32 = 128 << 10;
 
-/// What a shard's stream of jobs is created as.
+/// The configuration that a shard's stream of jobs is created with.
 pub fn jobs_config(names: &Names, shard: ShardId, shards: u16, bytes_max: i64, replicas: usize) -> Config {
     Config {
         name: names.jobs_stream(shard),
-        // In one stream, so that what a board is has its place among the jobs, and the sequences have no holes.
+        // Jobs and commands share a stream, so that a definition has its place among the jobs, and sequences
+        // have no holes.
         subjects: vec![names.jobs_subject(shard), names.control_subject(shard)],
         description: Some(format!("ranktree: jobs of shard {shard} of {shards}")),
         retention: RetentionPolicy::Limits,
         storage: StorageType::File,
-        // A full stream refuses the publisher, who can wait; it never drops what is stored.
+        // A full stream refuses publishers, who can wait. It never drops stored messages.
         discard: DiscardPolicy::New,
         max_bytes: bytes_max,
         duplicate_window: DUPLICATE_WINDOW,
@@ -58,19 +60,14 @@ fn facts(shard: ShardId, shards: u16) -> [(&'static str, String); 4] {
     ]
 }
 
-/// How many shards there are, as a stream of jobs says.
+/// The number of shards, as the metadata of a stream of jobs say.
 pub fn shards_of(found: &Config) -> Option<u16> {
     decimal(found.metadata.get(SHARDS_KEY)?)
 }
 
 /// What is wrong with an existing stream of jobs; empty if it can be used.
-pub fn disagreements(found: &Config, names: &Names, shard: ShardId, shards: u16) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut check = |fine: bool, what: String| {
-        if !fine {
-            wrong.push(what);
-        }
-    };
+pub fn jobs_mismatches(found: &Config, names: &Names, shard: ShardId, shards: u16) -> Vec<String> {
+    let mut wrong = Mismatches::default();
     for (key, wanted) in facts(shard, shards) {
         let is = found.metadata.get(key);
         let said = is.map_or("nothing", String::as_str);
@@ -79,50 +76,52 @@ pub fn disagreements(found: &Config, names: &Names, shard: ShardId, shards: u16)
         } else {
             format!("its metadata say {said} for {key}, not {wanted}")
         };
-        check(is == Some(&wanted), what);
+        wrong.unless(is == Some(&wanted), what);
     }
     let mut subjects = [names.jobs_subject(shard), names.control_subject(shard)];
     let mut found_subjects = found.subjects.clone();
     subjects.sort();
     found_subjects.sort();
-    check(found_subjects == subjects, format!("its subjects are {found_subjects:?}, not {subjects:?}"));
-    check(found.retention == RetentionPolicy::Limits, "its retention is not limits".to_owned());
-    check(found.storage == StorageType::File, "its storage is not file".to_owned());
-    check(found.discard == DiscardPolicy::New, "it discards old messages when full, not new ones".to_owned());
-    check(found.max_bytes > 0, "it states no limit in bytes".to_owned());
-    check(found.max_age.is_zero(), "its messages expire (max_age)".to_owned());
-    check(found.max_messages_per_subject <= 0, "it limits messages per subject".to_owned());
-    check(
+    wrong
+        .unless(found_subjects == subjects, format!("its subjects are {found_subjects:?}, not {subjects:?}"));
+    wrong.unless(found.retention == RetentionPolicy::Limits, "its retention is not limits");
+    wrong.unless(found.storage == StorageType::File, "its storage is not file");
+    wrong.unless(found.discard == DiscardPolicy::New, "it discards old messages when full, not new ones");
+    wrong.unless(found.max_bytes > 0, "it states no limit in bytes");
+    wrong.unless(found.max_age.is_zero(), "its messages expire (max_age)");
+    wrong.unless(found.max_messages_per_subject <= 0, "it limits messages per subject");
+    wrong.unless(
         found.max_message_size <= 0 || found.max_message_size >= MESSAGE_BYTES,
         format!(
             "it takes no messages above {} bytes (max_msg_size), and nodes send up to {MESSAGE_BYTES}",
             found.max_message_size
         ),
     );
-    // Nothing would ever go away from it, so that it would be full one day for good.
-    check(!found.deny_purge, "it may not be purged (deny_purge is on)".to_owned());
-    check(found.deny_delete, "single messages may be deleted from it (deny_delete is off)".to_owned());
-    check(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)".to_owned());
-    check(!found.allow_message_ttl, "a publisher may let messages expire (allow_msg_ttl is on)".to_owned());
-    // A scheduled message names the subject that it will be stored under: jobs could become commands.
-    check(
+    // A stream that cannot be purged would be full for good one day.
+    wrong.unless(!found.deny_purge, "it may not be purged (deny_purge is on)");
+    wrong.unless(found.deny_delete, "single messages may be deleted from it (deny_delete is off)");
+    wrong.unless(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)");
+    wrong.unless(!found.allow_message_ttl, "a publisher may let messages expire (allow_msg_ttl is on)");
+    // A scheduled message names the subject that it is stored under, so a publisher of jobs could store
+    // commands.
+    wrong.unless(
         !found.allow_message_schedules,
-        "a publisher may schedule messages to other subjects (allow_msg_schedules is on)".to_owned(),
+        "a publisher may schedule messages to other subjects (allow_msg_schedules is on)",
     );
-    check(
+    wrong.unless(
         !found.allow_message_counter,
-        "its messages are counters (allow_msg_counter is on), not jobs".to_owned(),
+        "its messages are counters (allow_msg_counter is on), not jobs",
     );
-    check(
+    wrong.unless(
         found.persist_mode.is_none_or(|mode| mode == PersistenceMode::Default),
-        "it acknowledges before it has written (persist_mode is async)".to_owned(),
+        "it acknowledges before it has written (persist_mode is async)",
     );
-    check(!found.sealed, "it is sealed".to_owned());
-    check(!found.no_ack, "it does not acknowledge what it stores (no_ack is on)".to_owned());
+    wrong.unless(!found.sealed, "it is sealed");
+    wrong.unless(!found.no_ack, "it does not acknowledge what it stores (no_ack is on)");
     let foreign = found.mirror.is_some() || found.sources.as_ref().is_some_and(|sources| !sources.is_empty());
-    check(!foreign, "it is filled from another stream".to_owned());
-    check(found.subject_transform.is_none(), "it transforms subjects".to_owned());
-    wrong
+    wrong.unless(!foreign, "it is filled from another stream");
+    wrong.unless(found.subject_transform.is_none(), "it transforms subjects");
+    wrong.into_texts()
 }
 
 #[cfg(test)]
@@ -130,17 +129,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_agrees_with_what_it_would_be_created_as_and_with_nothing_else() {
+    fn a_stream_of_jobs_must_be_configured_as_it_is_created_but_for_limits_and_replicas() {
         let names = Names::new("ranktree");
         let good = || jobs_config(&names, ShardId(1), 3, 1 << 30, 1);
-        let wrong = |config: &Config| disagreements(config, &names, ShardId(1), 3);
+        let wrong = |config: &Config| jobs_mismatches(config, &names, ShardId(1), 3);
         assert!(wrong(&good()).is_empty());
         let other_way_round = good().subjects.into_iter().rev().collect();
         assert!(wrong(&Config { subjects: other_way_round, ..good() }).is_empty());
         assert!(wrong(&Config { num_replicas: 3, max_bytes: 5, ..good() }).is_empty());
         assert!(wrong(&Config { max_messages: 5, max_message_size: 128 << 10, ..good() }).is_empty());
-        assert_eq!(disagreements(&good(), &names, ShardId(1), 4).len(), 1);
-        assert_eq!(disagreements(&good(), &names, ShardId(0), 3).len(), 2);
+        assert_eq!(jobs_mismatches(&good(), &names, ShardId(1), 4).len(), 1);
+        assert_eq!(jobs_mismatches(&good(), &names, ShardId(0), 3).len(), 2);
         for bad in [
             Config { retention: RetentionPolicy::WorkQueue, ..good() },
             Config { storage: StorageType::Memory, ..good() },

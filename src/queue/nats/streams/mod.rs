@@ -1,5 +1,8 @@
-//! The streams of a node: how they are configured, and how they are made or checked at a start.
+//! The streams of a node: how each is configured, and how they are created or checked at a start.
 
 pub mod boards_config;
 pub mod jobs_config;
+pub mod mismatches;
+pub mod prepared;
+pub mod rejects_config;
 pub mod set_up;
