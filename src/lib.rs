@@ -13,8 +13,8 @@
 //! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
 //! - [`writer`]: fetch → decode → plan → commit → apply → show
-//! - [`queue`]: where jobs come from
 //! - [`query`]: reads, summed and merged over shards
+//! - [`queue`]: where jobs come from, and where writes are published; it and [`query`] do not know each other
 //! - [`access`]: tokens, and what each allows
 //! - [`http`]: the API
 //! - [`trust`]: whom a client of a service trusts to be that service
@@ -43,9 +43,9 @@ pub mod storage;
 
 pub mod writer;
 
-pub mod queue;
-
 pub mod query;
+
+pub mod queue;
 
 pub mod access;
 

@@ -21,12 +21,12 @@ use crate::config::{HttpConfig, ServeConfig};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::http::{Api, ConnectionLimits, Limits, Patience, Serving, serve};
 use crate::query::{Node, ShardHandle};
-use crate::queue::local;
 use crate::queue::nats::{
     BoardsStream, JetStream, NatsShard, SetupError, ShardStart, ShardStream, StreamPublisher, StreamSource,
     free_parked,
 };
 use crate::queue::publisher::Publisher;
+use crate::queue::{Publishers, local};
 use crate::service::opening::{OpenedShard, load_shards};
 use crate::state_lock::Purpose;
 use crate::storage::StorageError;
@@ -96,6 +96,7 @@ pub async fn run(
     let (gate, reject_log) = (CheckpointGate::default(), Arc::new(RejectLog::default()));
     let mut writers = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
+    let mut publishers = Vec::with_capacity(opened.len());
     let mut streams = match &config.nats {
         Some(settings) => Some(Streams::open(settings.clone(), config, &opened, &registry).await?),
         None => None,
@@ -103,22 +104,21 @@ pub async fn run(
     for shard in opened {
         let (handle, writer) = if let Some(streams) = &mut streams {
             let (publisher, source) = streams.take(shard.id);
-            let publisher = Publisher::Stream(Box::new(publisher));
+            publishers.push(Publisher::Stream(Box::new(publisher)));
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             let (handle, writer) =
-                shard.into_parts(config, &registry, &gate, &reject_log, (publisher, source), Some(parking));
+                shard.into_parts(config, &registry, &gate, &reject_log, source, Some(parking));
             (handle, spawn(writer)?)
         } else {
             let (publisher, source) = local::channel(tokio::runtime::Handle::current());
-            let publisher = Publisher::Local(publisher);
-            let (handle, writer) =
-                shard.into_parts(config, &registry, &gate, &reject_log, (publisher, source), None);
+            publishers.push(Publisher::Local(publisher));
+            let (handle, writer) = shard.into_parts(config, &registry, &gate, &reject_log, source, None);
             (handle, spawn(writer)?)
         };
         writers.push(writer);
         shards.push(handle);
     }
-    let node = Arc::new(Node { shards });
+    let (node, publishers) = (Arc::new(Node { shards }), Arc::new(Publishers::new(publishers)));
     // There is no use in waiting for NATS twice.
     let catch_up_within = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
         CATCH_UP_WITHIN
@@ -128,12 +128,20 @@ pub async fn run(
     let boards = if let Some(streams) = streams {
         Some(streams.run(&node, &registry))
     } else {
-        boards::complete_changes(&node, &registry).await;
+        boards::complete_changes(&node, &publishers, &registry).await;
         tokio::spawn(boards::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, limits, access, boards));
+    let api = Arc::new(Api::new(
+        Arc::clone(&node),
+        Arc::clone(&publishers),
+        registry,
+        render_metrics,
+        limits,
+        access,
+        boards,
+    ));
     all_started(&node).await;
     credentials.keep_up();
     // Served from here on: a shard that has much to catch up on answers probes and stale reads meanwhile, and ends when
@@ -147,9 +155,7 @@ pub async fn run(
             serving.await
         }
     };
-    for shard in &node.shards {
-        shard.publisher.close().await;
-    }
+    publishers.close().await;
     let joined =
         tokio::task::spawn_blocking(move || writers.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
@@ -212,7 +218,7 @@ async fn all_live(node: &Node, catch_up_within: Duration) {
 struct Streams {
     nats: Arc<JetStream>,
     ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
-    streams: Vec<Arc<ShardStream>>,
+    streams: Vec<(StreamPublisher, Arc<ShardStream>)>,
     wanted: Arc<WantedBoards>,
     /// If not, that goes on meanwhile.
     are_set_up: bool,
@@ -233,8 +239,8 @@ impl Streams {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let (publisher, source, stream) = nats.shard(&start)?;
+            streams.push((publisher.clone(), stream));
             ends.insert(shard.id, (publisher, source));
-            streams.push(stream);
             starts.push((shard.id, applied));
         }
         let incarnation = registry.last_incarnation().0;
@@ -259,19 +265,16 @@ impl Streams {
 
     /// Starts the tasks that run beside the writers.
     fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<BoardsStream> {
-        let of_shard = |(shard, stream): (&ShardHandle, &Arc<ShardStream>)| {
-            let Publisher::Stream(publisher) = &shard.publisher else { return None };
-            Some(NatsShard {
-                id: shard.id,
-                state: Arc::clone(&shard.state),
-                applied: shard.applied.clone(),
-                health: Arc::clone(&shard.health),
-                store: Arc::clone(&shard.store),
-                publisher: StreamPublisher::clone(publisher),
-                stream: Arc::clone(stream),
-            })
+        let of_shard = |(shard, (publisher, stream)): (&ShardHandle, _)| NatsShard {
+            id: shard.id,
+            state: Arc::clone(&shard.state),
+            applied: shard.applied.clone(),
+            health: Arc::clone(&shard.health),
+            store: Arc::clone(&shard.store),
+            publisher,
+            stream,
         };
-        let shards: Vec<NatsShard> = node.shards.iter().zip(&self.streams).filter_map(of_shard).collect();
+        let shards: Vec<NatsShard> = node.shards.iter().zip(self.streams).map(of_shard).collect();
         for shard in &shards {
             tokio::spawn(free_parked(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
@@ -295,7 +298,7 @@ impl OpenedShard {
         registry: &Arc<Registry>,
         gate: &CheckpointGate,
         reject_log: &Arc<RejectLog>,
-        (publisher, source): (Publisher, S),
+        source: S,
         parking: Option<Parking>,
     ) -> (ShardHandle, Writer<S>) {
         let (applied, applied_receiver) = watch::channel(Sequence::default());
@@ -311,7 +314,6 @@ impl OpenedShard {
             applied: applied_receiver,
             health: Arc::clone(&self.health),
             store: Arc::clone(&self.store),
-            publisher,
             started,
         };
         let writer = Writer {

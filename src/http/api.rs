@@ -14,6 +14,7 @@ use crate::http::error::Problem;
 use crate::http::refusals::Refusals;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 use crate::query::Node;
+use crate::queue::Publishers;
 use crate::queue::nats::BoardsStream;
 use crate::writer::Registry;
 
@@ -58,6 +59,7 @@ impl Default for Limits {
 /// Everything that requests are answered from.
 pub struct Api {
     pub node: Arc<Node>,
+    pub publishers: Arc<Publishers>,
     pub registry: Arc<Registry>,
     /// Renders all metrics as Prometheus text.
     pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -86,6 +88,7 @@ impl Api {
     #[must_use]
     pub fn new(
         node: Arc<Node>,
+        publishers: Arc<Publishers>,
         registry: Arc<Registry>,
         render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
         limits: Limits,
@@ -96,6 +99,7 @@ impl Api {
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
         Self {
             node,
+            publishers,
             registry,
             render_metrics,
             limits,

@@ -155,7 +155,7 @@ pub async fn publish_to(
 ) -> Result<AsOf, Problem> {
     let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
     let publishings = handles.map(|shard| {
-        let publishing = shard.publisher.store_command(payload(), EVENT_BYTES);
+        let publishing = api.publishers.of(shard.id).store_command(payload(), EVENT_BYTES);
         let publishing: Publishing<'_, Sequence> = Box::pin(publishing);
         (shard.id, publishing)
     });

@@ -19,6 +19,7 @@ use crate::http::params::Params;
 use crate::http::reply::Reply;
 use crate::http::writes::{Publishing, check_live, publish_all, read_wait};
 use crate::query::{Behind, BoardView, ShardHandle, cut_behind_position, cut_behind_score, held, read};
+use crate::queue::Publishers;
 use crate::state::{Cut, Incarnation};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
@@ -173,7 +174,7 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
         }
         let trimming = Trimming { name: name.clone(), incarnation, cut };
         loop {
-            let removed = trimming.round(&mut lanes).await?;
+            let removed = trimming.round(&api.publishers, &mut lanes).await?;
             let Some(removed) = removed else { break };
             entries += removed;
         }
@@ -215,7 +216,7 @@ impl Lane<'_> {
 impl Trimming {
     /// Publishes the next messages of every shard, and waits until they are applied. How many entries they removed; `None` if
     /// there are none.
-    async fn round(&self, lanes: &mut [Lane<'_>]) -> Result<Option<u64>, Problem> {
+    async fn round(&self, publishers: &Publishers, lanes: &mut [Lane<'_>]) -> Result<Option<u64>, Problem> {
         let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
         for lane in lanes.iter_mut() {
             lane.look().await;
@@ -228,8 +229,9 @@ impl Trimming {
                 let bytes = members.iter().map(|member| member.as_bytes().len()).sum::<usize>() + EVENT_BYTES;
                 let (board, incarnation, behind) = (self.name.clone(), self.incarnation, self.cut.clone());
                 let payload = Payload::Trim { board, incarnation, behind, members };
-                let shard: &ShardHandle = lane.shard;
-                publishings.push((shard.id, Box::pin(shard.publisher.apply_command(payload, bytes))));
+                let shard = lane.shard.id;
+                let publishing = publishers.of(shard).apply_command(payload, bytes);
+                publishings.push((shard, Box::pin(publishing)));
             }
         }
         if publishings.is_empty() {

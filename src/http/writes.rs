@@ -101,7 +101,7 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
         // A stream takes what its shard will apply later, unless that is not to be expected.
         let takes = match &state {
             ShardState::Live => true,
-            ShardState::CatchingUp(_) => shard.publisher.stores(),
+            ShardState::CatchingUp(_) => api.publishers.of(id).stores(),
             ShardState::Halted(_) => false,
         };
         if !takes {
@@ -140,15 +140,15 @@ pub async fn write(call: &Call, jobs: Vec<Job>, asking: Asking) -> Result<Writte
     let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
     let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
     for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
-        let orders = orders_of(&jobs);
+        let (orders, publisher) = (orders_of(&jobs), api.publishers.of(shard.id));
         let mut jobs = jobs.into_iter();
         for order in orders {
             let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
             publishings.push((
                 shard.id,
                 match wait {
-                    Wait::UntilApplied => Box::pin(shard.publisher.publish_jobs(jobs, order)),
-                    Wait::UntilStored => Box::pin(store(&shard.publisher, jobs, order)),
+                    Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order)),
+                    Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
                 },
             ));
             messages.push((shard.id, indexes));

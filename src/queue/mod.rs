@@ -8,7 +8,9 @@ pub mod local;
 pub mod nats;
 
 pub mod publisher;
+mod publishers;
 
 pub use error::NotPublished;
 pub use message_order::MessageOrder;
+pub use publishers::Publishers;
 pub use reject_text::reject_text;

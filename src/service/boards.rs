@@ -5,10 +5,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::query::{Node, ShardHandle};
+use crate::query::Node;
+use crate::queue::Publishers;
 use crate::state::{Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
-use crate::types::BoardName;
+use crate::types::{BoardName, ShardId};
 use crate::writer::{Payload, Registry};
 
 /// How often drops that are complete are forgotten.
@@ -17,7 +18,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(10);
 const LOOKED_AT_ONCE: usize = 256;
 
 /// A crash may have come between the shards of one definition or one drop: the rest of them learn of it now.
-pub async fn complete_changes(node: &Node, registry: &Registry) {
+pub async fn complete_changes(node: &Node, publishers: &Publishers, registry: &Registry) {
     for (name, known) in registry.all() {
         let mut is_everywhere = true;
         for shard in &node.shards {
@@ -27,8 +28,12 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
             if !has_it {
                 let (board, incarnation) = (name.clone(), known.incarnation);
                 let definition = Arc::clone(&known.definition);
-                is_everywhere &=
-                    publish(shard, Payload::Define { board, incarnation, number: None, definition }).await;
+                is_everywhere &= publish(
+                    publishers,
+                    shard.id,
+                    Payload::Define { board, incarnation, number: None, definition },
+                )
+                .await;
             }
         }
         if is_everywhere {
@@ -44,7 +49,12 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
     for (name, incarnation) in dropped {
         for shard in &node.shards {
             if holds(&shard.state.read(Purpose::Boards), &name, incarnation) {
-                publish(shard, Payload::Drop { board: name.clone(), incarnation, number: None }).await;
+                publish(
+                    publishers,
+                    shard.id,
+                    Payload::Drop { board: name.clone(), incarnation, number: None },
+                )
+                .await;
             }
         }
     }
@@ -55,10 +65,10 @@ fn holds(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
 }
 
 /// Whether the shard has it.
-async fn publish(shard: &ShardHandle, payload: Payload) -> bool {
-    let published = shard.publisher.store_command(payload, 0).await;
+async fn publish(publishers: &Publishers, shard: ShardId, payload: Payload) -> bool {
+    let published = publishers.of(shard).store_command(payload, 0).await;
     if let Err(error) = &published {
-        tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
+        tracing::warn!(%shard, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
     }
     published.is_ok()
 }
@@ -100,7 +110,6 @@ fn forget_drops(shards: &[&StateLock], registry: &Registry) {
 mod tests {
     use super::*;
     use crate::state::{BoardEvent, Step};
-    use crate::types::ShardId;
 
     fn name(number: u64) -> BoardName {
         BoardName::new(&format!("b{number}")).expect("a good name")

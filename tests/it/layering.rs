@@ -105,7 +105,8 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("storage/", &["writer", "queue", "query", "http", "service", "cli"]),
     ("writer/", &["queue", "query", "http", "service", "cli"]),
     ("queue/", &["query", "http", "service", "cli"]),
-    ("query/", &["http", "service", "cli"]),
+    // So that reads can be built without a queue.
+    ("query/", &["queue", "http", "service", "cli"]),
     (
         "access/",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
