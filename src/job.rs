@@ -1,6 +1,6 @@
 //! A job: one requested change, and the reasons for which one is refused. Pure.
 //!
-//! Knows: what a job asks for. Must not know: the bytes it came in (`queue::wire`), or the state that decides
+//! Knows: what a job asks for. Must not know: the bytes it came in (`wire`), or the state that decides
 //! what comes of it (`writer::plan`).
 
 use std::fmt;

@@ -8,13 +8,14 @@
 //! In reading order, which is also the direction of dependencies: a module knows those above it.
 //!
 //! - [`types`], [`board`], [`job`]: the nouns
+//! - [`wire`]: a job as JSON
 //! - [`tree`]: the counted N-ary tree
 //! - [`state`]: a shard in memory
 //! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
-//! - [`writer`]: fetch → decode → plan → commit → apply → publish
-//! - [`queue`]: where jobs come from
+//! - [`writer`]: fetch → decode → plan → commit → apply → show
 //! - [`query`]: reads, summed and merged over shards
+//! - [`queue`]: where jobs come from, and where writes are published; it and [`query`] do not know each other
 //! - [`access`]: tokens, and what each allows
 //! - [`http`]: the API
 //! - [`tls_roots`]: which certificates a client of a service accepts
@@ -31,6 +32,8 @@ pub mod types;
 pub mod board;
 pub mod job;
 
+pub mod wire;
+
 pub mod tree;
 
 pub mod state;
@@ -41,9 +44,9 @@ pub mod storage;
 
 pub mod writer;
 
-pub mod queue;
-
 pub mod query;
+
+pub mod queue;
 
 pub mod access;
 

@@ -13,7 +13,7 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What is logged unless `RANKTREE_LOG` says otherwise. What the NATS client says of its connections is said
-/// by `queue::jetstream`, with the cause and less often.
+/// by `queue::nats`, with the cause and less often.
 const QUIET: &str = "info,async_nats=off";
 
 fn main() -> ExitCode {

@@ -11,8 +11,6 @@ use std::time::Duration;
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
-use ranktree::queue::publisher::Publisher;
-use ranktree::queue::{describe, local, read_described};
 use ranktree::state::{Applied, Cut, Incarnation, RecordNumber};
 use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
@@ -53,8 +51,6 @@ pub struct Running {
     boards: u64,
     jobs_at_once: Arc<AtomicUsize>,
     writer: Option<JoinHandle<()>>,
-    /// Drives nothing; the node's publisher, which nobody uses, has to have one.
-    _runtime: tokio::runtime::Runtime,
 }
 
 impl Running {
@@ -99,8 +95,6 @@ impl Running {
             rejects_kept: RejectsKept::default(),
         };
         let writer = std::thread::Builder::new().name("writer-0".to_owned()).spawn(|| writer.run());
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let (publisher, _) = local::channel(runtime.handle().clone());
         let handle = ShardHandle {
             id,
             state: Arc::clone(&state),
@@ -108,7 +102,6 @@ impl Running {
             started,
             health: Arc::clone(&health),
             store: slot,
-            publisher: Publisher::Local(publisher),
         };
         Self {
             node: Arc::new(Node { shards: vec![handle] }),
@@ -125,7 +118,6 @@ impl Running {
             boards: 0,
             jobs_at_once,
             writer: Some(writer.expect("a thread")),
-            _runtime: runtime,
         }
     }
 
@@ -297,14 +289,6 @@ impl JobSource for Queue {
             batch.push(self.message(sent));
         }
         Fetched::Batch(batch)
-    }
-
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        describe(job)
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        read_described(described)
     }
 
     fn limits(&self) -> BatchLimits {

@@ -110,14 +110,12 @@ impl Engine {
     pub fn turn_without_checkpoint(&mut self, messages: Vec<Message>) -> Verbs {
         let started = Instant::now();
         let plan = {
-            let describe = |_: &Job| Vec::new();
             let planner = Planner {
                 shard: &self.shard,
                 id: ShardId(0),
                 shards: 1,
                 registry: &self.registry,
                 time: self.shard.read(Purpose::Plan).applied.timestamp,
-                describe: &describe,
                 parked: &|_, _, _, _| Ok(Vec::new()),
             };
             planner.plan(messages, None)

@@ -6,8 +6,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::queue::json_words::json_words;
 use crate::types::{BoardName, shown};
+use crate::wire::json_words;
 
 /// What the line begins with in CSV, before its JSON. No header of anybody's begins so.
 pub const IN_CSV: &str = "#ranktree ";

@@ -5,9 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::Failure;
 use crate::cli::offline::{For, Offline};
-use crate::queue::read_described;
 use crate::storage::{verify, verify_parked};
-use crate::types::MemberId;
 use crate::writer::lines_of;
 
 /// Reads everything, recomputes every tree from members and deltas, and compares it with the stored one:
@@ -28,7 +26,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let looked_at = store.and_then(|store| {
             let note = |what, done, total| progress.note(what, done, total);
             let found = verify(&store, &note)?;
-            Ok((found, verify_parked(&store, &member_lines, &note)?, store.torn_end()))
+            Ok((found, verify_parked(&store, &lines_of, &note)?, store.torn_end()))
         });
         progress.finish();
         let ((verified, findings), (waiting, of_waiting), torn_end) = match looked_at {
@@ -81,11 +79,4 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, one: &str, several: &str) -> String {
     let noun = if number == N::from(1) { one } else { several };
     format!("{number} {noun}")
-}
-
-/// Whose a waiting job is, and where it may wait.
-fn member_lines(job: &[u8]) -> Result<(MemberId, [u32; 2]), String> {
-    let job = read_described(job).ok_or("it is no job")?;
-    let lines = lines_of(&job.member);
-    Ok((job.member, lines))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::queue::jetstream::AccessError;
+use crate::queue::nats::NatsAccessError;
 use crate::types::MAX_SHARDS;
 
 #[derive(Debug, Error)]
@@ -20,7 +20,7 @@ pub enum ConfigError {
     #[error("line {line} of the configuration file {}: there is no setting {key}{advice}", path.display())]
     UnknownKey { path: PathBuf, line: usize, key: String, advice: String },
     #[error(transparent)]
-    Access(#[from] AccessError),
+    Access(#[from] NatsAccessError),
     #[error(
         "{0} and {1} are given, be it as flags, in the environment or in the file, and one of them is enough; leave the other away"
     )]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use crate::config::{ConfigError, NatsAccessArgs, switch};
-use crate::queue::jetstream;
+use crate::queue::nats;
 
 #[derive(Debug, Clone, Args)]
 pub struct NatsArgs {
@@ -42,7 +42,7 @@ impl NatsArgs {
     ///
     /// # Errors
     /// When the prefix is none, with NATS or without, or NATS cannot be connected to this way.
-    pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<jetstream::Settings>, ConfigError> {
+    pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<nats::Settings>, ConfigError> {
         let Self {
             access,
             prefix,
@@ -53,7 +53,7 @@ impl NatsArgs {
             nats_halt_seconds,
         } = self;
         check_prefix(&prefix)?;
-        Ok(access.resolve()?.map(|access| jetstream::Settings {
+        Ok(access.resolve()?.map(|access| nats::Settings {
             access,
             prefix,
             stream_bytes: nats_stream_mib.map(|mib| i64::from(mib) << 20),

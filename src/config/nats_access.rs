@@ -9,7 +9,7 @@ use clap::{ArgAction, Args};
 
 use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::{ConfigError, switch};
-use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
+use crate::queue::nats::{Login, NatsAccess, NatsCredentials, Secret, SecretFrom, Tls};
 
 const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";
@@ -70,14 +70,14 @@ impl NatsAccessArgs {
     ///
     /// # Errors
     /// When settings contradict each other, or a file is not what it should be.
-    pub fn resolve(self) -> Result<Option<Access>, ConfigError> {
+    pub fn resolve(self) -> Result<Option<NatsAccess>, ConfigError> {
         self.resolve_with(|name| std::env::var(name).ok())
     }
 
     fn resolve_with(
         self,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Access>, ConfigError> {
+    ) -> Result<Option<NatsAccess>, ConfigError> {
         let secret = |variable| {
             environment(variable)
                 .filter(|text| !text.is_empty())
@@ -112,7 +112,7 @@ impl NatsAccessArgs {
             ca: self.nats_ca,
             client,
         };
-        Ok(Some(Access::new(&urls, Credentials { login, tls })?))
+        Ok(Some(NatsAccess::new(&urls, NatsCredentials { login, tls })?))
     }
 
     fn password(&self, secret: Option<SecretFrom>) -> Result<Option<Login>, ConfigError> {

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::config::{
     BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs,
 };
-use crate::queue::jetstream;
+use crate::queue::nats;
 use crate::types::MAX_SHARDS;
 
 #[derive(Debug, Clone, Args)]
@@ -44,7 +44,7 @@ pub struct ServeConfig {
     pub shards: u16,
     pub auto_create: bool,
     /// Where jobs come from; `None` for the embedded queue.
-    pub nats: Option<jetstream::Settings>,
+    pub nats: Option<nats::Settings>,
     pub cache_bytes: usize,
     pub checkpoint_interval: Duration,
     pub checkpoint_changes: u64,

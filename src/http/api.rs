@@ -9,12 +9,14 @@ use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
 use crate::query::Node;
-use crate::queue::jetstream::Boards;
+use crate::queue::Publishers;
+use crate::queue::nats::BoardsStream;
 use crate::writer::Registry;
 
 /// Everything that requests are answered from.
 pub struct Api {
     pub node: Arc<Node>,
+    pub publishers: Arc<Publishers>,
     pub registry: Arc<Registry>,
     /// Renders all metrics as Prometheus text.
     pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -22,7 +24,7 @@ pub struct Api {
     /// The tokens that requests need; `None` if everybody may do everything.
     pub access: Option<Arc<ActiveTokens>>,
     /// Where boards are decided; `None` if the registry alone decides.
-    pub boards_stream: Option<Arc<Boards>>,
+    pub boards_stream: Option<Arc<BoardsStream>>,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
     /// overtake each other on their way to the shards. A tokio mutex, because it is held while shards commit.
     pub(super) board_changes: tokio::sync::Mutex<()>,
@@ -38,15 +40,17 @@ impl Api {
     #[must_use]
     pub fn new(
         node: Arc<Node>,
+        publishers: Arc<Publishers>,
         registry: Arc<Registry>,
         render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
         limits: Limits,
         access: Option<Arc<ActiveTokens>>,
-        boards_stream: Option<Arc<Boards>>,
+        boards_stream: Option<Arc<BoardsStream>>,
     ) -> Self {
         let lagging = node.shards.iter().map(|_| AtomicBool::new(false)).collect();
         Self {
             node,
+            publishers,
             lagging,
             registry,
             render_metrics,

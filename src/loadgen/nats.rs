@@ -11,7 +11,7 @@ use crate::loadgen::http::Connection;
 use crate::loadgen::service::Service;
 use crate::loadgen::tally::{OperationError, Stored, Tally, Times};
 use crate::loadgen::workload::{Operation, Read};
-use crate::queue::jetstream::{BulkPublisher, NotStored};
+use crate::queue::nats::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
 
 /// A message that is watched until readers see it.

@@ -19,7 +19,7 @@ use crate::loadgen::summary::{
 };
 use crate::loadgen::tally::{Counts, Interval, Tally};
 use crate::loadgen::workload::{Distribution, Spec, Workload};
-use crate::queue::jetstream::{Access, BulkPublisher};
+use crate::queue::nats::{BulkPublisher, NatsAccess};
 use crate::tls_roots::ClientTls;
 
 /// Between two reports of the progress.
@@ -31,7 +31,7 @@ const WATCHERS: usize = 4;
 #[derive(Debug, Clone)]
 pub enum Target {
     Nats {
-        access: Access,
+        access: NatsAccess,
         prefix: String,
         /// `None`: the streams say.
         shards: Option<u16>,

@@ -304,8 +304,8 @@ mod tests {
 
     use super::*;
     use crate::job::Targets;
-    use crate::queue::wire;
     use crate::types::shard_of;
+    use crate::wire;
 
     fn spec() -> Spec {
         let boards = ["load0", "load1"].map(|name| BoardName::new(name).expect("a good name"));

@@ -1,28 +1,30 @@
-//! What reads and writes go through: the shards of this node.
+//! The shards of this node, as reads see them.
+//!
+//! Knows: state, health and storage of each shard. Must not know: queues. So reads can be built without any;
+//! writes go through `queue::publishers`.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::queue::publisher::Publisher;
 use crate::state_lock::{Purpose, Reading, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
 use crate::writer::Health;
 
-/// One shard as readers and publishers see it.
+/// One shard as reads see it.
 pub struct ShardHandle {
     pub id: ShardId,
-    /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a disk read.
+    /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a
+    /// disk read.
     pub state: Arc<StateLock>,
     /// The applied sequence, after readers can see it.
     pub applied: watch::Receiver<Sequence>,
-    /// Whether the writer has taken up its work.
+    /// Whether the writer has begun to work.
     pub started: watch::Receiver<bool>,
     pub health: Arc<Health>,
-    /// Where metadata and rejects are.
+    /// Holds metadata and rejects.
     pub store: Arc<StoreSlot>,
-    pub publisher: Publisher,
 }
 
 /// Every shard, by number.
@@ -30,7 +32,7 @@ pub struct Node {
     pub shards: Vec<ShardHandle>,
 }
 
-/// All shards, each held still at its applied sequence, so that one answer is exact at one `as_of`.
+/// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
 pub struct View<'a> {
     pub shards: Vec<Reading<'a>>,
 }
@@ -46,8 +48,8 @@ impl Node {
         shard_of(member, self.shard_count())
     }
 
-    /// Holds every shard still. Locks are taken in the order of shards and a writer takes only its own, so nobody
-    /// can wait in a circle.
+    /// Locks every shard for reading. Locks are taken in the order of shards, and a writer takes only its
+    /// own, so there is no deadlock.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }

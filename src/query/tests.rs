@@ -23,8 +23,6 @@ use crate::query::{
     cut_behind_position, cut_behind_score, edges_over, from_position, histogram, lookup, member, on_boards,
     probe, range, score_at, top,
 };
-use crate::queue::local;
-use crate::queue::publisher::Publisher;
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
@@ -530,8 +528,6 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     shard.apply(&Step { events: (0..kept).map(drop).collect(), ..Step::default() });
     let registry = Registry::new(true);
     registry.learn(&shard);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let (publisher, _) = local::channel(runtime.handle().clone());
     let node = Node {
         shards: vec![ShardHandle {
             id: ShardId(0),
@@ -540,7 +536,6 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
             started: watch::channel(true).1,
             health: Arc::default(),
             store: Arc::default(),
-            publisher: Publisher::Local(publisher),
         }],
     };
     let (mut after, mut pages) = (None, Vec::new());

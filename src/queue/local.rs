@@ -1,7 +1,7 @@
 //! The embedded queue: requests of this process, in memory, until the writer has committed them.
 //!
-//! Knows: how requests become messages with sequences. Must not know: what a job does. Requests that arrive while the
-//! writer commits wait in the channel and share the next batch: group commit.
+//! Knows: how requests become messages with sequences. Must not know: what a job does. Requests that arrive
+//! while the writer commits wait in the channel and share the next batch: group commit.
 
 use std::time::Duration;
 
@@ -9,9 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
-use crate::queue::MessageOrder;
-use crate::queue::describe::{describe, read_described};
-use crate::queue::publisher::NotPublished;
+use crate::queue::error::NotPublished;
+use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
 use crate::writer::{
@@ -23,20 +22,21 @@ const WAITING_REQUESTS: usize = 8_192;
 
 /// What travels through the channel.
 enum Sent {
-    Request(Request),
-    /// The last thing to come: what was sent before it is drained, what comes after it is refused.
+    Write(QueuedWrite),
+    /// Ends the queue: writes before it are drained, and writes after it are refused.
     Close,
 }
 
-struct Request {
+/// A write that becomes one message.
+struct QueuedWrite {
     payload: Payload,
     bytes: usize,
     answer: oneshot::Sender<Outcome>,
     order: MessageOrder,
 }
 
-impl Request {
-    /// What did not come to pass, because an earlier message of the same HTTP request failed, is told so.
+impl QueuedWrite {
+    /// The write, unless an earlier message of the same HTTP request failed. Then its client is told so.
     fn unless_failed(self) -> Option<Self> {
         if !self.order.has_failed() {
             return Some(self);
@@ -54,7 +54,7 @@ impl Request {
         }
         AnswerTo::named(move |outcome| {
             if outcome.is_err() {
-                // Before the next message is fetched: the writer tells of a failed commit first.
+                // The writer reports a failed commit before it fetches the next message.
                 order.fail();
             }
             answer.send(outcome)
@@ -71,8 +71,8 @@ pub struct LocalPublisher {
 /// The reading end, for the shard's writer.
 pub struct LocalSource {
     requests: mpsc::Receiver<Sent>,
-    /// Taken from the channel, over the limits of the batch it came in.
-    held_back: Option<Request>,
+    /// Taken from the channel, but beyond the limits of the batch.
+    held_back: Option<QueuedWrite>,
     closed: bool,
     last: Sequence,
     last_timestamp: Timestamp,
@@ -103,7 +103,8 @@ impl LocalPublisher {
         self.publish_in_order(jobs, MessageOrder::default()).await
     }
 
-    /// The same for one of the messages of an HTTP request, which come to nothing once one of them failed.
+    /// The same for one of several messages of an HTTP request. Once one of them failed, the later ones are
+    /// not applied.
     ///
     /// # Errors
     /// As [`LocalPublisher::publish_jobs`].
@@ -131,7 +132,7 @@ impl LocalPublisher {
         order: MessageOrder,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        let request = Sent::Request(Request { payload, bytes, answer, order });
+        let request = Sent::Write(QueuedWrite { payload, bytes, answer, order });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -151,7 +152,7 @@ impl LocalPublisher {
     }
 }
 
-/// What a job holds in memory, about: the boards it names and its metadata are most of a large one.
+/// Roughly what a job takes in memory. Boards and metadata are most of a large one.
 fn job_bytes(job: &Job) -> usize {
     let boards = match &job.targets {
         Targets::Boards(boards) => boards.len() * size_of::<(BoardName, Option<Score>)>(),
@@ -162,10 +163,10 @@ fn job_bytes(job: &Job) -> usize {
 }
 
 impl LocalSource {
-    /// The request, if it is to be handed on.
-    fn open(&mut self, sent: Sent) -> Option<Request> {
+    /// The write, if it is to be handed on.
+    fn open(&mut self, sent: Sent) -> Option<QueuedWrite> {
         match sent {
-            Sent::Request(request) => request.unless_failed(),
+            Sent::Write(request) => request.unless_failed(),
             Sent::Close => {
                 self.requests.close();
                 self.closed = true;
@@ -174,9 +175,10 @@ impl LocalSource {
         }
     }
 
-    fn message(&mut self, request: Request) -> Message {
+    fn message(&mut self, request: QueuedWrite) -> Message {
         self.last = self.last.next();
-        // The clock may be set back; the queue's time never goes back, so that ties keep the order of arrival.
+        // The clock may be set back. The queue's time never goes back, so that ties keep the order of
+        // arrival.
         self.last_timestamp = self.last_timestamp.max(now());
         Message {
             sequence: self.last,
@@ -184,7 +186,7 @@ impl LocalSource {
             hash: 0,
             payload: request.payload,
             bytes: request.bytes,
-            answer: Some(Request::answer_to(request.answer, request.order)),
+            answer: Some(QueuedWrite::answer_to(request.answer, request.order)),
         }
     }
 }
@@ -244,15 +246,7 @@ impl JobSource for LocalSource {
         Fetched::Batch(batch)
     }
 
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        describe(job)
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        read_described(described)
-    }
-
-    /// Whoever waits shares one sync, so a batch takes all that is waiting, within reason: 16 MiB and 10,000 jobs.
+    /// All waiting clients share one sync, so a batch takes all waiting writes, up to 16 MiB and 10,000 jobs.
     fn limits(&self) -> BatchLimits {
         BatchLimits { jobs: 10_000, bytes: 16 << 20 }
     }

@@ -1,9 +1,10 @@
 //! The order of one request's messages that hold jobs of the same members.
 //!
-//! Knows: a message does not count if one before it with jobs of its members was refused, or a member's later job would
-//! overtake an earlier one. A queue on another machine refuses a message while the next is on its way: there a message
-//! waits for those before it ([`MessageOrder::wait`]). The embedded queue looks when it hands a message on
-//! ([`MessageOrder::has_failed`]), and so has nobody wait. Must not know: how a message is sent.
+//! Knows: if a message was refused, later messages with jobs of its members must not be applied, or a
+//! member's later job would overtake an earlier one. A queue on another machine may refuse a message while
+//! the next one is in flight, so there a message waits for those before it ([`MessageOrder::wait`]). The
+//! embedded queue checks when it hands a message on ([`MessageOrder::has_failed`]), so there no message
+//! waits. Must not know: how a message is sent.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use crate::queue::publisher::NotPublished;
+use crate::queue::error::NotPublished;
 use crate::types::MemberId;
 
 /// Whether a message is stored; `None` while that is not known.
@@ -22,7 +23,7 @@ type Stored = Option<Result<(), NotPublished>>;
 pub struct MessageOrder {
     /// The last message before it with jobs of a member, for each of its members.
     earlier: Vec<watch::Receiver<Stored>>,
-    /// Where later messages hear of this one. Absent where there are none, and once they have heard.
+    /// Tells later messages whether this one is stored. Absent if there are none, and once it was told.
     later: Option<watch::Sender<Stored>>,
     /// Whether any message of the request has failed. Absent where it is the only one.
     failed: Option<Arc<AtomicBool>>,
@@ -59,7 +60,7 @@ impl MessageOrder {
     /// Waits until all messages are stored that go before this one.
     ///
     /// # Errors
-    /// When one of them is not, or nobody knows: this one must not be sent then.
+    /// When one of them is not stored, or nobody knows. This one must not be sent then.
     pub async fn wait(&mut self) -> Result<(), NotPublished> {
         for mut earlier in std::mem::take(&mut self.earlier) {
             let stored = match earlier.wait_for(Option::is_some).await {
@@ -104,8 +105,8 @@ impl MessageOrder {
     }
 }
 
-/// Why a message was not sent, where one that goes before it was not stored. Of this one it is known that it will not be
-/// applied, whatever is known of the other.
+/// Why a message was not sent, if one before it was not stored. This one will certainly not be applied,
+/// whatever became of the other.
 fn not_sent(why: NotPublished) -> NotPublished {
     match why {
         NotPublished::Unknown(_) | NotPublished::CommitFailed(_) => NotPublished::Unavailable(
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_refused_message_is_refused_and_so_on() {
+    fn messages_after_a_refused_one_are_refused() {
         let mut orders = orders(&["a", "a b", "b c", "d"]);
         let [first, second, third, fourth] = &mut orders[..] else { panic!("there are four") };
         let full = NotPublished::Full("full".to_owned());
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_unknown_outcome_is_known_not_to_be_sent() {
+    fn messages_after_an_unknown_outcome_are_not_sent() {
         let mut orders = orders(&["a", "a", "a"]);
         let [first, second, third] = &mut orders[..] else { panic!("there are three") };
         first.tell(Err(NotPublished::Unknown("no answer".to_owned())));
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_message_that_was_dropped_is_not_sent() {
+    fn messages_after_a_dropped_one_are_not_sent() {
         let mut orders = orders(&["a", "a"]);
         let mut second = orders.pop().expect("there are two");
         drop(orders);

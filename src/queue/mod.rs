@@ -1,19 +1,16 @@
-//! Queues that feed writers, and a job's form on the wire.
+//! Queues that feed writers: where jobs come from, and where they are published.
 
-mod describe;
-
-pub mod jetstream;
-pub mod json_words;
-pub mod local;
-pub mod loose;
+mod error;
 mod message_order;
-mod named_boards;
-mod plain;
-pub mod publisher;
 mod reject_text;
-pub mod wire;
 
-pub use describe::{describe, read_described};
+pub mod local;
+pub mod nats;
+
+pub mod publisher;
+mod publishers;
+
+pub use error::NotPublished;
 pub use message_order::MessageOrder;
-pub use named_boards::names_only;
+pub use publishers::Publishers;
 pub use reject_text::reject_text;

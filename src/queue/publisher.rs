@@ -1,29 +1,12 @@
 //! Where writes go: straight to the shard's writer, or into its stream.
 
 use crate::job::Job;
-use crate::queue::MessageOrder;
-use crate::queue::jetstream::StreamPublisher;
+use crate::queue::error::NotPublished;
 use crate::queue::local::LocalPublisher;
+use crate::queue::message_order::MessageOrder;
+use crate::queue::nats::StreamPublisher;
 use crate::types::Sequence;
-use crate::writer::{CommitFailed, MessageOutcome, Payload};
-
-/// Why a request was not taken, or not answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotPublished {
-    #[error("too many writes are waiting for this shard; try again in a moment")]
-    Overloaded,
-    #[error("this shard takes no writes now: {0}")]
-    Unavailable(String),
-    #[error("this shard takes no writes now: {0}")]
-    Full(String),
-    #[error("{0}")]
-    TooLarge(String),
-    /// It may have been taken, and may not.
-    #[error("{0}; a job with a version, or a trim, may safely be sent again")]
-    Unknown(String),
-    #[error(transparent)]
-    CommitFailed(#[from] CommitFailed),
-}
+use crate::writer::{MessageOutcome, Payload};
 
 /// A shard's publishing end; clone it freely.
 #[derive(Clone)]
@@ -33,7 +16,7 @@ pub enum Publisher {
 }
 
 impl Publisher {
-    /// Whether a message is stored before it is applied, so that a write need not wait for that.
+    /// Whether the queue stores a message before the shard applies it, so that a write may return earlier.
     #[must_use]
     pub fn stores(&self) -> bool {
         matches!(self, Self::Stream(_))
@@ -42,8 +25,8 @@ impl Publisher {
     /// Publishes jobs of this shard as one message, and waits until it is applied.
     ///
     /// # Arguments
-    /// `order`: which messages of the request go before it. It is published at the first poll if none do, and to the embedded
-    /// queue in any case.
+    /// `order`: the messages of the request that go before this one. Without any, this one is published at
+    /// the first poll. The embedded queue takes it at the first poll in any case.
     ///
     /// # Errors
     /// See [`NotPublished`].
@@ -61,7 +44,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes jobs of this shard as one message, and waits until it is safe.
+    /// Publishes jobs of this shard as one message, and waits until it is safe in the queue.
     ///
     /// # Arguments
     /// `order`: as for [`Publisher::publish_jobs`].
@@ -82,7 +65,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes a board's definition or drop, and waits until it is safe.
+    /// Publishes a board's definition or drop, and waits until it is safe in the queue.
     ///
     /// # Errors
     /// See [`NotPublished`].
@@ -108,7 +91,7 @@ impl Publisher {
         }
     }
 
-    /// Ends the queue for this node: its writer finishes what it has begun, and ends.
+    /// Ends the queue for this node. Its writer finishes the batch that it has begun, and ends.
     pub async fn close(&self) {
         match self {
             Self::Local(publisher) => publisher.close().await,

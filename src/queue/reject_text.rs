@@ -1,26 +1,26 @@
 //! A reject as JSON: in the stream of rejects, from `GET /v1/rejects` and from `ranktree rejects`.
 //!
-//! The job keeps its text, as `describe` keeps a job's: a JSON value in between would round numbers, and drop what is
-//! named twice.
+//! The job keeps its text, as an encoded job keeps its metadata's: a JSON value in between would round
+//! numbers, and drop what is named twice.
 
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::queue::wire::compact;
 use crate::storage::codec::RejectRecord;
 use crate::types::ShardId;
+use crate::wire::compact;
 
 #[derive(Serialize)]
 struct RejectJson<'a> {
     shard: u16,
     sequence: u64,
     index: u32,
-    /// As of which time of its shard it was rejected; null if that was not put down.
+    /// The shard's time when the job was rejected; null if it was not stored.
     rejected_at: Option<String>,
     reason: &'static str,
     detail: &'a str,
-    /// The job, or what came in its place as text.
+    /// The job, or as text the bytes that came in its place.
     job: Box<RawValue>,
 }
 
@@ -40,7 +40,8 @@ pub fn reject_text(shard: ShardId, reject: &RejectRecord) -> String {
 }
 
 fn job_text(job: &[u8]) -> Box<RawValue> {
-    // Raw text is only skipped over: what subscribers could not read, such as 1e999, is told as text. So is a job that was cut.
+    // Raw text is only skipped over. A value that subscribers could not read, such as 1e999, is sent as text;
+    // so is a cut job.
     let raw = match std::str::from_utf8(job) {
         Ok(json) if serde_json::from_str::<Value>(json).is_ok() => compact(json).0,
         Ok(_) | Err(_) => Value::from(String::from_utf8_lossy(job)).to_string(),
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_job_of_a_reject_keeps_its_text() {
+    fn the_job_in_a_reject_keeps_its_text() {
         for job in [
             r#"{"score":123456789012345678901234567890,"price":1.10,"e":1E2,"zero":-0.0}"#,
             r#"{"a":1,"a":2,"escaped":"\u0041\/"}"#,
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_job_is_told_as_text() {
+    fn bytes_that_are_no_json_are_sent_as_text() {
         check(b"", r#""""#);
         check(b"\xff not\nJSON", "\"\u{fffd} not\\nJSON\"");
         check(b"{\"cut\":1", r#""{\"cut\":1""#);

@@ -1,15 +1,16 @@
 //! Boards of a node without NATS: definitions and drops that a crash cut short are completed, and drops that
 //! every shard has made are forgotten.
 //!
-//! Knows: all shards of the node. With NATS, `queue::jetstream::boards` does the same for all nodes.
+//! Knows: all shards of the node. With NATS, `queue::nats` does the same for all nodes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::query::{Node, ShardHandle};
+use crate::query::Node;
+use crate::queue::Publishers;
 use crate::state::{Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
-use crate::types::BoardName;
+use crate::types::{BoardName, ShardId};
 use crate::writer::{Payload, Registry};
 
 /// How often drops that are complete are forgotten.
@@ -18,7 +19,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(10);
 const LOOKED_AT_ONCE: usize = 256;
 
 /// Completes definitions and drops that a crash interrupted after some of the shards had them.
-pub async fn complete_changes(node: &Node, registry: &Registry) {
+pub async fn complete_changes(node: &Node, publishers: &Publishers, registry: &Registry) {
     for (name, known) in registry.all() {
         let mut is_everywhere = true;
         for shard in &node.shards {
@@ -28,8 +29,12 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
             if !has_it {
                 let (board, incarnation) = (name.clone(), known.incarnation);
                 let definition = Arc::clone(&known.definition);
-                is_everywhere &=
-                    publish(shard, Payload::Define { board, incarnation, number: None, definition }).await;
+                is_everywhere &= publish(
+                    publishers,
+                    shard.id,
+                    Payload::Define { board, incarnation, number: None, definition },
+                )
+                .await;
             }
         }
         if is_everywhere {
@@ -45,7 +50,12 @@ pub async fn complete_changes(node: &Node, registry: &Registry) {
     for (name, incarnation) in dropped {
         for shard in &node.shards {
             if holds(&shard.state.read(Purpose::Boards), &name, incarnation) {
-                publish(shard, Payload::Drop { board: name.clone(), incarnation, number: None }).await;
+                publish(
+                    publishers,
+                    shard.id,
+                    Payload::Drop { board: name.clone(), incarnation, number: None },
+                )
+                .await;
             }
         }
     }
@@ -56,10 +66,10 @@ fn holds(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
 }
 
 /// Whether the shard has it.
-async fn publish(shard: &ShardHandle, payload: Payload) -> bool {
-    let published = shard.publisher.store_command(payload, 0).await;
+async fn publish(publishers: &Publishers, shard: ShardId, payload: Payload) -> bool {
+    let published = publishers.of(shard).store_command(payload, 0).await;
     if let Err(error) = &published {
-        tracing::warn!(shard = %shard.id, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
+        tracing::warn!(%shard, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
     }
     published.is_ok()
 }
@@ -102,7 +112,6 @@ fn forget_drops(shards: &[&StateLock], registry: &Registry) {
 mod tests {
     use super::*;
     use crate::state::{BoardEvent, Step};
-    use crate::types::ShardId;
 
     fn name(number: u64) -> BoardName {
         BoardName::new(&format!("b{number}")).expect("a good name")

@@ -19,7 +19,7 @@ use thiserror::Error;
 pub use run::{RenderMetrics, run};
 
 use crate::credential_files::CredentialFilesError;
-use crate::queue::jetstream::SetupError;
+use crate::queue::nats::SetupError;
 use crate::storage::StorageError;
 use crate::types::ShardId;
 

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use crate::config::ServeConfig;
 use crate::query::{Node, ShardHandle};
-use crate::queue::jetstream::{
-    Boards, BoardsOfShard, Freeing, JetStream, Kept, Settings, ShardStart, Shared, StreamPublisher,
-    StreamSource,
+use crate::queue::nats::{
+    BoardsStream, JetStream, NatsShard, Settings, ShardStart, ShardStream, StreamPublisher, StreamSource,
+    free_parked,
 };
-use crate::queue::publisher::Publisher;
 use crate::service::ServiceError;
 use crate::service::opening::OpenedShard;
 use crate::state_lock::Purpose;
@@ -26,7 +25,7 @@ const SET_UP_WITHIN: Duration = Duration::from_secs(5);
 pub struct NatsStreams {
     nats: Arc<JetStream>,
     ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
-    shared: Vec<Arc<Shared>>,
+    streams: Vec<(StreamPublisher, Arc<ShardStream>)>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
     /// Whether the streams are set up already. If not, setting them up goes on while the service runs.
@@ -46,13 +45,13 @@ impl NatsStreams {
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
         let nats = Arc::new(JetStream::open(settings, config.shards).await?);
-        let (mut ends, mut shared, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut ends, mut streams, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
-            let (publisher, source, shares) = nats.shard(&start)?;
+            let (publisher, source, stream) = nats.shard(&start)?;
+            streams.push((publisher.clone(), stream));
             ends.insert(shard.id, (publisher, source));
-            shared.push(shares);
             starts.push((shard.id, applied));
         }
         let incarnation = registry.last_incarnation().0;
@@ -68,7 +67,7 @@ impl NatsStreams {
                 false
             }
         };
-        Ok(Self { nats, ends, shared, wanted: Arc::default(), are_set_up })
+        Ok(Self { nats, ends, streams, wanted: Arc::default(), are_set_up })
     }
 
     /// A shard's publisher and job source.
@@ -77,44 +76,29 @@ impl NatsStreams {
     }
 
     /// Starts the tasks that run beside the writers.
-    pub fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<Boards> {
-        let of_shard = |(shard, shared): (&ShardHandle, &Arc<Shared>)| {
-            let Publisher::Stream(publisher) = &shard.publisher else { return None };
-            Some(BoardsOfShard {
-                id: shard.id,
-                state: Arc::clone(&shard.state),
-                health: Arc::clone(&shard.health),
-                applied: shard.applied.clone(),
-                publisher: StreamPublisher::clone(publisher),
-                shared: Arc::clone(shared),
-            })
+    pub fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<BoardsStream> {
+        let of_shard = |(shard, (publisher, stream)): (&ShardHandle, _)| NatsShard {
+            id: shard.id,
+            state: Arc::clone(&shard.state),
+            applied: shard.applied.clone(),
+            health: Arc::clone(&shard.health),
+            store: Arc::clone(&shard.store),
+            publisher,
+            stream,
         };
-        let shards: Vec<BoardsOfShard> = node.shards.iter().zip(&self.shared).filter_map(of_shard).collect();
-        for BoardsOfShard { id, health, applied, publisher, .. } in &shards {
-            let (health, applied, publisher) = (Arc::clone(health), applied.clone(), publisher.clone());
-            tokio::spawn(Freeing { shard: *id, health, applied, publisher }.run());
+        let shards: Vec<NatsShard> = node.shards.iter().zip(self.streams).map(of_shard).collect();
+        for shard in &shards {
+            tokio::spawn(free_parked(shard.clone()));
+            let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.publish_rejects(&rejecting).await });
+            let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
-        let boards = self.nats.boards(Arc::clone(registry), self.wanted, shards);
-        let [follows, tends, deletes] = [(); 3].map(|()| Arc::clone(&boards));
+        let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards);
+        let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });
-        tokio::spawn(async move { tends.tend().await });
+        tokio::spawn(async move { delivers.run_delivery().await });
         tokio::spawn(async move { deletes.delete_tombstones().await });
-        let kept = || {
-            let kept = node.shards.iter().zip(&self.shared);
-            kept.map(|(shard, shared)| Kept {
-                shared: Arc::clone(shared),
-                store: Arc::clone(&shard.store),
-                applied: shard.applied.clone(),
-            })
-        };
-        for kept in kept() {
-            let nats = Arc::clone(&self.nats);
-            tokio::spawn(async move { nats.publish_rejects(&kept).await });
-        }
-        for kept in kept() {
-            let nats = Arc::clone(&self.nats);
-            tokio::spawn(async move { nats.keep(&kept).await });
-        }
         boards
     }
 }

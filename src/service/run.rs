@@ -14,8 +14,8 @@ use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::Node;
-use crate::queue::local;
 use crate::queue::publisher::Publisher;
+use crate::queue::{Publishers, local};
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
@@ -58,6 +58,7 @@ pub async fn run(
     let common = Common::new(config, &registry);
     let mut threads = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
+    let mut publishers = Vec::with_capacity(opened.len());
     let mut streams = match &config.nats {
         Some(settings) => Some(NatsStreams::open(settings.clone(), config, &opened, &registry).await?),
         None => None,
@@ -65,17 +66,18 @@ pub async fn run(
     for shard in opened {
         let (handle, writer) = if let Some(streams) = &mut streams {
             let (publisher, source) = streams.take(shard.id);
-            let publisher = Publisher::Stream(Box::new(publisher));
+            publishers.push(Publisher::Stream(Box::new(publisher)));
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
-            writers::start(shard, (publisher, source), Some(parking), &common)?
+            writers::start(shard, source, Some(parking), &common)?
         } else {
             let (publisher, source) = local::channel(tokio::runtime::Handle::current());
-            writers::start(shard, (Publisher::Local(publisher), source), None, &common)?
+            publishers.push(Publisher::Local(publisher));
+            writers::start(shard, source, None, &common)?
         };
         threads.push(writer);
         shards.push(handle);
     }
-    let node = Arc::new(Node { shards });
+    let (node, publishers) = (Arc::new(Node { shards }), Arc::new(Publishers::new(publishers)));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_within = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
         CATCH_UP_WITHIN
@@ -85,12 +87,20 @@ pub async fn run(
     let boards = if let Some(streams) = streams {
         Some(streams.run(&node, &registry))
     } else {
-        board_repair::complete_changes(&node, &registry).await;
+        board_repair::complete_changes(&node, &publishers, &registry).await;
         tokio::spawn(board_repair::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let api = Arc::new(Api::new(Arc::clone(&node), registry, render_metrics, limits, access, boards));
+    let api = Arc::new(Api::new(
+        Arc::clone(&node),
+        Arc::clone(&publishers),
+        registry,
+        render_metrics,
+        limits,
+        access,
+        boards,
+    ));
     all_started(&node).await;
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
@@ -104,9 +114,7 @@ pub async fn run(
             serving.await
         }
     };
-    for shard in &node.shards {
-        shard.publisher.close().await;
-    }
+    publishers.close().await;
     let joined =
         tokio::task::spawn_blocking(move || threads.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {

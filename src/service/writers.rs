@@ -8,7 +8,6 @@ use tokio::sync::watch;
 
 use crate::config::ServeConfig;
 use crate::query::ShardHandle;
-use crate::queue::publisher::Publisher;
 use crate::service::opening::OpenedShard;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::{
@@ -36,7 +35,7 @@ impl<'a> Common<'a> {
 /// When the system has no thread for it.
 pub fn start<S: JobSource + 'static>(
     shard: OpenedShard,
-    (publisher, source): (Publisher, S),
+    source: S,
     parking: Option<Parking>,
     common: &Common<'_>,
 ) -> std::io::Result<(ShardHandle, JoinHandle<()>)> {
@@ -54,7 +53,6 @@ pub fn start<S: JobSource + 'static>(
         applied: applied_receiver,
         health: Arc::clone(&shard.health),
         store: Arc::clone(&shard.store),
-        publisher,
         started,
     };
     let writer = Writer {

@@ -1,17 +1,18 @@
 //! Checks the jobs that wait for their boards: every one is where it will be looked for.
 //!
-//! Knows: lines and places. Must not know: how a job is written down, or how a member's lines are told; it is
-//! given that.
+//! Knows: lines and places. Must not know: how a member's lines are chosen; the caller says that.
 
 use std::collections::HashSet;
 use std::fmt::Display;
 
+use crate::job::Job;
 use crate::storage::codec::{self, ParkedRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::recovery::Progress;
 use crate::storage::store::Store;
 use crate::types::{MemberId, Sequence};
+use crate::wire;
 
 /// The length of a waiting job's key, in its line and as format 1 kept it.
 const KEY_BYTES: usize = 17;
@@ -19,9 +20,8 @@ const KEY_BYTES_IN_NO_LINE: usize = 13;
 /// Findings that are listed; the others are counted.
 const LISTED: usize = 20;
 
-/// Whose a job is, as it was put down, and in which lines its member's jobs may wait: its own, and one that
-/// it shares. An error says why it cannot be read.
-pub type MemberLines<'a> = &'a dyn Fn(&[u8]) -> Result<(MemberId, [u32; 2]), String>;
+/// The lines in which a member's jobs may wait: its own, and one that it shares.
+pub type MemberLines<'a> = &'a dyn Fn(&MemberId) -> [u32; 2];
 
 /// Reads every job that waits: how many there are, and what was found wrong, in words.
 ///
@@ -94,8 +94,10 @@ impl Found<'_> {
         }
         let record = codec::decode_parked(sequence, index, value);
         let ParkedRecord { job, .. } = record.map_err(|error| wrong(&format_args!("is damaged: {error}")))?;
-        let (member, [own, shared]) =
-            (self.member_lines)(&job).map_err(|error| wrong(&format_args!("cannot be read: {error}")))?;
+        let Some(Job { member, .. }) = wire::decode_one(&job) else {
+            return Err(wrong(&"cannot be read: it is no job"));
+        };
+        let [own, shared] = (self.member_lines)(&member);
         match line {
             None => Ok(()),
             Some(line) if line == own => {

@@ -38,7 +38,7 @@ pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
 pub use reject_log::RejectLog;
 pub use rejects_kept::RejectsKept;
 pub use source::{
-    AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, Outcome, Payload, Renamed,
+    AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, OriginChanged, Outcome, Payload,
 };
 pub use turn::Writer;
 pub use wanted::WantedBoards;

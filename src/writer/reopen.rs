@@ -187,7 +187,7 @@ impl<S: JobSource> Writer<S> {
                             let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
                         }
                     }
-                    Fetched::Renamed(_) | Fetched::Nothing => {}
+                    Fetched::OriginChanged(_) | Fetched::Nothing => {}
                     Fetched::Ended => return true,
                 }
             }

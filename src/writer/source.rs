@@ -99,7 +99,7 @@ impl Payload {
     }
 }
 
-/// A job that is none.
+/// An undecodable job: its bytes and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadJob {
     /// The job as it came.
@@ -128,19 +128,19 @@ pub struct BatchLimits {
 pub enum Fetched {
     /// At least one message, in sequence.
     Batch(Vec<Message>),
-    /// What comes after this is from another queue.
-    Renamed(Renamed),
+    /// The messages after this come from another queue, or are counted otherwise.
+    OriginChanged(OriginChanged),
     /// Nothing within the time given.
     Nothing,
     /// The source has ended: drain is complete.
     Ended,
 }
 
-/// A queue goes by another identity from here on.
-pub struct Renamed {
-    /// The new one, as [`JobSource::stream`] says it from now on.
+/// From here on, messages come from another queue, or from the same one with another sequence offset.
+pub struct OriginChanged {
+    /// The new origin, which [`JobSource::stream`] returns from now on.
     pub stream: String,
-    /// Told once it is on disk, with all that was taken before.
+    /// Is sent once the new origin is on disk, with all messages that came before it.
     pub done: oneshot::Sender<()>,
 }
 
@@ -157,12 +157,6 @@ pub trait JobSource: Send {
 
     /// Waits up to `wait` for messages, and takes what is ready within `limits`.
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched;
-
-    /// A job as an operator would want to see it in the list of rejects, and as [`JobSource::read`] reads it.
-    fn describe(&self, job: &Job) -> Vec<u8>;
-
-    /// A described job again; `None` if it is none.
-    fn read(&self, described: &[u8]) -> Option<Job>;
 
     /// How the queue is doing, as long as the storage is well.
     fn state(&self) -> ShardState {

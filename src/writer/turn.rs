@@ -12,6 +12,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
+use crate::wire;
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::Gauges;
@@ -22,7 +23,7 @@ use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
 use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::reopen::{Interrupted, Waiting};
-use crate::writer::source::{Fetched, JobSource, Message, Payload, Renamed};
+use crate::writer::source::{Fetched, JobSource, Message, OriginChanged, Payload};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
@@ -76,8 +77,8 @@ impl<S: JobSource> Writer<S> {
             let asked = Instant::now();
             let messages = match self.source.fetch(self.source.limits(), self.patience()) {
                 Fetched::Batch(messages) => messages,
-                Fetched::Renamed(renamed) => {
-                    if let Err(interrupted) = self.note_stream(renamed) {
+                Fetched::OriginChanged(changed) => {
+                    if let Err(interrupted) = self.note_stream(changed) {
                         self.reopen_until_well(interrupted);
                     }
                     Vec::new()
@@ -122,7 +123,7 @@ impl<S: JobSource> Writer<S> {
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
         let mut in_lines = Vec::new();
         for record in store.parked_in_no_line().map_err(|error| error.to_string())? {
-            let (_, ParkedJob { job, .. }) = read_parked(&self.source, record.clone())?;
+            let (_, ParkedJob { job, .. }) = read_parked(record.clone())?;
             in_lines.push((parking.shared_line(&job.member), record));
         }
         if !in_lines.is_empty() {
@@ -130,7 +131,7 @@ impl<S: JobSource> Writer<S> {
         }
         let mut lines = Vec::new();
         for ParkedLine { line, jobs, first } in store.parked_lines().map_err(|error| error.to_string())? {
-            let (place, parked) = read_parked(&self.source, first)?;
+            let (place, parked) = read_parked(first)?;
             lines.push((line, jobs, place, parked));
         }
         // Readers are served meanwhile, where a failed commit was the reason: not one lock for all the lines.
@@ -168,16 +169,16 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
-    /// Puts down where messages come from, and only then has more of them fetched.
-    fn note_stream(&mut self, renamed: Renamed) -> Result<(), Interrupted> {
-        let noted = self.store.get().and_then(|store| store.note_stream(&renamed.stream));
+    /// Stores where messages come from. More of them are fetched only then.
+    fn note_stream(&mut self, changed: OriginChanged) -> Result<(), Interrupted> {
+        let noted = self.store.get().and_then(|store| store.note_stream(&changed.stream));
         noted.map_err(|error| Interrupted {
             reason: error.to_string(),
             is_unreadable: false,
             waiting: Waiting::default(),
         })?;
-        // Whoever asked may have gone away, and will find it there.
-        let _ = renamed.done.send(());
+        // If the fetcher restarted, it rereads the stored identity.
+        let _ = changed.done.send(());
         Ok(())
     }
 
@@ -214,10 +215,9 @@ impl<S: JobSource> Writer<S> {
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let describe = |job: &_| self.source.describe(job);
         let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
-            read_line(&store, |record| read_parked(&self.source, record), line, from, limit, goes_on)
+            read_line(&store, line, from, limit, goes_on)
         };
         let planner = Planner {
             shard: &self.shard,
@@ -225,7 +225,6 @@ impl<S: JobSource> Writer<S> {
             shards: self.shards,
             registry: &self.registry,
             time: self.time,
-            describe: &describe,
             parked: &parked,
         };
         planner.plan(messages, parking)
@@ -391,14 +390,13 @@ pub fn jobs_in(message: &Message) -> usize {
 /// Jobs of a line; see [`ReadParked`](crate::writer::plan::ReadParked).
 pub fn read_line(
     store: &Store,
-    read: impl Fn(ParkedRecord) -> Result<(Place, ParkedJob), String>,
     line: u32,
     from: Place,
     limit: usize,
     goes_on: GoesOn<'_>,
 ) -> Result<Vec<(Place, ParkedJob)>, String> {
     let (mut jobs, mut unreadable) = (Vec::new(), None);
-    let scanned = store.each_parked_in(line, from, |record| match read(record) {
+    let scanned = store.each_parked_in(line, from, |record| match read_parked(record) {
         Ok((place, parked)) => {
             let more = goes_on(&parked);
             jobs.push((place, parked));
@@ -413,10 +411,10 @@ pub fn read_line(
     unreadable.map_or(Ok(jobs), Err)
 }
 
-/// A job that waits, as the source reads it.
-fn read_parked(source: &impl JobSource, record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
+/// A parked job, decoded from its record.
+pub fn read_parked(record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
     let ParkedRecord { sequence, index, timestamp, job, board } = record;
-    let job = source.read(&job).ok_or_else(|| {
+    let job = wire::decode_one(&job).ok_or_else(|| {
         format!("job {index} of message {sequence}, which waits for its board, cannot be read")
     })?;
     Ok(((sequence, index), ParkedJob { timestamp, job, board }))

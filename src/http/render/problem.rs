@@ -10,10 +10,10 @@ use crate::board::InvalidDefinition;
 use crate::http::render::json::Object;
 use crate::http::render::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
-use crate::queue::jetstream::BoardRefused;
-use crate::queue::json_words::json_words;
-use crate::queue::publisher::NotPublished;
+use crate::queue::NotPublished;
+use crate::queue::nats::BoardRefused;
 use crate::types::{Malformed, quoted};
+use crate::wire::json_words;
 use crate::writer::DefineRefused;
 
 /// The code of what a token's board prefixes rule out, also within a list of jobs.

@@ -7,8 +7,8 @@ use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::http::render::fields::{self, WINDOW};
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
-use crate::queue::loose::parse_integer;
 use crate::types::{quoted, shown};
+use crate::wire::lenient::parse_integer;
 
 const FIELDS: [&str; 8] =
     ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];

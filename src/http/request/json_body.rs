@@ -5,9 +5,9 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::http::render::problem::Problem;
-use crate::queue::json_words::json_words;
-use crate::queue::loose::Members;
 use crate::types::shown;
+use crate::wire::json_words;
+use crate::wire::lenient::Members;
 
 /// The most items of a batch.
 pub const BATCH_MAX: usize = 1_000;

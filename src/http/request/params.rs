@@ -7,8 +7,8 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::http::render::problem::Problem;
-use crate::queue::loose::parse_integer;
 use crate::types::{AsOf, BoardName, quoted};
+use crate::wire::lenient::parse_integer;
 
 /// How long `after` waits when `timeout_ms` does not say.
 pub const TIMEOUT_MS: u64 = 5_000;

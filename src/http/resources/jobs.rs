@@ -12,8 +12,8 @@ use crate::http::writes::results::JobResult;
 use crate::http::writes::results_json::{accepted, answer_bytes, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
-use crate::queue::wire;
 use crate::types::{AsOf, BoardName};
+use crate::wire;
 
 pub async fn post(call: Call) -> Result<Reply, Problem> {
     let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;

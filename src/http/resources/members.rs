@@ -15,10 +15,10 @@ use crate::http::writes::results_json::{accepted, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
 use crate::query::{self, Around, Which};
-use crate::queue::loose::text_of;
-use crate::queue::wire;
 use crate::state::TreeId;
 use crate::types::{BoardName, Malformed, MemberId};
+use crate::wire;
+use crate::wire::lenient::text_of;
 
 /// The most neighbours on a side.
 pub const NEIGHBOURS_MAX: u64 = 500;

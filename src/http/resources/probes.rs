@@ -26,7 +26,7 @@ pub async fn readyz(api: Arc<Api>) -> Response {
         if api.access.is_some() {
             write_state(&mut object, shard);
         } else {
-            write_shard(&mut object, shard);
+            write_shard(&api, &mut object, shard);
         }
         object.end();
     });

@@ -9,8 +9,8 @@ use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::not_so;
 use crate::query::{self, Mark, Standing};
-use crate::queue::loose::{parse_integer, parse_score, score_of};
 use crate::types::Score;
+use crate::wire::lenient::{parse_integer, parse_score, score_of};
 
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;

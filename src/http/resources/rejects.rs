@@ -12,9 +12,10 @@ use crate::http::request::params::Params;
 use crate::http::resources::lists::PAGE_MAX;
 use crate::job::RejectCode;
 use crate::query::RejectFilters;
-use crate::queue::{names_only, reject_text};
+use crate::queue::reject_text;
 use crate::storage::{RejectsBefore, RejectsLimits, StorageError, Unread, page_of_rejects};
 use crate::types::ShardId;
+use crate::wire::names_only;
 
 /// Rejects of a page when the request does not say.
 pub const REJECTS: u64 = 100;

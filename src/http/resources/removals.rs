@@ -18,9 +18,9 @@ use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
 use crate::query::{BoardView, cut_behind_position, cut_behind_score};
-use crate::queue::loose::{score_of, unsigned_of};
 use crate::state::Cut;
 use crate::types::{BoardName, Score};
+use crate::wire::lenient::{score_of, unsigned_of};
 
 /// The most characters that are shown of a value that is refused.
 const SHOWN_CHARS: usize = 40;

@@ -23,7 +23,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
         object.bool("degraded", is_degraded);
         object.array("shards", &call.api.node.shards, |out, shard| {
             let mut object = Object::begin(out);
-            write_shard(&mut object, shard);
+            write_shard(&call.api, &mut object, shard);
             object.end();
         });
     }))
@@ -69,7 +69,7 @@ pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
     object.text("state", shard.health.state().name());
 }
 
-pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
+pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
     let (state, applied) = (shard.health.state(), shard.applied.borrow().0);
     object.count("shard", u64::from(shard.id.0));
     object.text("owner", "local");
@@ -88,7 +88,7 @@ pub fn write_shard(object: &mut Object<'_>, shard: &ShardHandle) {
     let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
     object.count("rejects", shard.health.jobs_rejected());
-    if shard.publisher.stores() {
+    if api.publishers.of(shard.id).stores() {
         object.count("parked", shard.health.jobs_parked());
         write_room(object, shard.health.queue_room().as_deref());
     }

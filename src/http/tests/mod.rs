@@ -29,8 +29,8 @@ use crate::http::routing::list::operations;
 use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
-use crate::queue::local;
 use crate::queue::publisher::Publisher;
+use crate::queue::{Publishers, local};
 use crate::state::{Applied, BoardEvent, Change, Entry, Shard, Standing, Step};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
@@ -78,14 +78,15 @@ fn start_with(shards: u16, limits: Limits) -> Fixture {
 
 fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>) -> Fixture {
     let registry = Arc::new(Registry::new(true));
-    let handles = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry))).collect();
-    let node = Arc::new(Node { shards: handles });
+    let started = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry)));
+    let (handles, publishers) = started.unzip();
+    let (node, publishers) = (Arc::new(Node { shards: handles }), Arc::new(Publishers::new(publishers)));
     let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
-    let api = Arc::new(Api::new(node, registry, render, limits, access, None));
+    let api = Arc::new(Api::new(node, publishers, registry, render, limits, access, None));
     Fixture { router: router(Arc::clone(&api)), api }
 }
 
-fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
+fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher) {
     let (publisher, mut source) = local::channel(Handle::current());
     let state = Arc::new(StateLock::new(Shard::new(id)));
     let (applied_sender, applied) = watch::channel(Sequence(0));
@@ -97,7 +98,7 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
             let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
             match source.fetch(limits, Duration::from_secs(5)) {
                 Fetched::Ended => return,
-                Fetched::Renamed(_) | Fetched::Nothing => {}
+                Fetched::OriginChanged(_) | Fetched::Nothing => {}
                 Fetched::Batch(messages) => {
                     for message in messages {
                         answer(message, &shard, &registry, &applied_sender);
@@ -107,15 +108,8 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> ShardHandle {
         }
     });
     let (_, started) = watch::channel(true);
-    ShardHandle {
-        id,
-        state,
-        applied,
-        started,
-        health,
-        store: Arc::new(StoreSlot::default()),
-        publisher: Publisher::Local(publisher),
-    }
+    let store = Arc::new(StoreSlot::default());
+    (ShardHandle { id, state, applied, started, health, store }, Publisher::Local(publisher))
 }
 
 /// A `set` of one score that never was there before, or what the score's value stands for.

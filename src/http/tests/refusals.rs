@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::Limits;
 use crate::http::tests::{start, start_with};
 use crate::queue::MessageOrder;
-use crate::types::MemberId;
+use crate::types::{MemberId, ShardId};
 use crate::writer::ShardState;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -277,7 +277,7 @@ async fn a_read_that_waits_for_a_write_holds_no_permit_and_may_be_shed_afterward
     // It needs a permit again once it has waited.
     let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
     let applied = async {
-        let publisher = &service.api.node.shards[0].publisher;
+        let publisher = service.api.publishers.of(ShardId(0));
         publisher.publish_jobs(Vec::new(), MessageOrder::default()).await.expect("it is applied");
     };
     tokio::select! {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
-use crate::queue::publisher::NotPublished;
+use crate::queue::NotPublished;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::{Payload, ShardState};
 
@@ -32,7 +32,7 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
         // A stream takes what its shard applies later, unless the shard has halted.
         let takes = match &state {
             ShardState::Live => true,
-            ShardState::CatchingUp(_) => shard.publisher.stores(),
+            ShardState::CatchingUp(_) => api.publishers.of(id).stores(),
             ShardState::Halted(_) => false,
         };
         if !takes {
@@ -96,7 +96,7 @@ pub async fn publish_to(
 ) -> Result<AsOf, Problem> {
     let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
     let publishings = handles.map(|shard| {
-        let publishing = shard.publisher.store_command(payload(), COMMAND_BYTES);
+        let publishing = api.publishers.of(shard.id).store_command(payload(), COMMAND_BYTES);
         let publishing: Publishing<'_, Sequence> = Box::pin(publishing);
         (shard.id, publishing)
     });

@@ -7,7 +7,7 @@ use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
 use crate::query::{EntryChange, complete};
-use crate::queue::publisher::NotPublished;
+use crate::queue::NotPublished;
 use crate::types::{BoardName, MemberId, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
 

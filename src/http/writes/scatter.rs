@@ -12,7 +12,8 @@ use crate::http::writes::results_json::answer_bytes_max;
 use crate::http::writes::settle::settle;
 use crate::job::Job;
 use crate::queue::MessageOrder;
-use crate::queue::publisher::{NotPublished, Publisher};
+use crate::queue::NotPublished;
+use crate::queue::publisher::Publisher;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::MessageOutcome;
 
@@ -69,15 +70,15 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
     let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
     let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
     for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
-        let orders = orders_of(&jobs);
+        let (orders, publisher) = (orders_of(&jobs), api.publishers.of(shard.id));
         let mut jobs = jobs.into_iter();
         for order in orders {
             let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
             publishings.push((
                 shard.id,
                 match wait {
-                    Wait::UntilApplied => Box::pin(shard.publisher.publish_jobs(jobs, order)),
-                    Wait::UntilStored => Box::pin(store(&shard.publisher, jobs, order)),
+                    Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order)),
+                    Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
                 },
             ));
             messages.push((shard.id, indexes));

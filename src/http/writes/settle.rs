@@ -1,6 +1,6 @@
 //! Jobs of a stored message whose boards are still to be defined.
 
-use crate::queue::publisher::NotPublished;
+use crate::queue::NotPublished;
 use crate::types::Sequence;
 use crate::writer::{CommitFailed, JobOutcome, MessageOutcome};
 

@@ -10,6 +10,7 @@ use crate::http::render::problem::Problem;
 use crate::http::writes::boards::Removed;
 use crate::http::writes::publish::{COMMAND_BYTES, Publishing, publish_all};
 use crate::query::{Behind, ShardHandle};
+use crate::queue::Publishers;
 use crate::state::{Cut, Incarnation};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
@@ -45,7 +46,7 @@ pub async fn trim_board(
     let mut shards: Vec<ShardTrim<'_>> = api.node.shards.iter().zip(&as_of.0).map(of_shard).collect();
     let trim = Trim { name: name.clone(), incarnation, cut: cut.clone() };
     let mut entries = 0;
-    while let Some(removed) = trim.next_messages(&mut shards).await? {
+    while let Some(removed) = trim.next_messages(&api.publishers, &mut shards).await? {
         entries += removed;
     }
     let token = AsOf(shards.iter().map(|part| (part.shard.id, part.sequence)).collect());
@@ -83,7 +84,11 @@ impl ShardTrim<'_> {
 impl Trim {
     /// Publishes the next messages of every shard, and waits until they are applied. Returns how many entries
     /// they removed; `None` if nothing is left to remove.
-    async fn next_messages(&self, shards: &mut [ShardTrim<'_>]) -> Result<Option<u64>, Problem> {
+    async fn next_messages(
+        &self,
+        publishers: &Publishers,
+        shards: &mut [ShardTrim<'_>],
+    ) -> Result<Option<u64>, Problem> {
         let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
         for part in shards.iter_mut() {
             part.find_members().await;
@@ -97,8 +102,9 @@ impl Trim {
                     members.iter().map(|member| member.as_bytes().len()).sum::<usize>() + COMMAND_BYTES;
                 let (board, incarnation, behind) = (self.name.clone(), self.incarnation, self.cut.clone());
                 let payload = Payload::Trim { board, incarnation, behind, members };
-                let shard: &ShardHandle = part.shard;
-                publishings.push((shard.id, Box::pin(shard.publisher.apply_command(payload, bytes))));
+                let shard = part.shard.id;
+                let publishing = publishers.of(shard).apply_command(payload, bytes);
+                publishings.push((shard, Box::pin(publishing)));
             }
         }
         if publishings.is_empty() {

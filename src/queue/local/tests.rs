@@ -1,5 +1,5 @@
-//! Group commit, overload and the end of the embedded queue. The writer is played by the test: what a fetch brings is
-//! what one commit would hold.
+//! Group commit, overload and the end of the embedded queue. The writer is played by the test: what a fetch
+//! brings is what one commit would hold.
 
 use std::future::Future;
 use std::pin::pin;
@@ -38,7 +38,7 @@ fn batch(source: &mut LocalSource) -> Vec<Message> {
     let limits = source.limits();
     match source.fetch(limits, AT_ONCE) {
         Fetched::Batch(messages) => messages,
-        Fetched::Renamed(_) | Fetched::Nothing => Vec::new(),
+        Fetched::OriginChanged(_) | Fetched::Nothing => Vec::new(),
         Fetched::Ended => panic!("the queue is open"),
     }
 }
@@ -101,7 +101,8 @@ fn a_batch_keeps_to_its_limits_and_what_is_over_them_comes_first_in_the_next() {
         sequences.extend(messages.iter().map(|message| message.sequence.0));
         fetched.push(members(&messages));
     }
-    // Three jobs are over the limit of two and admitted alone; metadata counts, so two large ones do not fit together.
+    // Three jobs are over the limit of two and admitted alone; metadata counts, so two large ones do not fit
+    // together.
     assert_eq!(fetched, [["a"], ["b"], ["large"], ["large"]]);
     assert_eq!(sequences, [1, 2, 3, 4]);
     assert!(matches!(source.fetch(limits, AT_ONCE), Fetched::Nothing));
@@ -164,7 +165,8 @@ fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
     assert_eq!(batch(&mut source).remove(0).sequence, Sequence(8));
 }
 
-/// Messages of a request that come in several batches: once one is refused, those behind it are not handed on.
+/// Messages of a request that come in several batches: once one is refused, those behind it are not handed
+/// on.
 #[test]
 fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
     let runtime = runtime();

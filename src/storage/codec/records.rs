@@ -72,7 +72,7 @@ pub struct ParkedRecord {
     pub index: u32,
     /// The message's timestamp.
     pub timestamp: Timestamp,
-    /// The job as the queue describes it.
+    /// The job as JSON, as [`crate::wire`] encodes it.
     pub job: Vec<u8>,
     /// Which of the boards that it names it waits for, as of when it was last looked at: the first is 0.
     pub board: u32,

@@ -10,6 +10,7 @@ use crate::state::{Applied, Entry, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
+use crate::wire;
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::waiting::no_more_boards;
 use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
@@ -43,7 +44,7 @@ impl Batch<'_> {
         self.jobs += usize::from(!matches!(outcome, Ok(JobPlan::Parked)));
         if let Err(reject) = &outcome {
             let mut bytes = match job {
-                Ok(job) => (self.planner.describe)(job),
+                Ok(job) => wire::encode(job),
                 Err(bad) => bad.bytes.clone(),
             };
             bytes.truncate(REJECTED_JOB_BYTES);

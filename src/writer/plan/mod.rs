@@ -44,7 +44,6 @@ use hashbrown::HashMap;
 pub use planned::{Plan, PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 pub use waiting::FREED_PER_MESSAGE;
 
-use crate::job::Job;
 use crate::state::{Applied, BoardEvent, Dropped, Step, TreeId};
 use crate::state_lock::{LongReading, Purpose, StateLock};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
@@ -78,7 +77,6 @@ pub struct Planner<'a> {
     pub registry: &'a Registry,
     /// The effective time of the last message; see [`Plan::time`].
     pub time: Timestamp,
-    pub describe: &'a dyn Fn(&Job) -> Vec<u8>,
     /// Reads a line of waiting jobs, as the last commit left it.
     pub parked: &'a ReadParked<'a>,
 }

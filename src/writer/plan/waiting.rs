@@ -13,6 +13,7 @@ use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::codec::ParkedRecord;
 use crate::types::BoardName;
+use crate::wire;
 use crate::writer::outcome::Later;
 use crate::writer::parking::{Asker, ParkedJob, Parking, Place, Turn};
 use crate::writer::plan::boards::board_in;
@@ -62,7 +63,7 @@ impl Batch<'_> {
 
     fn put_parked(&mut self, line: u32, (sequence, index): Place, parked: &ParkedJob) {
         let ParkedJob { timestamp, job, board } = parked;
-        let (job, timestamp, board) = ((self.planner.describe)(job), *timestamp, *board);
+        let (job, timestamp, board) = (wire::encode(job), *timestamp, *board);
         self.parked.push((line, ParkedRecord { sequence, index, timestamp, job, board }));
     }
 

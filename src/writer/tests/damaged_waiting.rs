@@ -3,7 +3,7 @@
 
 use crate::storage::codec::{ParkedRecord, encode_parked};
 use crate::storage::verify_parked;
-use crate::types::{MemberId, Sequence};
+use crate::types::Sequence;
 use crate::writer::lines_of;
 use crate::writer::parking::SHARED_LINES;
 use crate::writer::tests::build::{job, member};
@@ -12,12 +12,7 @@ use crate::writer::tests::harness::time;
 
 /// How many jobs wait, and what is said of them.
 fn verified(fed: &Fed) -> (u64, Vec<String>) {
-    let described = fed.described.borrow();
-    let member_lines = |job: &[u8]| -> Result<(MemberId, [u32; 2]), String> {
-        let job = described.get(job).ok_or("it is no job")?;
-        Ok((job.member.clone(), lines_of(&job.member)))
-    };
-    verify_parked(fed.store(), &member_lines, &|_, _, _| {}).expect("readable")
+    verify_parked(fed.store(), &lines_of, &|_, _, _| {}).expect("readable")
 }
 
 /// Three members wait, each in a line of its own but the last, which shares one.

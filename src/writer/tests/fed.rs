@@ -1,8 +1,8 @@
 //! A shard whose definitions come through its queue, driven a batch at a time, and compared with a model and
 //! a replica.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -13,7 +13,6 @@ use crate::board::Definition;
 use crate::job::Job;
 use crate::state::{Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
-use crate::storage::codec::ParkedRecord;
 use crate::storage::{Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
@@ -23,7 +22,7 @@ use crate::writer::tests::build::{board, race, strokes};
 use crate::writer::tests::harness::{check, open, time};
 use crate::writer::tests::model::Model;
 use crate::writer::tests::source::copy_of;
-use crate::writer::turn::read_line;
+use crate::writer::turn::{read_line, read_parked};
 use crate::writer::{BadJob, JobOutcome, Later, Message, Payload, Registry};
 
 /// A shard whose definitions come through its queue.
@@ -32,8 +31,6 @@ pub struct Fed {
     pub store: Option<Store>,
     pub shard: Arc<StateLock>,
     pub parking: Option<Parking>,
-    /// What was described, so that it can be read again: the wire's form belongs to queues.
-    pub described: RefCell<HashMap<Vec<u8>, Job>>,
     /// Lines that were read, and jobs in them.
     pub looks: Cell<usize>,
     pub reads: Cell<usize>,
@@ -82,7 +79,6 @@ impl Fed {
             store: Some(store),
             shard,
             parking: None,
-            described: RefCell::default(),
             looks: Cell::default(),
             reads: Cell::default(),
             next: Vec::new(),
@@ -110,18 +106,12 @@ impl Fed {
         self.parking.as_ref().expect("it is there between batches").len()
     }
 
-    pub fn read(&self, record: ParkedRecord) -> (Place, ParkedJob) {
-        let ParkedRecord { sequence, index, timestamp, job, board } = record;
-        let job = self.described.borrow().get(&job).cloned().expect("it was described");
-        ((sequence, index), ParkedJob { timestamp, job, board })
-    }
-
     pub fn load_parking(&mut self) {
         let mut parking = Parking::new(true, Arc::default());
         parking.boards_max = self.boards_max;
         (parking.own_lines, parking.shared_lines) = self.lines;
         let lines = self.store().parked_lines().expect("readable").into_iter().map(|line| {
-            let (place, parked) = self.read(line.first);
+            let (place, parked) = read_parked(line.first).expect("it was encoded");
             (line.line, line.jobs, place, parked)
         });
         let shard = self.shard.read(Purpose::Read);
@@ -191,20 +181,15 @@ impl Fed {
         if !messages.is_empty() {
             let parking = self.parking.take();
             let plan = {
-                let describe = |job: &Job| {
-                    let bytes = format!("{job:?}").into_bytes();
-                    self.described.borrow_mut().insert(bytes.clone(), job.clone());
-                    bytes
-                };
                 let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
                     self.looks.set(self.looks.get() + 1);
                     // The disk may take its time.
                     assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
-                    let read = |record| {
+                    let mut counted = |parked: &ParkedJob| {
                         self.reads.set(self.reads.get() + 1);
-                        Ok(self.read(record))
+                        goes_on(parked)
                     };
-                    read_line(self.store(), read, line, from, limit, goes_on)
+                    read_line(self.store(), line, from, limit, &mut counted)
                 };
                 let planner = Planner {
                     shard: &self.shard,
@@ -212,7 +197,6 @@ impl Fed {
                     shards: 1,
                     registry: &Registry::new(true),
                     time: Timestamp::default(),
-                    describe: &describe,
                     parked: &parked,
                 };
                 planner.plan(messages, parking)

@@ -242,7 +242,6 @@ impl Harness {
             shards: 1,
             registry: &self.registry,
             time: Timestamp::default(),
-            describe: &|job| format!("{job:?}").into_bytes(),
             parked: &|_, _, _, _| Ok(Vec::new()),
         };
         Some(planner.plan(messages, None))

@@ -72,7 +72,8 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
             let mut made = if everywhere == 0 {
                 leave_all(&id)
             } else if let Some(op) = op.filter(|op| !op.takes_score()) {
-                bare(op, &id, &names)
+                // A job on the wire names one board if it has no score.
+                bare(op, &id, &names[..1])
             } else {
                 let two = [value, value.wrapping_mul(-1)];
                 let scores: Vec<(&str, &[i64])> = names

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
 
-use crate::job::Job;
 use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
@@ -14,11 +13,11 @@ use crate::writer::parking::Place;
 use crate::writer::plan::{GoesOn, Planner};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::open;
-use crate::writer::tests::replayed::{Described, Stream, message};
+use crate::writer::tests::replayed::{Stream, message};
 use crate::writer::tests::source::{Running, copy_of, jobs};
 use crate::writer::tests::waiting::{define, parking};
-use crate::writer::turn::read_line;
-use crate::writer::{Freed, JobOutcome, Later, Outcome, ParkedJob, Parking, Payload, Registry, Writer};
+use crate::writer::turn::{read_line, read_parked};
+use crate::writer::{Freed, JobOutcome, Later, Outcome, Parking, Payload, Registry, Writer};
 
 fn set(score: i64) -> Payload {
     jobs(vec![job("m", &[("b", &[score])])])
@@ -33,25 +32,18 @@ fn commit_aside(
     store: &Store,
     shard: &StateLock,
     parking: Option<Parking>,
-    described: &Described,
     (number, payload): (u64, Payload),
 ) {
-    let describe = |job: &Job| format!("{job:?}").into_bytes();
-    let read = |record: crate::storage::codec::ParkedRecord| {
-        let job = described.lock().get(&record.job).cloned().expect("it was described");
-        let parked = ParkedJob { timestamp: record.timestamp, job, board: record.board };
-        Ok(((record.sequence, record.index), parked))
-    };
     let parking = parking.map(|mut parking| {
         let lines = store.parked_lines().expect("readable").into_iter().map(|line| {
-            let (place, parked) = read(line.first).expect("it was described");
+            let (place, parked) = read_parked(line.first).expect("it was encoded");
             (line.line, line.jobs, place, parked)
         });
         parking.load(lines, |_| false);
         parking
     });
     let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
-        read_line(store, read, line, from, limit, goes_on)
+        read_line(store, line, from, limit, goes_on)
     };
     let planner = Planner {
         shard,
@@ -59,7 +51,6 @@ fn commit_aside(
         shards: 1,
         registry: &Registry::new(true),
         time: Timestamp::default(),
-        describe: &describe,
         parked: &parked,
     };
     let plan = planner.plan(vec![message(number, payload, None)], parking);
@@ -80,7 +71,7 @@ fn run(
     running: &Running,
     payloads: Vec<Payload>,
     parking: Option<Parking>,
-    reopen: impl Fn(&Store, &Described) -> Result<(), StorageError> + Send + 'static,
+    reopen: impl Fn(&Store) -> Result<(), StorageError> + Send + 'static,
 ) -> Vec<Outcome> {
     let (mut source, answers) = Stream::new(payloads);
     let (slot, folder, reads) =
@@ -94,10 +85,10 @@ fn run(
             slot.put(Arc::new(store));
         }
     });
-    let (path, described) = (running.folder.path().to_owned(), Arc::clone(&source.described));
+    let path = running.folder.path().to_owned();
     let reopen = move || {
         let store = open(&path)?;
-        reopen(&store, &described).map(|()| store)
+        reopen(&store).map(|()| store)
     };
     Writer { parking, ..running.writer_reopening(source, reopen) }.run();
     running.load();
@@ -115,8 +106,8 @@ fn a_batch_that_is_on_disk_after_all_is_applied_once_and_its_outcome_is_said_to_
     let incr = |by| jobs(vec![job("m", &[("b", &[by])]).op(crate::job::Op::Incr)]);
     let payloads = vec![incr(1), incr(10), incr(100)];
     let second = copy_of(&payloads[1]);
-    let told = run(&running, payloads, None, move |store, described| {
-        commit_aside(store, &shard, None, described, (2, copy_of(&second)));
+    let told = run(&running, payloads, None, move |store| {
+        commit_aside(store, &shard, None, (2, copy_of(&second)));
         Ok(())
     });
     assert!(unknown(&told[1]).contains("found applied"), "{}", unknown(&told[1]));
@@ -135,7 +126,7 @@ fn freed(told: &[Outcome]) -> Freed {
 #[test]
 fn who_waits_for_a_job_hears_of_it_when_the_batch_that_frees_it_comes_again() {
     let running = Running::new(true);
-    let told = run(&running, vec![set(5), define("b")], Some(parking()), |_, _| Ok(()));
+    let told = run(&running, vec![set(5), define("b")], Some(parking()), |_| Ok(()));
     let (sequence, outcome) = freed(&told).expect("committed in the end");
     let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
     assert_eq!(
@@ -149,8 +140,8 @@ fn who_waits_for_a_job_hears_of_it_when_the_batch_that_frees_it_comes_again() {
 fn who_waits_for_a_job_that_is_found_freed_is_told_that_its_outcome_is_unknown() {
     let running = Running::new(true);
     let shard = Arc::clone(&running.shard);
-    let told = run(&running, vec![set(5), define("b")], Some(parking()), move |store, described| {
-        commit_aside(store, &shard, Some(parking()), described, (2, define("b")));
+    let told = run(&running, vec![set(5), define("b")], Some(parking()), move |store| {
+        commit_aside(store, &shard, Some(parking()), (2, define("b")));
         Ok(())
     });
     let said = freed(&told).expect_err("it cannot be told").to_string();
@@ -163,7 +154,7 @@ fn who_waits_for_a_job_that_is_found_freed_is_told_that_its_outcome_is_unknown()
 fn who_waits_for_a_job_is_told_when_the_store_does_not_open_again_at_once() {
     let running = Running::new(true);
     let attempts = AtomicUsize::new(0);
-    let told = run(&running, vec![set(5), define("b")], Some(parking()), move |_, _| {
+    let told = run(&running, vec![set(5), define("b")], Some(parking()), move |_| {
         if attempts.fetch_add(1, Ordering::SeqCst) == 0 { Err(still_full()) } else { Ok(()) }
     });
     let said = freed(&told).expect_err("nobody waits for a disk to be emptied").to_string();
@@ -183,7 +174,7 @@ fn a_checkpoint_that_completes_beside_a_failed_commit_is_noted() {
     let health = Arc::clone(&running.health);
     let noted = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&noted);
-    run(&running, vec![four_members(), set(2)], None, move |_, _| {
+    run(&running, vec![four_members(), set(2)], None, move |_| {
         seen.store(health.checkpoint_sequence(), Ordering::SeqCst);
         Ok(())
     });
@@ -198,9 +189,9 @@ fn what_is_found_on_disk_after_a_failed_commit_wants_a_checkpoint_too() {
     let (shard, found) = (Arc::clone(&running.shard), AtomicBool::new(false));
     // Of no changes at all: a job that is rejected.
     let nothing = || jobs(vec![job("m", &[("b", &[1, 2])])]);
-    run(&running, vec![four_members(), nothing()], None, move |store, described| {
+    run(&running, vec![four_members(), nothing()], None, move |store| {
         if !found.swap(true, Ordering::SeqCst) {
-            commit_aside(store, &shard, None, described, (2, nothing()));
+            commit_aside(store, &shard, None, (2, nothing()));
         }
         Ok(())
     });

@@ -8,7 +8,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::job::Job;
 use crate::state::Applied;
 use crate::storage::{StorageError, Store};
 use crate::types::{Sequence, count};
@@ -17,15 +16,11 @@ use crate::writer::tests::harness::{open, time};
 use crate::writer::tests::source::{Running, copy_of, jobs};
 use crate::writer::{AnswerTo, BatchLimits, Fetched, JobSource, Message, Outcome, Payload};
 
-/// Jobs that were described, so that they can be read again: the wire's form belongs to queues.
-pub type Described = Arc<Mutex<HashMap<Vec<u8>, Job>>>;
-
 /// Each message is a batch of its own, and is brought as often as it is asked for.
 pub struct Stream {
     pub messages: Vec<Payload>,
     next: u64,
     waiting: Arc<Mutex<HashMap<u64, oneshot::Sender<Outcome>>>>,
-    pub described: Described,
     /// Is told the number of the message that is fetched next.
     pub before_fetch: Box<dyn FnMut(u64) + Send>,
 }
@@ -40,8 +35,7 @@ impl Stream {
             answered
         });
         let answers = answers.collect();
-        let (described, before_fetch) = (Arc::default(), Box::new(|_| {}));
-        (Self { messages, next: 1, waiting, described, before_fetch }, answers)
+        (Self { messages, next: 1, waiting, before_fetch: Box::new(|_| {}) }, answers)
     }
 
     /// Has something done before a message is fetched for the first time.
@@ -79,16 +73,6 @@ impl JobSource for Stream {
             None => Err(outcome),
         });
         Fetched::Batch(vec![message(number, copy_of(payload), Some(answer))])
-    }
-
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        let described = format!("{job:?}").into_bytes();
-        self.described.lock().insert(described.clone(), job.clone());
-        described
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        self.described.lock().get(described).cloned()
     }
 
     fn limits(&self) -> BatchLimits {

@@ -1,6 +1,5 @@
 //! A queue that is a vector, and a writer over it on a real directory.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +37,6 @@ pub struct VecSource {
     pub time: fn(u64) -> Timestamp,
     /// How many messages each fetch brought.
     pub batches: Arc<Mutex<Vec<usize>>>,
-    /// What was described, so that it can be read again: the wire's form belongs to queues.
-    pub described: Mutex<HashMap<Vec<u8>, Job>>,
     /// Called before every fetch; says whether there is anything now.
     pub before_fetch: Box<dyn FnMut() -> bool + Send>,
 }
@@ -54,11 +51,10 @@ impl VecSource {
         }
         let limits = BatchLimits { jobs: 1_000, bytes: 1 << 20 };
         let (batches, before_fetch) = (Arc::default(), Box::new(|| true));
-        let described = Mutex::default();
-        (Self { sent, next: 0, limits, time, batches, described, before_fetch }, answers)
+        (Self { sent, next: 0, limits, time, batches, before_fetch }, answers)
     }
 
-    fn jobs_in(&self, index: usize) -> Option<(usize, usize)> {
+    fn jobs_and_bytes(&self, index: usize) -> Option<(usize, usize)> {
         let sent = self.sent.get(index)?.as_ref().expect("handed out once");
         let jobs = if let Payload::Jobs(jobs) = &sent.payload { jobs.len() } else { 1 };
         Some((jobs, sent.bytes))
@@ -80,7 +76,7 @@ impl JobSource for VecSource {
             return Fetched::Nothing;
         }
         let (mut messages, mut jobs, mut bytes) = (Vec::new(), 0, 0);
-        while let Some((its_jobs, its_bytes)) = self.jobs_in(self.next) {
+        while let Some((its_jobs, its_bytes)) = self.jobs_and_bytes(self.next) {
             (jobs, bytes) = (jobs + its_jobs, bytes + its_bytes);
             if !messages.is_empty() && (jobs > limits.jobs || bytes > limits.bytes) {
                 break;
@@ -98,16 +94,6 @@ impl JobSource for VecSource {
         }
         self.batches.lock().push(messages.len());
         Fetched::Batch(messages)
-    }
-
-    fn describe(&self, job: &Job) -> Vec<u8> {
-        let described = format!("{job:?}").into_bytes();
-        self.described.lock().insert(described.clone(), job.clone());
-        described
-    }
-
-    fn read(&self, described: &[u8]) -> Option<Job> {
-        self.described.lock().get(described).cloned()
     }
 
     fn limits(&self) -> BatchLimits {

@@ -9,11 +9,12 @@ use crate::job::Op;
 use crate::state::Incarnation;
 use crate::storage::codec::ParkedRecord;
 use crate::types::Sequence;
+use crate::wire;
 use crate::writer::parking::Parking;
 use crate::writer::tests::build::{board, job};
 use crate::writer::tests::harness::time;
 use crate::writer::tests::source::{Running, VecSource, jobs};
-use crate::writer::{JobOutcome, JobSource as _, Payload, ShardState, Writer};
+use crate::writer::{JobOutcome, Payload, ShardState, Writer};
 
 pub fn define(name: &str) -> Payload {
     Payload::Define {
@@ -69,7 +70,7 @@ fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     let (source, _) = VecSource::new(vec![define("b"), Payload::Free { jobs: 10 }]);
     let store = running.store.get().expect("it is open");
     for (index, job) in (0..).zip(&waiting) {
-        let (sequence, job) = (Sequence(0), source.describe(job));
+        let (sequence, job) = (Sequence(0), wire::encode(job));
         store
             .park_in_no_line(&ParkedRecord { sequence, index, timestamp: time(0), job, board: 0 })
             .expect("the disk takes it");
@@ -90,7 +91,11 @@ fn a_waiting_job_that_cannot_be_read_halts_the_shard_and_says_which() {
     let (source, _) = VecSource::new(vec![jobs(vec![job("m", &[("b", &[5])])])]);
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
     running.load();
-    // Another source, to which it means nothing.
+    let store = running.store.get().expect("it is open");
+    let line = store.parked_lines().expect("readable").remove(0);
+    let no_job = ParkedRecord { job: b"nothing".to_vec(), ..line.first };
+    store.put_in_lines(&[(line.line, no_job)]).expect("the disk takes it");
+    drop(store);
     let (source, _) = VecSource::new(vec![jobs(Vec::new()), define("b")]);
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
     let ShardState::Halted(reason) = running.health.state() else { panic!("{:?}", running.health.state()) };
@@ -109,7 +114,7 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     };
     let running = Running::new(true);
     let waiting: Vec<_> = (0..8).map(|number| job(&format!("m{number}"), &[("never", &[1])])).collect();
-    let (source, _) = VecSource::new(vec![jobs(waiting.clone()), define("b")]);
+    let (source, _) = VecSource::new(vec![jobs(waiting), define("b")]);
     Writer { parking: Some(full()), ..running.writer(source) }.run();
     assert_eq!(running.health.jobs_parked(), 5, "a definition frees three");
     running.load();
@@ -117,9 +122,6 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     running.health.set_frees(false);
     let (mut source, _) =
         VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Free { jobs: 100 }]);
-    for job in &waiting {
-        source.describe(job);
-    }
     let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));
     let seen = Arc::clone(&asked);
     // The first fetch brings nothing, and the second is made when the writer has looked around.

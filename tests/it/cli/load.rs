@@ -9,8 +9,8 @@ use std::process::{Child, Command, Output};
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use ranktree::job::{Op, Targets};
 use ranktree::loadgen::{Distribution, OpMix, Operation, Spec, Workload};
-use ranktree::queue::wire;
 use ranktree::types::BoardName;
+use ranktree::wire;
 use serde_json::Value;
 
 use crate::support::client::{Client, count_of};

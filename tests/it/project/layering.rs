@@ -93,6 +93,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
         "types.rs",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
     ),
+    ("wire/", &["tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("tree/", &["board", "job", "state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("board.rs", &["job", "state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("job.rs", &["state", "storage", "writer", "queue", "query", "http", "service", "cli"]),
@@ -101,7 +102,8 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("storage/", &["writer", "queue", "query", "http", "service", "cli"]),
     ("writer/", &["queue", "query", "http", "service", "cli"]),
     ("queue/", &["query", "http", "service", "cli"]),
-    ("query/", &["http", "service", "cli"]),
+    // So that reads can be built without a queue.
+    ("query/", &["queue", "http", "service", "cli"]),
     (
         "access/",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],

@@ -12,9 +12,9 @@ use crate::cli::import::read::csv_records::{Records, board_line};
 use crate::cli::import::read::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
-use crate::queue::json_words::json_words;
-use crate::queue::loose::parse_integer;
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal, quoted};
+use crate::wire::json_words;
+use crate::wire::lenient::parse_integer;
 
 /// Reads records as jobs.
 pub struct CsvRows<R> {

@@ -14,9 +14,9 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::row::{Defaults, MAX_JOB_BYTES, Parsed, RejectedLine, Row};
 use crate::job::{Op, Reject, RejectCode};
-use crate::queue::json_words::json_words;
-use crate::queue::wire;
 use crate::types::quoted;
+use crate::wire;
+use crate::wire::json_words;
 
 /// Reads lines as jobs.
 pub struct NdjsonRows<R> {

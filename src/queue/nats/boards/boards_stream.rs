@@ -1,0 +1,79 @@
+//! This node's view of the boards' stream: the state that the other files of this folder work on.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::queue::error::NotPublished;
+use crate::queue::nats::boards::pending::Pending;
+use crate::queue::nats::boards::tombstones::Tombstones;
+use crate::queue::nats::connect::connection::Connection;
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::names::Names;
+use crate::queue::nats::shard::NatsShard;
+use crate::writer::{DefineRefused, Registry, WantedBoards};
+
+/// Why a definition, drop or clear was not made, or not everywhere in time.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BoardRefused {
+    #[error(transparent)]
+    Refused(#[from] DefineRefused),
+    #[error("there is no board of this name")]
+    Unknown,
+    #[error("the boards' stream cannot be used: {0}")]
+    Unavailable(String),
+    #[error("it is decided, and has not arrived at every shard yet; it will")]
+    Late,
+    #[error(transparent)]
+    NotPublished(#[from] NotPublished),
+}
+
+/// A node's view of the boards' stream, by which it decides what boards there are.
+pub struct BoardsStream {
+    pub(super) managing: Connection,
+    pub(super) names: Names,
+    /// Of the stream, if this node creates it.
+    pub(super) replicas: usize,
+    pub(super) registry: Arc<Registry>,
+    pub(super) wanted: Arc<WantedBoards>,
+    pub(super) shards: Vec<NatsShard>,
+    pub(super) pending: Mutex<Pending>,
+    pub(super) tombstones: Mutex<Tombstones>,
+    /// Whether the stream is followed and was reconciled with the shards. Nothing is decided before.
+    pub(super) reconciled: watch::Sender<bool>,
+    /// The highest sequence that was read since the stream is followed.
+    pub(super) reached: AtomicU64,
+    /// All records up to this sequence were read.
+    pub(super) heard_through: AtomicU64,
+}
+
+impl BoardsStream {
+    #[must_use]
+    pub fn new(
+        nats: &JetStream,
+        registry: Arc<Registry>,
+        wanted: Arc<WantedBoards>,
+        shards: Vec<NatsShard>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            managing: nats.managing.clone(),
+            names: nats.names.clone(),
+            replicas: nats.settings.replicas,
+            registry,
+            wanted,
+            shards,
+            pending: Mutex::default(),
+            tombstones: Mutex::default(),
+            reconciled: watch::channel(false).0,
+            reached: AtomicU64::new(0),
+            heard_through: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn unavailable(&self, error: &dyn std::fmt::Display) -> BoardRefused {
+        BoardRefused::Unavailable(self.managing.explain(error))
+    }
+}

@@ -1,0 +1,239 @@
+//! Decisions about boards: definitions, drops and clears.
+//!
+//! Knows: what a shard holds counts as much as what the stream says, because the stream may have been lost. A
+//! board that a shard holds is never begun anew, except by a clear.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+
+use crate::board::Definition;
+use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
+use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::store::NewRecord;
+use crate::state_lock::Purpose;
+use crate::types::{BoardName, Sequence, ShardId};
+use crate::writer::{DefineRefused, MAX_BOARDS};
+
+/// How long a definition, drop or clear waits until the stream is reconciled with the shards.
+const RECONCILED_WITHIN: Duration = Duration::from_secs(10);
+/// Boards that are decided at once if they have a record already, which has to be read first.
+const DECIDED_AT_ONCE: usize = 64;
+
+impl BoardsStream {
+    /// Decides a definition, and waits until all of this node's shards have it. Returns whether the board is
+    /// new, and for every shard a sequence from which on it holds.
+    ///
+    /// # Errors
+    /// When the board has another definition, or the decision could not be made or has not arrived.
+    pub async fn define(
+        &self,
+        name: &BoardName,
+        definition: &Definition,
+    ) -> Result<(bool, Vec<(ShardId, Sequence)>), BoardRefused> {
+        self.wait_until_reconciled().await?;
+        let (created, recorded) = self.decide(name, definition).await?;
+        let delivered = self.deliver_one(name, &recorded).await?;
+        Ok((created, self.wait_until_in_force(name, &recorded, &delivered).await?))
+    }
+
+    /// Drops a board, and waits until none of this node's shards has it. Returns for every shard a sequence
+    /// from which on it is gone.
+    ///
+    /// # Errors
+    /// When there is none, or the decision could not be made or has not arrived.
+    pub async fn drop_board(&self, name: &BoardName) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        self.wait_until_reconciled().await?;
+        let mut last = self.last(name).await?;
+        let recorded = loop {
+            let after = last.as_ref().map_or(0, |last| last.sequence);
+            let known = Decision::later(last.map(|last| last.decision), self.held(name));
+            let Some(Decision { incarnation, definition: Some(_) }) = known else {
+                // The drop was decided before and has not arrived everywhere: its delivery goes on.
+                break self.pending_drop(name).ok_or(BoardRefused::Unknown)?;
+            };
+            let record = Record::of(&Decision::dropped(incarnation), self.next_number());
+            if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
+                break recorded;
+            }
+            last = self.last_behind(name, after).await?;
+        };
+        self.carry_out(name, &recorded).await
+    }
+
+    /// Begins another life of a board with its definition, and waits until all of this node's shards have it.
+    /// Returns for every shard a sequence from which on the entries of the life before are gone.
+    ///
+    /// # Errors
+    /// When there is none, or the decision could not be made or has not arrived.
+    pub async fn clear_board(&self, name: &BoardName) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        self.wait_until_reconciled().await?;
+        let mut last = self.last(name).await?;
+        let recorded = loop {
+            let after = last.as_ref().map_or(0, |last| last.sequence);
+            let known = Decision::later(last.map(|last| last.decision), self.held(name));
+            let Some(Decision { definition: Some(definition), .. }) = known else {
+                return Err(BoardRefused::Unknown);
+            };
+            let record = Record::first(self.next_number(), &definition);
+            if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
+                break recorded;
+            }
+            last = self.last_behind(name, after).await?;
+        };
+        self.carry_out(name, &recorded).await
+    }
+
+    /// Delivers a decision to all of this node's shards, and waits until they have it. Returns for every
+    /// shard a sequence from which on it holds.
+    async fn carry_out(
+        &self,
+        name: &BoardName,
+        recorded: &Recorded,
+    ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        self.note(name, recorded, true);
+        let delivered = self.deliver_one(name, recorded).await?;
+        self.wait_until_in_force(name, recorded, &delivered).await
+    }
+
+    /// Waits until the stream is reconciled with the shards. Nothing may be decided before.
+    pub(super) async fn wait_until_reconciled(&self) -> Result<(), BoardRefused> {
+        let mut reconciled = self.reconciled.subscribe();
+        if *reconciled.borrow_and_update() {
+            return Ok(());
+        }
+        if !self.managing.is_up() {
+            return Err(BoardRefused::Unavailable(self.managing.why_down()));
+        }
+        let waited =
+            tokio::time::timeout(RECONCILED_WITHIN, reconciled.wait_for(|reconciled| *reconciled)).await;
+        if let Ok(Ok(_)) = waited {
+            return Ok(());
+        }
+        let why = "it is still being compared with what the shards hold; try again in a moment";
+        Err(BoardRefused::Unavailable(why.to_owned()))
+    }
+
+    /// Decides a definition. The first one wins; a later one must agree with it.
+    pub(super) async fn decide(
+        &self,
+        name: &BoardName,
+        definition: &Definition,
+    ) -> Result<(bool, Recorded), BoardRefused> {
+        // A board that this node does not know mostly has no record. If it has one, the server refuses
+        // another.
+        let mut last = if self.held(name).is_some() { self.last(name).await? } else { None };
+        loop {
+            let after = last.as_ref().map_or(0, |last| last.sequence);
+            let said = last.as_ref().map(|last| last.decision.clone());
+            let begun = Decision::later(said, self.held(name)).and_then(|held| held.known());
+            let record = match &begun {
+                Some(known) => {
+                    if !known.definition.agrees_with(definition) {
+                        return Err(DefineRefused::conflict(&known.definition, definition).into());
+                    }
+                    let decision = Decision::from(known);
+                    let is_said = |last: &Recorded| {
+                        *known.definition == *definition
+                            && last.decision == decision
+                            && !self.is_too_late(name, last)
+                    };
+                    if let Some(recorded) = last.filter(is_said) {
+                        self.note(name, &recorded, true);
+                        return Ok((false, recorded));
+                    }
+                    // The definition changes, or the stream has lost what a shard holds, or a shard needs a
+                    // later number.
+                    let definition = Some(Arc::new(definition.clone()));
+                    Record::of(&Decision { definition, ..decision }, self.next_number())
+                }
+                None if self.registry.count_named(None) >= MAX_BOARDS => {
+                    return Err(DefineRefused::TooMany.into());
+                }
+                None => Record::first(self.next_number(), definition),
+            };
+            if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
+                self.note(name, &recorded, true);
+                return Ok((begun.is_none(), recorded));
+            }
+            // Another node was first: its decision holds.
+            last = self.last_behind(name, after).await?;
+        }
+    }
+
+    /// Creates boards with the default definition, unless they are defined already. All records are in flight
+    /// at once, so that many take hardly longer than one. Returns the decision for each board that a shard
+    /// lacks.
+    pub(super) async fn decide_defaults(
+        &self,
+        names: Vec<BoardName>,
+    ) -> Vec<(BoardName, Result<Recorded, BoardRefused>)> {
+        let definition = Definition::default();
+        let (mut decided, mut new, mut others) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
+        for name in names {
+            if self
+                .shards
+                .iter()
+                .all(|shard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some())
+            {
+                // The board has arrived meanwhile.
+                continue;
+            }
+            let pending =
+                self.pending.lock().get(&name).map(|pending_decision| pending_decision.recorded.clone());
+            match (self.held(&name), pending) {
+                (Some(held), Some(pending)) if pending.is_alive() && held == pending.decision => {
+                    decided.push((name, Ok(pending)));
+                }
+                (Some(_), _) => others.push(name),
+                (None, _) => new.push(name),
+            }
+        }
+        let room = MAX_BOARDS.saturating_sub(self.registry.count_named(None));
+        let too_many = new.split_off(room.min(new.len()));
+        decided.extend(too_many.into_iter().map(|name| (name, Err(DefineRefused::TooMany.into()))));
+        let record = Record::first(self.next_number(), &definition);
+        let records =
+            new.iter().map(|name| NewRecord { name: name.clone(), record: record.clone(), after: 0 });
+        let outcomes = self.store_all(records.collect()).await;
+        for (name, outcome) in new.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(Some(recorded)) => {
+                    self.note(&name, &recorded, true);
+                    decided.push((name, Ok(recorded)));
+                }
+                Ok(None) => others.push(name),
+                Err(error) => decided.push((name, Err(error))),
+            }
+        }
+        let others = others.into_iter().map(|name| async {
+            let outcome = self.decide_default(&name).await;
+            (name, outcome)
+        });
+        let others: Vec<_> =
+            futures_util::stream::iter(others).buffer_unordered(DECIDED_AT_ONCE).collect().await;
+        decided.extend(others);
+        decided
+    }
+
+    async fn decide_default(&self, name: &BoardName) -> Result<Recorded, BoardRefused> {
+        loop {
+            match self.decide(name, &Definition::default()).await {
+                Ok((_, recorded)) => return Ok(recorded),
+                // Another definition is as good as the default one, unless the board was dropped meanwhile.
+                Err(BoardRefused::Refused(conflict @ DefineRefused::Conflict(_))) => {
+                    let Some(recorded) = self.last(name).await? else {
+                        return Err(conflict.into());
+                    };
+                    if recorded.is_alive() {
+                        self.note(name, &recorded, true);
+                        return Ok(recorded);
+                    }
+                }
+                Err(other) => return Err(other),
+            }
+        }
+    }
+}

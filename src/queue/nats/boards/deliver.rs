@@ -1,0 +1,307 @@
+//! Delivers decisions to shards: a decision that a shard lacks is published into its stream.
+//!
+//! Knows: which decisions are pending, so that none is delivered twice without need, and which boards jobs
+//! wait for.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::queue::error::NotPublished;
+use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
+use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::pending::PendingDecision;
+use crate::queue::nats::shard::NatsShard;
+use crate::state_lock::Purpose;
+use crate::types::{BoardName, Sequence, ShardId};
+
+/// How often pending decisions are compared with the shards.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How long a decision may take to arrive everywhere.
+const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
+/// How long a write waits for the drop of a board that it names.
+const DROP_WITHIN: Duration = Duration::from_secs(10);
+/// Pending boards that are looked at under one hold of the lock.
+const LOOKED_AT_ONCE: usize = 128;
+/// Boards that jobs wait for and that are decided and delivered together.
+const WANTED_AT_ONCE: usize = 1_000;
+
+/// Drops by shard and board, each with whether it was delivered to the shard a moment ago.
+type DropsDue = BTreeMap<(ShardId, BoardName), (Recorded, bool)>;
+
+impl BoardsStream {
+    /// Delivers one decision to every shard where it is not in force.
+    pub(super) async fn deliver_one(
+        &self,
+        name: &BoardName,
+        recorded: &Recorded,
+    ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
+        let one = [(name.clone(), recorded.clone())];
+        self.deliver(&one, |_, _| true).await
+    }
+
+    /// Publishes decisions to the shards where they are not in force, all in flight at once.
+    async fn deliver(
+        &self,
+        decisions: &[(BoardName, Recorded)],
+        is_due: impl Fn(&BoardName, &NatsShard) -> bool,
+    ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
+        let mut sent = Vec::new();
+        for shard in &self.shards {
+            for (name, recorded) in decisions {
+                let arrived = recorded.is_in_force(&shard.state.read(Purpose::Boards), name);
+                if arrived || !is_due(name, shard) {
+                    continue;
+                }
+                let sending = shard.publisher.send_command(&recorded.payload(name)).await?;
+                self.pending.lock().note_delivered(name, shard.id);
+                sent.push((shard.id, sending));
+            }
+        }
+        let mut delivered = BTreeMap::new();
+        for (shard, sending) in sent {
+            delivered.insert(shard, sending.stored().await?);
+        }
+        Ok(delivered)
+    }
+
+    /// Waits until a decision is in force on every shard. Returns for each a sequence from which on it is.
+    pub(super) async fn wait_until_in_force(
+        &self,
+        name: &BoardName,
+        recorded: &Recorded,
+        delivered: &BTreeMap<ShardId, Sequence>,
+    ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
+        let deadline = tokio::time::Instant::now() + ARRIVE_WITHIN;
+        let mut token = Vec::with_capacity(self.shards.len());
+        for shard in &self.shards {
+            let sequence = in_force_at(shard, name, recorded, deadline).await?;
+            token.push((shard.id, delivered.get(&shard.id).copied().unwrap_or(sequence)));
+        }
+        Ok(token)
+    }
+
+    /// The drop of a board that was decided and that a shard has yet to apply.
+    pub(super) fn pending_drop(&self, name: &BoardName) -> Option<Recorded> {
+        let pending = self.pending.lock();
+        let pending_decision = pending.get(name).filter(|known| !known.recorded.is_alive())?;
+        let lacks = |shard: &NatsShard| !has_arrived(name, pending_decision, shard);
+        self.shards.iter().any(lacks).then(|| pending_decision.recorded.clone())
+    }
+
+    /// Drops and clears of the named boards that this node knows and shards have yet to apply. A job in front
+    /// of its board's drop would be answered, and then be gone with the board, although this node already
+    /// says that there is no such board, or that it is empty. So [`BoardsStream::let_drops_arrive`] comes
+    /// before the jobs.
+    pub fn drops_before<'a>(&self, named: impl IntoIterator<Item = (ShardId, &'a BoardName)>) -> DropsDue {
+        let mut due = DropsDue::new();
+        let pending = self.pending.lock();
+        if pending.is_empty() {
+            return due;
+        }
+        for (id, name) in named {
+            let shard = self.shards.iter().find(|shard| shard.id == id);
+            if let Some((pending_decision, shard)) = pending.get(name).zip(shard)
+                && ends_a_life_on(name, pending_decision, shard)
+                && !has_arrived(name, pending_decision, shard)
+            {
+                let was_delivered = pending.was_delivered_lately(name, id);
+                due.insert((id, name.clone()), (pending_decision.recorded.clone(), was_delivered));
+            }
+        }
+        due
+    }
+
+    /// Waits until shards have applied these drops.
+    ///
+    /// # Errors
+    /// When a drop cannot be brought, or does not arrive in time.
+    pub async fn let_drops_arrive(&self, due: DropsDue) -> Result<(), BoardRefused> {
+        let deadline = tokio::time::Instant::now() + DROP_WITHIN;
+        for ((id, name), (recorded, was_delivered)) in due {
+            let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
+            if !was_delivered {
+                let sending = shard.publisher.send_command(&recorded.payload(&name)).await?;
+                self.pending.lock().note_delivered(&name, id);
+                sending.stored().await?;
+            }
+            // A shard that lags may be far from applying the clear. If it holds no other life that the job
+            // could be applied to, it is enough that the new life is in the stream in front of the job.
+            let is_far = !shard.health.is_live() && recorded.is_alive();
+            if is_far && shard.state.read(Purpose::Boards).board(name.as_str()).is_none() {
+                continue;
+            }
+            in_force_at(shard, &name, &recorded, deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// Delivers to the shards what they lack, for as long as the service runs: decisions of other nodes,
+    /// boards that jobs wait for, and deliveries that a crash cut short.
+    pub async fn run_delivery(&self) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let is_tick = tokio::select! {
+                _ = ticks.tick() => true,
+                () = self.wanted.changed.notified() => false,
+            };
+            // Boards that are wanted before the stream is reconciled stay wanted.
+            if !*self.reconciled.borrow() {
+                let mut reconciled = self.reconciled.subscribe();
+                // The sender lives as long as `self`.
+                let _ = reconciled.wait_for(|reconciled| *reconciled).await;
+            }
+            if is_tick {
+                self.deliver_pending().await;
+            }
+            self.create_wanted().await;
+        }
+    }
+
+    async fn create_wanted(&self) {
+        let mut wanted = self.wanted.take().into_iter().peekable();
+        while wanted.peek().is_some() {
+            let names = wanted.by_ref().take(WANTED_AT_ONCE).collect();
+            let mut decided = Vec::new();
+            for (name, outcome) in self.decide_defaults(names).await {
+                match outcome {
+                    Ok(recorded) => decided.push((name, recorded)),
+                    Err(error) => {
+                        tracing::warn!(board = %name, %error, "a board that jobs wait for cannot be created yet");
+                    }
+                }
+            }
+            let due = |name: &BoardName, shard: &NatsShard| {
+                !self.pending.lock().was_delivered_lately(name, shard.id)
+            };
+            if let Err(error) = self.deliver(&decided, due).await {
+                tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+            }
+        }
+    }
+
+    /// Looks at a slice of the pending boards, by name behind `after`. Forgets decisions that have arrived
+    /// everywhere, and adds those that are due to `found`, if all shards are live. Returns the last board of
+    /// the slice; `None` at the end.
+    ///
+    /// Writes take the same lock to see whether their boards are being dropped. So they wait for a slice, and
+    /// not for all pending boards.
+    fn look_at_pending(
+        &self,
+        after: Option<&BoardName>,
+        all_live: bool,
+        found: &mut Unarrived,
+    ) -> Option<BoardName> {
+        let heard = self.heard_through.load(Ordering::Relaxed);
+        let mut pending = self.pending.lock();
+        let names = pending.names_behind(after, LOOKED_AT_ONCE);
+        for name in &names {
+            let Some(pending_decision) = pending.get(name) else { continue };
+            // Until the decision's own record was read, earlier records may still come.
+            let is_heard = pending_decision.recorded.sequence <= heard;
+            if is_heard && self.shards.iter().all(|shard| has_arrived(name, pending_decision, shard)) {
+                if !pending_decision.is_watched() {
+                    pending.remove(name);
+                }
+                continue;
+            }
+            if !all_live {
+                continue;
+            }
+            let due = |shard: &&NatsShard| {
+                !has_arrived(name, pending_decision, shard) && !pending.was_delivered_lately(name, shard.id)
+            };
+            let known = (name.clone(), pending_decision.recorded.clone());
+            if self.is_too_late(name, &pending_decision.recorded) {
+                found.doubtful.push(known);
+            } else if self.shards.iter().filter(due).any(|shard| pending.was_delivered(name, shard.id)) {
+                // The delivery was lost or ignored, or the decision is over: the stream tells which.
+                found.doubtful.push(known);
+            } else if self.shards.iter().any(|shard| due(&shard)) {
+                found.lacking.push(known);
+            }
+        }
+        names.last().cloned()
+    }
+
+    /// Delivers decisions that shards lack, and forgets those that have arrived everywhere.
+    async fn deliver_pending(&self) {
+        // A shard that is behind its stream may find the decision there.
+        let all_live = self.shards.iter().all(|shard| shard.health.is_live());
+        let (mut found, mut after) = (Unarrived::default(), None);
+        while let Some(last) = self.look_at_pending(after.as_ref(), all_live, &mut found) {
+            after = Some(last);
+            // Let other tasks of this thread run.
+            tokio::task::yield_now().await;
+        }
+        let Unarrived { mut lacking, doubtful } = found;
+        lacking.extend(self.renew_all(doubtful).await);
+        let due = |name: &BoardName, shard: &NatsShard| {
+            let pending = self.pending.lock();
+            let pending_decision = pending.get(name);
+            pending_decision.is_some_and(|pending_decision| !has_arrived(name, pending_decision, shard))
+                && !pending.was_delivered_lately(name, shard.id)
+        };
+        if let Err(error) = self.deliver(&lacking, due).await {
+            tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+        }
+    }
+}
+
+/// Pending decisions that have not arrived.
+#[derive(Default)]
+struct Unarrived {
+    lacking: Vec<(BoardName, Recorded)>,
+    /// The boards' stream is asked first what holds.
+    doubtful: Vec<(BoardName, Recorded)>,
+}
+
+/// Waits until a decision is in force on a shard. Returns a sequence from which on it is.
+async fn in_force_at(
+    shard: &NatsShard,
+    name: &BoardName,
+    recorded: &Recorded,
+    deadline: tokio::time::Instant,
+) -> Result<Sequence, BoardRefused> {
+    let mut applied = shard.applied.clone();
+    loop {
+        applied.borrow_and_update();
+        let arrived = {
+            let state = shard.state.read(Purpose::Boards);
+            recorded.is_in_force(&state, name).then_some(state.applied.sequence)
+        };
+        if let Some(as_of) = arrived {
+            return Ok(as_of);
+        }
+        match tokio::time::timeout_at(deadline, applied.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
+        }
+    }
+}
+
+/// Whether a decision drops the board or ends the life of it that a shard holds. A shard that lags may come
+/// to hold one.
+fn ends_a_life_on(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
+    let PendingDecision { recorded, .. } = pending_decision;
+    let holds_another = || {
+        let state = shard.state.read(Purpose::Boards);
+        match state.board(name.as_str()) {
+            Some(board) => board.incarnation < recorded.decision.incarnation,
+            None => !shard.health.is_live(),
+        }
+    };
+    !recorded.is_alive() || holds_another()
+}
+
+fn has_arrived(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
+    let PendingDecision { recorded, everywhere, .. } = pending_decision;
+    let state = shard.state.read(Purpose::Boards);
+    recorded.is_in_force(&state, name)
+        || if recorded.is_alive() {
+            state.is_over(name.as_str(), recorded.decision.incarnation)
+        } else {
+            !everywhere && shard.health.is_live() && !recorded.decision.ends_board_of(&state, name)
+        }
+}

@@ -1,0 +1,232 @@
+//! Follows the boards' stream: reads what other nodes decide.
+//!
+//! Whenever the stream is followed anew, it is read from the beginning, because it may be another one: an
+//! operator may have deleted it, or brought an older copy back. Nothing is decided until it is reconciled
+//! with the shards. Messages that were lost with a connection do not come again, so a new connection reads
+//! from the beginning, too. A stream that is gone is made again.
+
+use std::collections::{HashMap, HashSet};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::{ErrorCode, Message};
+use futures_util::StreamExt as _;
+
+use crate::queue::nats::boards::boards_stream::BoardsStream;
+use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::record::{Record, is_foreign};
+use crate::queue::nats::boards::store::NewRecord;
+use crate::queue::nats::streams::boards_config::boards_config;
+use crate::state::Incarnation;
+use crate::types::BoardName;
+
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_millis(500);
+
+/// How long the server must report that there is no such stream before it is made again. An operator may be
+/// about to bring an old copy back, and a server that has just started may not know the stream yet.
+const GONE_FOR: Duration = Duration::from_secs(10);
+
+/// While the stream is read from the beginning, the server is asked after so long without a message whether
+/// there are more.
+const ASK_AFTER: Duration = Duration::from_secs(2);
+
+/// The last record of each board, when the stream was read from the beginning.
+#[derive(Default)]
+pub struct Heard {
+    pub records: HashMap<BoardName, Recorded>,
+    /// Boards whose last record cannot be read. A newer version may have written it.
+    pub unreadable: HashSet<BoardName>,
+}
+
+impl Heard {
+    /// Whether the stream has a life of a board, or a later one.
+    pub fn says(&self, name: &BoardName, life: Incarnation) -> bool {
+        self.records.get(name).is_some_and(|recorded| recorded.decision.incarnation >= life)
+    }
+}
+
+impl BoardsStream {
+    /// Follows the boards' stream for as long as the service runs.
+    pub async fn follow(&self) {
+        let mut gone_since = None;
+        loop {
+            let followed = match self.find_stream(&mut gone_since).await {
+                Ok(()) => self.follow_once().await,
+                Err(error) => Err(error),
+            };
+            self.reconciled.send_replace(false);
+            if let Err(error) = followed {
+                let error = self.managing.explain(&error);
+                if self.managing.is_news(&error) {
+                    tracing::warn!(error, "the boards' stream cannot be followed; trying on");
+                }
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Looks for the stream, and makes it again if it has been gone for long. It is reconciled with the
+    /// shards then.
+    async fn find_stream(&self, gone_since: &mut Option<Instant>) -> Result<(), String> {
+        let found = self.managing.context.get_stream(self.names.boards_stream()).await;
+        let error = match found {
+            Ok(stream) => {
+                *gone_since = None;
+                self.tombstones.lock().begin_again(!stream.cached_info().config.deny_delete);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
+            GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
+            _ => return Err(error.to_string()),
+        }
+        if gone_since.get_or_insert_with(Instant::now).elapsed() < GONE_FOR {
+            return Err(error.to_string());
+        }
+        let latest = self.next_number().0.saturating_sub(1);
+        let config = boards_config(&self.names, self.replicas, latest);
+        let stream = config.name.clone();
+        match self.managing.context.create_stream(config).await {
+            Ok(_) => {
+                *gone_since = None;
+                self.tombstones.lock().begin_again(true);
+                tracing::warn!(stream, "the boards' stream was gone, and was made again");
+                Ok(())
+            }
+            Err(error) => Err(format!("the stream {stream} is gone, and cannot be made again: {error}")),
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), String> {
+        self.reached.store(0, Ordering::Relaxed);
+        self.heard_through.store(0, Ordering::Relaxed);
+        self.pending.lock().begin_again();
+        let consumer = pull::Config {
+            description: Some("ranktree: what each board is".to_owned()),
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            filter_subject: self.names.all_boards(),
+            ack_policy: AckPolicy::None,
+            inactive_threshold: Duration::from_secs(60),
+            memory_storage: true,
+            num_replicas: 1,
+            ..pull::Config::default()
+        };
+        let consumer =
+            self.managing.context.create_consumer_on_stream(consumer, self.names.boards_stream()).await;
+        let mut consumer = consumer.map_err(|error| error.to_string())?;
+        let mut pending = consumer.info().await.map_err(|error| error.to_string())?.num_pending;
+        let messages = consumer.stream().heartbeat(HEARTBEAT).messages().await;
+        let mut messages = messages.map_err(|error| error.to_string())?;
+        let mut heard = Heard::default();
+        let mut connected = self.managing.connected.clone();
+        connected.borrow_and_update();
+        let mut delivered = 0;
+        let mut missed = false;
+        while pending > 0 {
+            let Ok(message) = tokio::time::timeout(ASK_AFTER, messages.next()).await else {
+                // The awaited messages may have been deleted.
+                let info = consumer.info().await.map_err(|error| error.to_string())?;
+                if info.delivered.consumer_sequence == delivered {
+                    pending = info.num_pending;
+                } else if std::mem::replace(&mut missed, true) {
+                    return Err("messages of it were delivered and did not arrive".to_owned());
+                }
+                continue;
+            };
+            missed = false;
+            let Some(message) = message else { return Ok(()) };
+            let message = message.map_err(|error| error.to_string())?;
+            pending = self.hear(&message, &mut delivered, Some(&mut heard)).await?;
+        }
+        let mut reconciling = pin!(self.reconcile(heard));
+        let mut is_reconciled = false;
+        loop {
+            tokio::select! {
+                done = &mut reconciling, if !is_reconciled => {
+                    done?;
+                    is_reconciled = true;
+                    self.reconciled.send_replace(true);
+                }
+                // Messages in flight are lost with a connection, and nothing reports that.
+                _ = connected.changed() => return Err("the connection to NATS was lost".to_owned()),
+                message = messages.next() => {
+                    let Some(message) = message else { return Ok(()) };
+                    let message = message.map_err(|error| error.to_string())?;
+                    self.hear(&message, &mut delivered, None).await?;
+                }
+            }
+        }
+    }
+
+    /// Notes a message. Returns how many follow.
+    ///
+    /// # Arguments
+    /// - `delivered`: how many the consumer has delivered so far.
+    /// - `first`: the records so far, while the stream is read from the beginning.
+    async fn hear(
+        &self,
+        message: &Message,
+        delivered: &mut u64,
+        first: Option<&mut Heard>,
+    ) -> Result<u64, String> {
+        let info = message.info().map_err(|error| error.to_string())?;
+        let (sequence, pending) = (info.stream_sequence, info.pending);
+        if info.consumer_sequence != *delivered + 1 {
+            let lost = info.consumer_sequence.saturating_sub(*delivered + 1);
+            return Err(format!("{lost} messages before message {sequence} did not arrive"));
+        }
+        *delivered = info.consumer_sequence;
+        self.reached.fetch_max(sequence, Ordering::Relaxed);
+        let name = self.names.board_of(&message.subject);
+        if is_foreign(&message.payload) {
+            self.restore_record(&message.subject, name, sequence).await?;
+        } else if let Some((name, recorded)) = name.zip(Record::read(sequence, &message.payload)) {
+            // Drops from before this node followed have arrived where they had to, unless a shard holds the
+            // board.
+            self.note(&name, &recorded, first.is_none());
+            self.tombstones.lock().note(&name, &recorded);
+            if let Some(heard) = first {
+                heard.unreadable.remove(&name);
+                heard.records.insert(name, recorded);
+            }
+        } else {
+            tracing::warn!(
+                subject = %message.subject,
+                "a message of the boards' stream cannot be read, and is left as it is; did a newer version write it?"
+            );
+            if let Some((heard, name)) = first.zip(self.names.board_of(&message.subject)) {
+                heard.records.remove(&name);
+                heard.unreadable.insert(name);
+            }
+        }
+        // Earlier messages that are gone were followed by others of the same board, which were read.
+        if pending == 0 {
+            self.heard_through.fetch_max(sequence, Ordering::Relaxed);
+        }
+        Ok(pending)
+    }
+
+    /// Stores a board's record again after a foreign message has taken its place.
+    async fn restore_record(
+        &self,
+        subject: &str,
+        name: Option<BoardName>,
+        sequence: u64,
+    ) -> Result<(), String> {
+        tracing::warn!(
+            subject,
+            sequence,
+            "a message of the boards' stream is not from a node; who may publish there?"
+        );
+        let Some(name) = name else { return Ok(()) };
+        let Some(decision) = self.held(&name) else { return Ok(()) };
+        let record = Record::of(&decision, self.next_number());
+        self.store(NewRecord { name, record, after: sequence }).await.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}

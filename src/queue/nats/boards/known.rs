@@ -1,0 +1,76 @@
+//! What this node knows of a board, from the stream and from its own shards. The stream may have been lost,
+//! so what a shard holds counts as much as what the stream says.
+
+use std::sync::Arc;
+
+use crate::queue::nats::boards::boards_stream::BoardsStream;
+use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::shard::NatsShard;
+use crate::state::RecordNumber;
+use crate::state_lock::Purpose;
+use crate::types::BoardName;
+use crate::writer::Known;
+
+impl BoardsStream {
+    /// What this node knows of a board, from its shards and from decisions that are pending.
+    pub(super) fn held(&self, name: &BoardName) -> Option<Decision> {
+        let mut held = self.registry.get(name.as_str()).map(|known| Decision::from(&known));
+        let pending = self.pending.lock().get(name).map(|on_its_way| on_its_way.recorded.decision.clone());
+        held = Decision::later(held, pending);
+        for shard in &self.shards {
+            let shard = shard.state.read(Purpose::Boards);
+            let alive = shard.board(name.as_str()).map(|board| Decision {
+                incarnation: board.incarnation,
+                definition: Some(Arc::clone(&board.definition)),
+            });
+            let over = shard.dropped().get(name.as_str()).map(Decision::dropped);
+            held = Decision::later(held, Decision::later(alive, over));
+        }
+        held
+    }
+
+    /// Notes what the stream says of a board, and has it delivered to the shards that lack it.
+    ///
+    /// # Arguments
+    /// `everywhere`: whether a drop is delivered to shards that never had the board, too.
+    pub(super) fn note(&self, name: &BoardName, recorded: &Recorded, everywhere: bool) {
+        let Recorded { sequence, number, decision } = recorded;
+        {
+            let mut pending = self.pending.lock();
+            if pending.knows_later(name, *sequence) {
+                return;
+            }
+            let arrived = |shard: &NatsShard| {
+                let state = shard.state.read(Purpose::Boards);
+                recorded.is_in_force(&state, name)
+                    // A shard that is behind its stream may come to have the board.
+                    || (!everywhere && shard.health.is_live() && decision.definition.is_none()
+                        && !decision.ends_board_of(&state, name))
+            };
+            if pending.get(name).is_some() || !self.shards.iter().all(arrived) {
+                pending.note(name, recorded, everywhere);
+            }
+        }
+        self.registry.note_number((*number).max(RecordNumber(decision.incarnation.0)));
+        match decision.known() {
+            Some(Known { incarnation, definition }) => {
+                self.registry.adopt(name, &Known { incarnation, definition });
+            }
+            None => self.registry.forget(name, decision.incarnation),
+        }
+    }
+
+    /// A number for the next record, above all that this node ever saw in the stream or on its shards. If
+    /// nothing was lost, the record's own sequence is as high. A stream that was lost begins again with low
+    /// sequences.
+    pub(super) fn next_number(&self) -> RecordNumber {
+        let met = self.shards.iter().map(|shard| shard.state.read(Purpose::Boards).dropped().latest().0);
+        let latest = met.max().unwrap_or(0).max(self.registry.last_incarnation().0);
+        RecordNumber(latest.saturating_add(1))
+    }
+
+    /// Whether a shard lacks the board and would ignore this record as a late one.
+    pub(super) fn is_too_late(&self, name: &BoardName, recorded: &Recorded) -> bool {
+        self.shards.iter().any(|shard| recorded.is_too_late_for(&shard.state.read(Purpose::Boards), name))
+    }
+}

@@ -1,0 +1,103 @@
+//! The form of a record, which is a message of the boards' stream.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::Definition;
+use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::definition_json::DefinitionJson;
+use crate::state::{Incarnation, RecordNumber};
+
+/// A record as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Absent in a life's first record, whose number it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incarnation: Option<u64>,
+    /// The record's number, unless its sequence is higher. Absent in records from before there were numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    number: Option<u64>,
+    /// Absent if the board is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionJson>,
+}
+
+impl Record {
+    /// The first record of a life.
+    ///
+    /// # Arguments
+    /// `number`: above that of every record of the name before it.
+    pub fn first(number: RecordNumber, definition: &Definition) -> Self {
+        Self { incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
+    }
+
+    /// A later record of a life.
+    ///
+    /// # Arguments
+    /// `number`: above that of every record of the name before it.
+    pub fn of(decision: &Decision, number: RecordNumber) -> Self {
+        Self {
+            incarnation: Some(decision.incarnation.0),
+            number: Some(number.0),
+            definition: decision.definition.as_deref().map(Into::into),
+        }
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it has no maps with odd keys")
+    }
+
+    /// Reads a message of the stream; `None` if it is no record.
+    pub fn read(sequence: u64, body: &[u8]) -> Option<Recorded> {
+        serde_json::from_slice::<Self>(body).ok()?.stored_at(sequence)
+    }
+
+    /// What the record says, stored at this sequence; `None` if its definition is invalid.
+    pub fn stored_at(self, sequence: u64) -> Option<Recorded> {
+        let number = RecordNumber(sequence.max(self.number.unwrap_or(0)));
+        let incarnation = Incarnation(self.incarnation.unwrap_or(number.0));
+        let definition = match self.definition {
+            Some(definition) => Some(Arc::new(definition.read()?)),
+            None => None,
+        };
+        Some(Recorded { sequence, number, decision: Decision { incarnation, definition } })
+    }
+}
+
+/// Whether no node wrote this message: every record has an incarnation or a definition. A server sends an
+/// acknowledgement to any subject that a publisher names, whether that publisher may publish there or not. So
+/// a stranger can have an acknowledgement stored here, and it must not be read as a drop.
+pub fn is_foreign(body: &[u8]) -> bool {
+    let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    json.get("incarnation").or(json.get("definition")).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_read_back_as_they_were() {
+        let definition = Definition { keep: 3, ..Definition::default() };
+        let read = |record: &Record, sequence| Record::read(sequence, &record.encode()).expect("readable");
+        let first = |number| Record::first(RecordNumber(number), &definition);
+        // The number is the sequence's at least, and a life has that of its first record.
+        for (number, sequence, expect) in [(17, 17, 17), (3, 17, 17), (30, 17, 30)] {
+            let read = read(&first(number), sequence);
+            assert_eq!((read.sequence, read.number), (sequence, RecordNumber(expect)));
+            assert_eq!(read.decision.incarnation, Incarnation(expect));
+            assert_eq!(read.decision.definition.as_deref(), Some(&definition));
+        }
+        let alive = read(&first(30), 17).decision;
+        for decision in [alive, Decision::dropped(Incarnation(30))] {
+            let again = read(&Record::of(&decision, RecordNumber(31)), 18);
+            assert_eq!((again.number, again.decision), (RecordNumber(31), decision));
+        }
+        // From before there were numbers.
+        let older = Record::read(18, br#"{"incarnation":7}"#).expect("readable");
+        assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
+        assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
+        assert!(!is_foreign(&Record::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
+    }
+}

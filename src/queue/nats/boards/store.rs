@@ -1,0 +1,130 @@
+//! Reading and storing records: each follows the one that its writer has read, or it is not stored.
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use futures_util::future::join_all;
+
+use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
+use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::boards::record::{Record, is_foreign};
+use crate::state::{Incarnation, RecordNumber};
+use crate::types::BoardName;
+
+/// A server refuses a record at once that follows the same one as another that it is still replicating. A
+/// moment later the other one can be read.
+const OTHER_IS_STORED: Duration = Duration::from_millis(20);
+/// Records in flight at once.
+const STORED_AT_ONCE: usize = 1_000;
+
+/// A record to be stored behind the one at `after`; 0 for none.
+pub struct NewRecord {
+    pub name: BoardName,
+    pub record: Record,
+    pub after: u64,
+}
+
+impl BoardsStream {
+    /// The last record of a board.
+    pub(super) async fn last(&self, name: &BoardName) -> Result<Option<Recorded>, BoardRefused> {
+        let unavailable = |error: &dyn std::fmt::Display| self.unavailable(error);
+        let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
+        let stream = stream.map_err(|error| unavailable(&error))?;
+        match stream.get_last_raw_message_by_subject(&self.names.board_subject(name)).await {
+            Ok(message) if is_foreign(&message.payload) => {
+                let sequence = message.sequence;
+                let decision = self.held(name).unwrap_or(Decision::dropped(Incarnation(sequence)));
+                Ok(Some(Recorded { sequence, number: RecordNumber(sequence), decision }))
+            }
+            Ok(message) => {
+                let last = Record::read(message.sequence, &message.payload);
+                let last =
+                    last.ok_or_else(|| unavailable(&format!("what it says of {name} cannot be read")))?;
+                // The next record of this board gets a higher number.
+                self.registry.note_number(last.number);
+                Ok(Some(last))
+            }
+            Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    /// The last record of a board, after another node has stored one behind the one at `after`, or is about
+    /// to.
+    pub(super) async fn last_behind(
+        &self,
+        name: &BoardName,
+        after: u64,
+    ) -> Result<Option<Recorded>, BoardRefused> {
+        let last = self.last(name).await?;
+        if last.as_ref().map_or(0, |last| last.sequence) == after {
+            tokio::time::sleep(OTHER_IS_STORED).await;
+            return self.last(name).await;
+        }
+        Ok(last)
+    }
+
+    /// Stores a record if it follows the one at `after`. `None`: another node was first.
+    pub(super) async fn store(&self, new: NewRecord) -> Result<Option<Recorded>, BoardRefused> {
+        let record = new.record.clone();
+        let sent = self.send(new).await?;
+        self.stored(record, sent.await)
+    }
+
+    /// Stores records, all in flight at once. Each outcome is as [`BoardsStream::store`] has it.
+    pub(super) async fn store_all(
+        &self,
+        records: Vec<NewRecord>,
+    ) -> Vec<Result<Option<Recorded>, BoardRefused>> {
+        let mut outcomes = Vec::with_capacity(records.len());
+        let mut records = records.into_iter().peekable();
+        while records.peek().is_some() {
+            let mut sent = Vec::new();
+            for new in records.by_ref().take(STORED_AT_ONCE) {
+                sent.push((new.record.clone(), self.send(new).await));
+            }
+            // All are polled together, because each waits for its timeout from its first poll on, and a lost
+            // server answers none.
+            let stored = sent.into_iter().map(async |(record, sent)| match sent {
+                Ok(sent) => self.stored(record, sent.await),
+                Err(error) => Err(error),
+            });
+            outcomes.extend(join_all(stored).await);
+        }
+        outcomes
+    }
+
+    async fn send(&self, new: NewRecord) -> Result<PublishAckFuture, BoardRefused> {
+        let NewRecord { name, record, after } = new;
+        let message =
+            PublishMessage::build().expected_last_subject_sequence(after).payload(record.encode().into());
+        let sent = self.managing.context.send_publish(self.names.board_subject(&name), message).await;
+        sent.map_err(|error| self.unavailable(&error))
+    }
+
+    fn stored(
+        &self,
+        record: Record,
+        outcome: Result<PublishAck, PublishError>,
+    ) -> Result<Option<Recorded>, BoardRefused> {
+        match outcome {
+            Ok(stored) => Ok(Some(record.stored_at(stored.sequence).expect("it was just written"))),
+            Err(error) if another_was_first(&error) => Ok(None),
+            Err(error) => Err(self.unavailable(&error)),
+        }
+    }
+}
+
+/// Whether another node has stored a record behind the same one. A single server reports the sequence that it
+/// found. The leader of several replicas reports another code, for which the client has no name, while the
+/// other record is not stored by all replicas yet.
+fn another_was_first(error: &PublishError) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
+    error.kind() == PublishErrorKind::WrongLastSequence
+        || cause.is_some_and(|cause| cause.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
+}

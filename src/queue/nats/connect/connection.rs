@@ -1,0 +1,266 @@
+//! Connections to NATS. They reconnect for ever, with pauses, and log it. A connection leaves a silent server
+//! for another.
+//!
+//! Knows: why the last attempt failed, and which errors the server reported lately, in words for an operator.
+
+use std::fmt::{Display, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions, Event, Server};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::metrics as names;
+use crate::queue::nats::connect::access::NatsAccess;
+use crate::queue::nats::connect::server_choice::ServerChoice;
+
+/// A server that was silent for so long is pinged. The NATS client leaves a server that owes three answers,
+/// so after four and a half seconds. That is soon enough to be elsewhere when a cluster has elected new
+/// leaders, which takes it four to nine seconds, and late enough for a message that takes seconds over a slow
+/// link.
+const PING_EVERY: Duration = Duration::from_millis(1_500);
+/// How long a server may take to complete a connection. A frozen one accepts it, and stays silent.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+/// How long the server may take to answer anything but a pull.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection without answers for so long is left, even if its server answers pings: the server may be cut
+/// off from the others. A cluster that has lost its leader answers sooner than that, by a new one.
+const LEAVE_AFTER: Duration = Duration::from_secs(8);
+/// Failures to reconnect are logged at most this often.
+const SAY_EVERY: Duration = Duration::from_secs(30);
+/// For how long an error that the server reported explains failed requests. A request that the server denied
+/// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
+/// the reason.
+const COMPLAINT_HOLDS: Duration = Duration::from_secs(10);
+
+/// A connection that keeps itself up.
+#[derive(Clone)]
+pub struct Connection {
+    pub client: Client,
+    pub context: Context,
+    /// Counts how often it was connected.
+    pub connected: watch::Receiver<u64>,
+    problems: Arc<Mutex<Problems>>,
+    /// Since when requests have had no answer.
+    unanswered: Arc<Mutex<Option<Instant>>>,
+}
+
+/// What is known to be wrong with a connection.
+#[derive(Default)]
+struct Problems {
+    /// Why the last attempt to connect failed.
+    failure: Option<String>,
+    failure_said: Option<Instant>,
+    no_jetstream_said: Option<Instant>,
+    /// The last error that the server reported, and when: mostly a missing permission.
+    complaint: Option<(Instant, String)>,
+}
+
+impl Connection {
+    /// Starts to connect, and goes on trying.
+    ///
+    /// # Arguments
+    /// `inbox`: the prefix of the subjects that answers come by. Nobody else should be permitted to read
+    /// them.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open(access: &NatsAccess, inbox: &str, purpose: &'static str) -> Result<Self, String> {
+        let (count, connected) = watch::channel(0);
+        let label = || [("connection", purpose)];
+        metrics::gauge!(names::NATS_CONNECTIONS_WANTED, &label()).increment(1.0);
+        let up_count = metrics::gauge!(names::NATS_CONNECTIONS, &label());
+        up_count.increment(0.0);
+        let disconnects = metrics::counter!(names::NATS_DISCONNECTS_TOTAL, &label());
+        let is_up = AtomicBool::new(false);
+        let problems = Arc::new(Mutex::new(Problems::default()));
+        let unanswered = Arc::new(Mutex::new(None));
+        let choice = Arc::new(Mutex::new(ServerChoice::default()));
+        let (noting, asked, chosen) = (Arc::clone(&problems), Arc::clone(&unanswered), Arc::clone(&choice));
+        let events = move |event| {
+            let mut problems = noting.lock();
+            match event {
+                Event::Connected => {
+                    if !is_up.swap(true, Ordering::Relaxed) {
+                        up_count.increment(1.0);
+                    }
+                    *problems = Problems::default();
+                    *asked.lock() = None;
+                    chosen.lock().note_connected();
+                    count.send_modify(|count| *count += 1);
+                    tracing::info!(purpose, "connected to NATS");
+                }
+                Event::Disconnected => {
+                    if is_up.swap(false, Ordering::Relaxed) {
+                        up_count.decrement(1.0);
+                        disconnects.increment(1);
+                    }
+                    tracing::warn!(purpose, "the connection to NATS is lost; reconnecting");
+                }
+                // Logged with its cause by `note_failures`.
+                Event::ClientError(_) => {}
+                Event::ServerError(error) => {
+                    let error = error.to_string();
+                    let is_new = problems.complaint.as_ref().is_none_or(|(_, said)| *said != error);
+                    if is_new {
+                        tracing::warn!(purpose, error, "NATS complains");
+                    }
+                    problems.complaint = Some((Instant::now(), error));
+                }
+                event => tracing::warn!(purpose, "NATS: {event}"),
+            }
+            std::future::ready(())
+        };
+        // Called before each attempt, with the outcomes of the last ones, which nothing else reports.
+        let noting = Arc::clone(&problems);
+        let attempting = move |servers: Vec<Server>, _| {
+            noting.lock().note_failures(purpose, &servers);
+            std::future::ready(choice.lock().next(&servers))
+        };
+        let client = attentive(access.options())
+            .name(format!("ranktree {purpose}"))
+            .custom_inbox_prefix(inbox)
+            .retry_on_initial_connect()
+            .max_reconnects(None)
+            .reconnect_to_server_callback(attempting)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .event_callback(events)
+            .connect(access.servers.addresses())
+            .await
+            .map_err(|error| format!("no connection to {}: {error}", access.servers))?;
+        let context = jetstream::context::ContextBuilder::new()
+            .timeout(REQUEST_TIMEOUT)
+            .ack_timeout(REQUEST_TIMEOUT)
+            .max_ack_inflight(100_000)
+            .build(client.clone());
+        Ok(Self { client, context, connected, problems, unanswered })
+    }
+
+    /// Whether it is up at the moment.
+    pub fn is_up(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Notes that a request was answered.
+    pub fn note_answer(&self) {
+        *self.unanswered.lock() = None;
+    }
+
+    /// Notes that a request, sent at `since`, was not answered. Leaves a server that has answered none for
+    /// [`LEAVE_AFTER`].
+    pub async fn note_silence(&self, since: Instant) {
+        {
+            let mut unanswered = self.unanswered.lock();
+            let since = unanswered.map_or(since, |before| before.min(since));
+            *unanswered = Some(since);
+            if since.elapsed() < LEAVE_AFTER || !self.is_up() {
+                return;
+            }
+            *unanswered = None;
+        }
+        tracing::warn!("NATS answers nothing on this connection; connecting to another server");
+        // Fails only if the client is gone, and with it the connection.
+        let _ = self.client.force_reconnect().await;
+    }
+
+    /// Notes the outcome of a publish that began at `since`.
+    pub async fn note_publish(&self, stored: &Result<PublishAck, PublishError>, since: Instant) {
+        match stored.as_ref().map_err(PublishError::kind) {
+            Err(PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe) => self.note_silence(since).await,
+            Ok(_) | Err(_) => self.note_answer(),
+        }
+    }
+
+    /// Why there is no connection.
+    pub fn why_down(&self) -> String {
+        match &self.problems.lock().failure {
+            Some(failure) => format!("NATS cannot be reached: {failure}"),
+            None => "connecting to NATS".to_owned(),
+        }
+    }
+
+    /// The error of a request, with its cause as far as it is known.
+    pub fn explain(&self, error: &dyn Display) -> String {
+        if !self.is_up() {
+            return self.why_down();
+        }
+        // No server answers JetStream requests. The NATS client's own message would suggest a missing stream.
+        let error = error.to_string();
+        let signs = ["requested jetstream resource does not exist", "jetstream not enabled"];
+        let said = error.to_ascii_lowercase();
+        if signs.iter().any(|sign| said.contains(sign)) {
+            return NO_JETSTREAM.to_owned();
+        }
+        match &self.problems.lock().complaint {
+            Some((when, complaint)) if when.elapsed() < COMPLAINT_HOLDS => {
+                format!("{error}; NATS complains: {complaint}")
+            }
+            Some(_) | None => error,
+        }
+    }
+
+    /// Whether to log a reason that [`Connection::explain`] gave. A reason that all requests share is logged
+    /// once in a while.
+    pub fn is_news(&self, reason: &str) -> bool {
+        if reason != NO_JETSTREAM {
+            return true;
+        }
+        let said = &mut self.problems.lock().no_jetstream_said;
+        let is_news = said.is_none_or(|said| said.elapsed() >= SAY_EVERY);
+        if is_news {
+            *said = Some(Instant::now());
+        }
+        is_news
+    }
+}
+
+const NO_JETSTREAM: &str = "no server of this NATS answers for JetStream, which ranktree needs: start it with nats-server -js, or \
+                            have the user's account use it";
+
+impl Problems {
+    fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {
+        let mut all = String::new();
+        for server in servers {
+            let Some(error) = &server.last_error else { continue };
+            let comma = if all.is_empty() { "" } else { "; " };
+            let (host, port) = (server.addr.host(), server.addr.port());
+            write!(all, "{comma}{host}:{port}: {}", in_words(error)).expect("a text can be written to");
+        }
+        if all.is_empty() {
+            return;
+        }
+        let said_lately = self.failure_said.is_some_and(|said| said.elapsed() < SAY_EVERY);
+        if !said_lately || self.failure.as_ref() != Some(&all) {
+            tracing::warn!(purpose, error = all, "NATS cannot be reached; trying on");
+            self.failure_said = Some(Instant::now());
+        }
+        self.failure = Some(all);
+    }
+}
+
+/// Options with which a connection does not wait long for a silent server.
+pub(in crate::queue::nats) fn attentive(options: ConnectOptions) -> ConnectOptions {
+    options.ping_interval(PING_EVERY).connection_timeout(CONNECT_WITHIN)
+}
+
+/// What to do about a failure, if its own message does not say.
+pub(in crate::queue::nats) fn in_words(error: &str) -> String {
+    let has = |words: &str| error.to_ascii_lowercase().contains(words);
+    let advice = if has("authorization violation") {
+        "the server does not accept these credentials; files of credentials are read again at each attempt"
+    } else if has("unknownissuer") {
+        "the server's certificate is from an authority that is not trusted here; give its certificate as --nats-ca"
+    } else if has("certificaterequired") || has("certificate required") {
+        "the server wants a client certificate; give --nats-cert and --nats-key"
+    } else if has("notvalidforname") {
+        "the server's certificate is for another name than the one in --nats"
+    } else {
+        return error.to_owned();
+    };
+    format!("{advice} ({error})")
+}

@@ -1,0 +1,151 @@
+//! What the fetcher does when a stream does not seem to continue what was applied.
+//!
+//! Knows: a consumer is fed by one server, which may lag behind the stream's leader or lack messages that the
+//! leader has. The leader decides. A server that starts, or has just become the leader, may not know the
+//! stream's end yet, so its answer counts once it has been the same for a while. An operator may mend the
+//! stream, so a shard that is halted looks again. Must not know: what makes a stream continue; see
+//! `continuity`.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream::Info;
+
+use crate::queue::nats::connect::connection::Connection;
+use crate::queue::nats::connect::leader_requests::LeaderError;
+use crate::queue::nats::consume::fetcher::doubts::Doubts;
+use crate::queue::nats::consume::fetcher::run::Fetcher;
+use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
+use crate::queue::nats::consume::fingerprint::{hash, micros_of};
+use crate::types::ShardId;
+use crate::writer::ShardState;
+
+/// How often the leader is asked again about a suspected mismatch.
+const SUSPICION_PAUSE: Duration = Duration::from_millis(500);
+/// How often a shard that is halted checks its stream again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+impl Fetcher {
+    /// After a consumer brought something that does not fit.
+    pub(super) async fn doubt(&mut self, reason: String) {
+        tracing::warn!(shard = %self.shared.shard, reason, "what a consumer brought does not fit; asking the stream's leader");
+        self.doubts.any = true;
+        self.wait(ShardState::CatchingUp(reason), self.pause).await;
+        self.slow_down();
+    }
+
+    /// After the leader reported a mismatch. The shard halts if the leader goes on reporting it for a while.
+    pub(super) async fn suspect(&mut self, reason: String) {
+        self.doubts.any = true;
+        let since = *self.doubts.suspected.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.shared.on_gap.halt_after {
+            self.halt(reason).await;
+            return;
+        }
+        self.wait(ShardState::CatchingUp(reason), SUSPICION_PAUSE).await;
+    }
+
+    /// After the leader reported a mismatch that is a reason to halt. Returns when it is time to look again,
+    /// or when the operator has accepted the mismatch.
+    pub(super) async fn halt(&mut self, reason: String) {
+        if self.shared.accept_gap.take(self.tip.sequence) {
+            tracing::warn!(shard = %self.shared.shard, reason, "accepted, as --accept-gap says");
+            (self.accepted, self.doubts) = (true, Doubts::default());
+            return;
+        }
+        (self.doubts.any, self.doubts.halted) = (true, true);
+        self.shared.set_state(ShardState::Halted(reason));
+        self.rest(LOOK_AGAIN).await;
+    }
+
+    /// After a failure that may be over at the next attempt.
+    pub(super) async fn retry(&mut self, reason: String) {
+        tracing::info!(shard = %self.shared.shard, reason, "the stream is taken up again");
+        // A leader that does not answer confirms nothing.
+        self.doubts.suspected = None;
+        self.wait(ShardState::CatchingUp(reason), self.pause).await;
+        self.slow_down();
+    }
+
+    /// Waits in a state. A shard that is halted stays halted, even if it cannot look again at the moment.
+    async fn wait(&self, state: ShardState, pause: Duration) {
+        if self.doubts.halted {
+            self.rest(LOOK_AGAIN).await;
+        } else {
+            self.shared.set_state(state);
+            self.rest(pause).await;
+        }
+    }
+
+    /// Waits, but not longer than the source lives.
+    async fn rest(&self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.chunks.closed() => {}
+        }
+    }
+
+    /// Why messages do not come at the moment.
+    pub(super) fn note_waiting(&self, reason: String) {
+        if !self.doubts.halted {
+            self.shared.set_state(ShardState::CatchingUp(reason));
+        }
+    }
+
+    /// Forgets doubts, because messages were handed on or none are missing.
+    pub(super) fn note_no_doubts(&mut self) {
+        self.doubts = Doubts::default();
+    }
+
+    /// Checks that the leader has the tip's message as it was handed on, and the message after it.
+    pub(super) async fn ask_leader(
+        &mut self,
+        connection: &Connection,
+        info: &Info,
+    ) -> Result<(), SessionEnd> {
+        if !self.doubts.any || self.is_purged_past_tip(info) {
+            return Ok(());
+        }
+        let (name, shard, tip) = (&info.config.name, self.shared.shard, self.tip);
+        let at = tip.sequence.0.saturating_sub(self.origin.sequence_offset);
+        let is_stored =
+            |sequence: u64| (info.state.first_sequence..=info.state.last_sequence).contains(&sequence);
+        let unanswered = |error: LeaderError| {
+            SessionEnd::Retry(
+                connection.explain(&format!("the leader of the stream {name} cannot be asked: {error}")),
+            )
+        };
+        if self.origin.sequence_offset == 0 && tip.sequence.0 > 0 && is_stored(at) {
+            let Some(message) = connection.message(name, at).await.map_err(unanswered)? else {
+                return Err(SessionEnd::Suspect(missing(name, at, info, shard)));
+            };
+            let timestamp = micros_of(message.time.unix_timestamp_nanos());
+            if (timestamp, hash(&message.payload)) != (tip.timestamp, tip.hash) {
+                return Err(SessionEnd::Halt(format!(
+                    "the message {at} of the stream {name} is not the one that was applied here (it is of {timestamp}, \
+                     and that one was of {applied}): the server lost the end of the stream and used the sequences again; \
+                     restore the stream, or start with --accept-gap {shard} to go on with what was stored after {applied}",
+                    applied = tip.timestamp
+                )));
+            }
+        }
+        let next = at + 1;
+        if !self.admits_gap
+            && is_stored(next)
+            && connection.message(name, next).await.map_err(unanswered)?.is_none()
+        {
+            return Err(SessionEnd::Suspect(missing(name, next, info, shard)));
+        }
+        if std::mem::take(&mut self.doubts.halted) {
+            tracing::warn!(%shard, "the stream continues what was applied: the shard goes on");
+        }
+        Ok(())
+    }
+}
+
+fn missing(name: &str, sequence: u64, info: &Info, shard: ShardId) -> String {
+    format!(
+        "the message {sequence} is missing in the stream {name}, which goes on up to {}; restore the stream, or start with \
+         --accept-gap {shard} to go on without what is missing",
+        info.state.last_sequence
+    )
+}

@@ -1,0 +1,302 @@
+//! The fetcher's loop: one session after the other, each with a consumer of its own.
+//!
+//! Knows: the tip, which is the last message that was handed on. Must not know: what makes a stream continue
+//! the tip (`continuity`), or what follows when it does not (`recovery`, `rebase`).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+
+use crate::metrics::DECODE_SECONDS;
+use crate::queue::nats::connect::connection::Connection;
+use crate::queue::nats::consume::chunk::{BATCH_LIMITS, Chunk};
+use crate::queue::nats::consume::fetcher::consumer::consumer;
+use crate::queue::nats::consume::fetcher::doubts::Doubts;
+use crate::queue::nats::consume::fetcher::lag::lag;
+use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
+use crate::queue::nats::consume::origin::Origin;
+use crate::queue::nats::consume::shard_stream::ShardStream;
+use crate::queue::nats::streams::prepared::Prepared;
+use crate::state::Applied;
+use crate::wire::BoardNames;
+use crate::writer::ShardState;
+
+/// Messages asked for at a time; the next request goes out at half, so the server never waits for one. Asking
+/// for four times as many as 4,000 took a tenth off what the server spends on each.
+const PULL_MESSAGES: usize = 16_000;
+/// And bytes. More than the largest message there can be, or that one would never come.
+const PULL_BYTES: usize = 16 << 20;
+/// A server that says nothing for twice as long is gone.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// A pull request that nothing answered is made again after so long.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+/// Pauses between sessions double from the first to the second.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How often the reason for a missing connection is looked up.
+const DOWN_LOOK: Duration = Duration::from_millis(500);
+
+/// Reads one shard's stream ahead of its writer.
+pub struct Fetcher {
+    pub(super) shared: Arc<ShardStream>,
+    /// The last message that was handed on: its sequence, time and hash.
+    pub(super) tip: Applied,
+    /// Where the tip is from.
+    pub(super) origin: Origin,
+    pub(super) chunks: mpsc::Sender<Chunk>,
+    /// Its messages are commands of nodes.
+    pub(super) control_subject: String,
+    pub(super) names: BoardNames,
+    /// How long chunks took to decode.
+    decode: metrics::Histogram,
+    /// The stream does not continue the tip, and the operator has accepted that: the next session rebases.
+    pub(super) accepted: bool,
+    /// The operator has accepted that messages are missing before the next one.
+    pub(super) admits_gap: bool,
+    pub(super) doubts: Doubts,
+    pub(super) pause: Duration,
+}
+
+impl Fetcher {
+    /// # Arguments
+    /// `origin`: where the tip is from, as it was stored with it.
+    pub fn new(shared: Arc<ShardStream>, tip: Applied, origin: &str, chunks: mpsc::Sender<Chunk>) -> Self {
+        let control_subject = shared.names.control_subject(shared.shard);
+        let decode = metrics::histogram!(DECODE_SECONDS, "shard" => shared.shard.to_string());
+        Self {
+            shared,
+            tip,
+            origin: Origin::read(origin),
+            chunks,
+            control_subject,
+            names: BoardNames::default(),
+            decode,
+            accepted: false,
+            admits_gap: false,
+            doubts: Doubts::default(),
+            pause: PAUSE_FIRST,
+        }
+    }
+
+    /// Hands on messages until the source is gone. A shard that is halted looks again now and then.
+    pub async fn run(mut self) {
+        if let Err(reason) = self.wait_until_prepared().await {
+            self.shared.set_state(ShardState::Halted(reason));
+            return;
+        }
+        loop {
+            let number = self.shared.sessions.begin();
+            let Err(end) = self.session(number).await;
+            self.shared.sessions.end();
+            match end {
+                SessionEnd::Closed => return,
+                SessionEnd::Again => {}
+                SessionEnd::Recheck => self.doubts.any = true,
+                SessionEnd::Refuse(reason) => {
+                    self.shared.set_state(ShardState::Halted(reason));
+                    return;
+                }
+                SessionEnd::Halt(reason) => self.halt(reason).await,
+                SessionEnd::Suspect(reason) => self.suspect(reason).await,
+                SessionEnd::Doubt(reason) => self.doubt(reason).await,
+                SessionEnd::Retry(reason) => self.retry(reason).await,
+            }
+            if self.chunks.is_closed() {
+                return;
+            }
+        }
+    }
+
+    /// The next session waits longer than this one did.
+    pub(super) fn slow_down(&mut self) {
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+    }
+
+    async fn wait_until_prepared(&mut self) -> Result<(), String> {
+        let mut prepared = self.shared.prepared.clone();
+        loop {
+            match &*prepared.borrow_and_update() {
+                Prepared::Waiting(reason) => self.shared.set_state(ShardState::CatchingUp(reason.clone())),
+                Prepared::Refused(reason) => return Err(reason.clone()),
+                Prepared::Ready => return Ok(()),
+            }
+            if prepared.changed().await.is_err() {
+                return Err("the service is ending".to_owned());
+            }
+        }
+    }
+
+    /// One consumer's life.
+    ///
+    /// # Arguments
+    /// `number`: the session's, under which it confirms to retention that the stream continues the tip.
+    async fn session(&mut self, number: u64) -> Result<Infallible, SessionEnd> {
+        let shared = Arc::clone(&self.shared);
+        let connection = shared.connection().await.map_err(SessionEnd::Refuse)?;
+        let mut connected = connection.connected.clone();
+        while !connection.is_up() {
+            self.note_waiting(connection.why_down());
+            tokio::select! {
+                _ = connected.changed() => {}
+                () = tokio::time::sleep(DOWN_LOOK) => {}
+                () = self.chunks.closed() => return Err(SessionEnd::Closed),
+            }
+        }
+        connected.borrow_and_update();
+        let info = self.check_stream(connection).await?;
+        let offset = self.origin.sequence_offset;
+        shared.set_sequence_offset(offset);
+        let target = info.state.last_sequence + offset;
+        if offset > 0 && (self.is_purged_past_tip(&info) || target <= self.tip.sequence.0) {
+            self.finish_rebase(connection).await?;
+            return Err(SessionEnd::Again);
+        }
+        self.shared.health.set_last_sequence(target);
+        let purged = info.state.first_sequence + offset > self.tip.sequence.0;
+        // While a stream is rebased, it does not hold the tip's message until one of its own is the tip.
+        let mut overlaps = self.tip.sequence.0 > 0 && !purged && !self.admits_gap && offset == 0;
+        let start = if overlaps { self.tip.sequence.0 } else { self.tip.sequence.0 + 1 - offset };
+        let retry = |error: &dyn std::fmt::Display| {
+            SessionEnd::Retry(connection.explain(&format!("the stream cannot be read: {error}")))
+        };
+        let name = shared.names.jobs_stream(shared.shard);
+        let consumer = connection.create_consumer(&name, &consumer(start)).await;
+        let consumer = consumer.map_err(|error| retry(&error))?;
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(PULL_MESSAGES)
+            .max_bytes_per_batch(PULL_BYTES.max(connection.client.max_payload() * 2))
+            .heartbeat(HEARTBEAT)
+            .expires(PULL_EXPIRES);
+        let mut messages = messages.messages().await.map_err(|error| retry(&error))?;
+        // Confirmed once. With an offset the stream does not continue what was applied.
+        let mut unconfirmed = (offset == 0).then_some(target);
+        let mut confirm =
+            || unconfirmed.take().into_iter().for_each(|end| shared.sessions.confirm(number, end));
+        if !overlaps {
+            confirm();
+            self.note_progress(target);
+        }
+        let taken = AtomicU64::new(self.tip.sequence.0.saturating_sub(offset));
+        let mut lag = std::pin::pin!(lag(&shared, connection, &taken));
+        loop {
+            let overlapped = overlaps;
+            let mut next = tokio::select! {
+                // What ends the session comes first: there is always another message while the shard catches
+                // up.
+                biased;
+                () = self.chunks.closed() => return Err(SessionEnd::Closed),
+                _ = connected.changed() => return Err(SessionEnd::Retry("the connection to NATS was lost".to_owned())),
+                () = shared.sessions.doubted(number) => return Err(SessionEnd::Recheck),
+                reason = &mut lag => return Err(SessionEnd::Retry(reason)),
+                next = messages.next() => Some(next),
+            };
+            let came = Instant::now();
+            let mut chunk = Vec::new();
+            let (mut jobs, mut bytes, mut failed) = (0, 0, None);
+            while let Some(message) = next.take() {
+                match self.accept(message, &mut overlaps) {
+                    Ok(Some(message)) => {
+                        jobs += message.payload.cost();
+                        bytes += message.bytes;
+                        chunk.push(message);
+                    }
+                    Ok(None) => {}
+                    Err(end) => {
+                        failed = Some(end);
+                        break;
+                    }
+                }
+                if jobs >= BATCH_LIMITS.jobs || bytes >= BATCH_LIMITS.bytes {
+                    break;
+                }
+                // Messages that are here already join this chunk. Waiting for more would only delay it.
+                next = messages.next().now_or_never();
+            }
+            taken.store(self.tip.sequence.0.saturating_sub(offset), Ordering::Relaxed);
+            let goes_on = !chunk.is_empty() || overlapped && !overlaps;
+            if !chunk.is_empty() {
+                self.decode.record(came.elapsed());
+                shared.growth.note(bytes);
+                self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| SessionEnd::Closed)?;
+                self.note_no_doubts();
+            }
+            if let Some(end) = failed {
+                return Err(end);
+            }
+            if offset > 0 && self.tip.sequence.0 >= target {
+                self.finish_rebase(connection).await?;
+                return Err(SessionEnd::Again);
+            }
+            if goes_on {
+                confirm();
+                self.note_progress(target);
+            }
+        }
+    }
+
+    /// Reads the stream's state, and makes sure that the stream continues the tip.
+    async fn check_stream(&mut self, connection: &Connection) -> Result<stream::Info, SessionEnd> {
+        let mut info = self.stream_info(connection).await?;
+        if self.accepted {
+            self.begin_rebase(connection, &info).await?;
+            self.accepted = false;
+        }
+        self.check(&info)?;
+        self.ask_leader(connection, &info).await?;
+        if self.origin.sequence_offset > 0 {
+            self.refuse_publishers(connection, &info).await?;
+            info = self.stream_info(connection).await?;
+            self.check(&info)?;
+            self.note_rebase_progress(&info);
+        } else {
+            if self.origin != Origin::of(&info) {
+                // Nothing was applied yet: the shard is filled from this stream.
+                self.change_origin(Origin::of(&info)).await?;
+            }
+            self.admit_publishers(connection, &info).await?;
+            self.shared.set_stream(&self.origin.stream);
+        }
+        Ok(info)
+    }
+
+    pub(super) async fn stream_info(&self, connection: &Connection) -> Result<stream::Info, SessionEnd> {
+        let name = self.shared.names.jobs_stream(self.shared.shard);
+        match connection.stream(&name).await {
+            Ok(stream) => Ok(stream.cached_info().clone()),
+            Err(error) if error.is_no_stream() && self.was_filled_without_nats() => {
+                Err(SessionEnd::Refuse(self.why_filled_without_nats()))
+            }
+            Err(error) if error.is_no_stream() => Err(SessionEnd::Suspect(format!(
+                "the stream {name} is gone; restore it from a backup, or start with --accept-gap {} to go on with an \
+                 empty one",
+                self.shared.shard
+            ))),
+            Err(error) => Err(SessionEnd::Retry(
+                connection.explain(&format!("the stream {name} cannot be asked: {error}")),
+            )),
+        }
+    }
+
+    /// The shard is live once all messages are handed on that the stream held when the session began.
+    fn note_progress(&mut self, target: u64) {
+        let tip = self.tip.sequence.0;
+        if tip >= target {
+            self.pause = PAUSE_FIRST;
+            self.note_no_doubts();
+            self.shared.set_state(ShardState::Live);
+            // `--accept-gap` is about what the start finds, not about what may happen in a month.
+            if self.shared.accept_gap.give_up() {
+                tracing::info!(shard = %self.shared.shard, "the stream continues what was applied: --accept-gap had nothing to accept");
+            }
+        } else {
+            self.shared
+                .set_state(ShardState::CatchingUp(format!("{} messages behind the stream", target - tip)));
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Reading a shard's stream: the writer's end, the fetcher that reads ahead of it, and where the messages
+//! come from.
+//!
+//! - `source`: the writer's end; `chunk`: what it is handed
+//! - `fetcher`: pulls, decodes and checks, ahead of the writer
+//! - `shard_stream`: what the parts of a shard's queue share
+//! - `origin`: which stream, and with which offset; `fingerprint`: how a message is recognised
+//! - `sessions`: whether the stream was found to continue what was applied; `acceptance`: what `--accept-gap`
+//!   accepts, once
+
+pub mod acceptance;
+pub mod chunk;
+pub mod fetcher;
+pub mod fingerprint;
+pub mod origin;
+pub mod sessions;
+pub mod shard_stream;
+pub mod source;

@@ -1,0 +1,119 @@
+//! A shard's stream as this node knows it: what its source, its fetcher, its publisher and retention share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, watch};
+
+use crate::queue::nats::connect::access::NatsAccess;
+use crate::queue::nats::connect::connection::Connection;
+use crate::queue::nats::consume::acceptance::Acceptance;
+use crate::queue::nats::consume::sessions::Sessions;
+use crate::queue::nats::names::Names;
+use crate::queue::nats::publish::pending_replies::PendingReplies;
+use crate::queue::nats::retention::growth::Growth;
+use crate::queue::nats::streams::prepared::Prepared;
+use crate::types::ShardId;
+use crate::writer::{Health, ShardState};
+
+/// What a shard does when its stream does not continue what was applied.
+#[derive(Debug, Clone, Copy)]
+pub struct OnGap {
+    /// How long the leader of the stream must have reported the gap before the shard halts.
+    pub halt_after: Duration,
+    /// The operator accepts one gap (`--accept-gap`).
+    pub accept: bool,
+}
+
+/// What the parts of a shard's queue share: its source, fetcher and publisher, and the tasks that look after
+/// its stream.
+pub struct ShardStream {
+    pub shard: ShardId,
+    pub names: Names,
+    pub access: NatsAccess,
+    pub health: Arc<Health>,
+    pub pending_replies: Arc<PendingReplies>,
+    pub prepared: watch::Receiver<Prepared>,
+    pub on_gap: OnGap,
+    /// The operator accepts, once, that the stream does not continue what was applied, or one command that is
+    /// unknown (`--accept-gap`).
+    pub accept_gap: Acceptance,
+    state: Mutex<ShardState>,
+    stream: Mutex<String>,
+    connection: OnceCell<Connection>,
+    /// Tells retention how much the stream has grown.
+    pub growth: Growth,
+    /// Tells retention whether the stream continues what was applied.
+    pub sessions: Sessions,
+    /// How much greater a message's sequence is here than in the stream; see `Origin`. `None` until a session
+    /// has read the stream's state.
+    sequence_offset: Mutex<Option<u64>>,
+}
+
+impl ShardStream {
+    pub fn new(
+        shard: ShardId,
+        names: Names,
+        access: NatsAccess,
+        health: Arc<Health>,
+        pending_replies: Arc<PendingReplies>,
+        prepared: watch::Receiver<Prepared>,
+        on_gap: OnGap,
+    ) -> Self {
+        let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
+        let (stream, connection) = (Mutex::default(), OnceCell::new());
+        let accept_gap = Acceptance::new(on_gap.accept);
+        Self {
+            shard,
+            names,
+            access,
+            health,
+            pending_replies,
+            prepared,
+            on_gap,
+            accept_gap,
+            state,
+            stream,
+            connection,
+            growth: Growth::default(),
+            sessions: Sessions::default(),
+            sequence_offset: Mutex::default(),
+        }
+    }
+
+    /// A session has read the stream's state, and counts its sequences with this offset.
+    pub fn set_sequence_offset(&self, offset: u64) {
+        *self.sequence_offset.lock() = Some(offset);
+    }
+
+    pub fn sequence_offset(&self) -> Option<u64> {
+        *self.sequence_offset.lock()
+    }
+
+    pub fn state(&self) -> ShardState {
+        self.state.lock().clone()
+    }
+
+    pub fn set_state(&self, state: ShardState) {
+        *self.state.lock() = state;
+    }
+
+    pub fn set_stream(&self, identity: &str) {
+        identity.clone_into(&mut self.stream.lock());
+    }
+
+    pub fn stream(&self) -> String {
+        self.stream.lock().clone()
+    }
+
+    /// The connection that brings messages. The first call opens it, on the caller's runtime: the fetch
+    /// thread's.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn connection(&self) -> Result<&Connection, String> {
+        let inbox = self.names.inbox();
+        self.connection.get_or_try_init(|| Connection::open(&self.access, &inbox, "consume")).await
+    }
+}

@@ -1,0 +1,182 @@
+//! The writer's end of a stream. Fetch and decode run ahead of the writer, on a thread of the shard's own, so
+//! that the batch after next is decoded while one commits.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::queue::nats::consume::chunk::{BATCH_LIMITS, Chunk};
+use crate::queue::nats::consume::fetcher::run::Fetcher;
+use crate::queue::nats::consume::shard_stream::ShardStream;
+use crate::state::Applied;
+use crate::writer::{BatchLimits, Fetched, JobSource, Message, OriginChanged, ShardState};
+
+/// Chunks decoded ahead of the writer.
+const CHUNKS_AHEAD: usize = 4;
+
+/// The reading end of a shard's stream, for its writer.
+pub struct StreamSource {
+    shared: Arc<ShardStream>,
+    /// The fetch thread's.
+    runtime: tokio::runtime::Handle,
+    /// Ends the fetch thread when it is dropped.
+    _stop: oneshot::Sender<()>,
+    fetcher: Option<AbortHandle>,
+    chunks: mpsc::Receiver<Chunk>,
+    ready: VecDeque<Message>,
+    /// Comes after the ready messages.
+    origin_changed: Option<OriginChanged>,
+    /// Where the last message that was handed on came from.
+    stream: String,
+    closing: watch::Receiver<bool>,
+}
+
+impl StreamSource {
+    /// Starts the fetch thread.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(shared: Arc<ShardStream>, closing: watch::Receiver<bool>) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name(format!("fetch-{}", shared.shard));
+        thread.spawn(move || {
+            // The source drops the sender when it goes away, which ends this wait.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?;
+        // The fetcher begins once `resume` says where.
+        let (_, chunks) = mpsc::channel(1);
+        Ok(Self {
+            shared,
+            runtime: handle,
+            _stop: stop,
+            fetcher: None,
+            chunks,
+            ready: VecDeque::new(),
+            origin_changed: None,
+            stream: String::new(),
+            closing,
+        })
+    }
+
+    /// Waits for the next chunk. `false`: none came in time.
+    fn wait_for_chunk(&mut self, wait: Duration) -> bool {
+        let mut end = self.closing.clone();
+        let (chunks, closing) = (&mut self.chunks, &mut self.closing);
+        // The timer must be made on the runtime that drives it, so it is made inside the block.
+        let next = self.runtime.block_on(async {
+            let next = async {
+                tokio::select! {
+                    chunk = chunks.recv() => {
+                        if chunk.is_none() {
+                            // The fetcher has halted: only the end of the service is left to wait for.
+                            let _ = end.wait_for(|closing| *closing).await;
+                        }
+                        chunk
+                    }
+                    _ = closing.wait_for(|closing| *closing) => None,
+                }
+            };
+            timeout(wait, next).await
+        });
+        match next {
+            Ok(Some(chunk)) => {
+                self.accept(chunk);
+                true
+            }
+            Ok(None) | Err(_) => false,
+        }
+    }
+}
+
+impl StreamSource {
+    fn accept(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Messages(messages) => self.ready.extend(messages),
+            Chunk::OriginChanged(changed) => self.origin_changed = Some(changed),
+        }
+    }
+}
+
+impl JobSource for StreamSource {
+    fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String> {
+        if let Some(fetcher) = self.fetcher.take() {
+            fetcher.abort();
+        }
+        // The fetcher that was aborted may still be in the middle of a message. What it confirms counts no
+        // more.
+        self.shared.sessions.end();
+        self.shared.accept_gap.resume(applied.sequence);
+        self.ready.clear();
+        self.origin_changed = None;
+        stream.clone_into(&mut self.stream);
+        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        self.chunks = chunks;
+        let fetcher = Fetcher::new(Arc::clone(&self.shared), applied, stream, sender);
+        self.fetcher = Some(self.runtime.spawn(fetcher.run()).abort_handle());
+        Ok(())
+    }
+
+    fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched {
+        if *self.closing.borrow() {
+            return Fetched::Ended;
+        }
+        if self.ready.is_empty() && self.origin_changed.is_none() && !self.wait_for_chunk(wait) {
+            return if *self.closing.borrow() { Fetched::Ended } else { Fetched::Nothing };
+        }
+        if self.ready.is_empty()
+            && let Some(changed) = self.origin_changed.take()
+        {
+            self.stream.clone_from(&changed.stream);
+            return Fetched::OriginChanged(changed);
+        }
+        let (mut jobs, mut bytes) = (0, 0);
+        let mut batch = Vec::new();
+        loop {
+            let Some(message) = self.ready.front() else {
+                if self.origin_changed.is_some() {
+                    break;
+                }
+                match self.chunks.try_recv() {
+                    Ok(chunk) => self.accept(chunk),
+                    Err(_) => break,
+                }
+                continue;
+            };
+            jobs += message.payload.cost();
+            bytes += message.bytes;
+            if !batch.is_empty() && (jobs > limits.jobs || bytes > limits.bytes) {
+                break;
+            }
+            batch.extend(self.ready.pop_front());
+        }
+        if batch.is_empty() { Fetched::Nothing } else { Fetched::Batch(batch) }
+    }
+
+    fn has_ended(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    fn state(&self) -> ShardState {
+        self.shared.state()
+    }
+
+    fn stream(&self) -> String {
+        self.stream.clone()
+    }
+
+    fn limits(&self) -> BatchLimits {
+        BATCH_LIMITS
+    }
+
+    /// The stream holds a copy: batches that a power failure takes back are applied again.
+    fn needs_sync(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,310 @@
+//! Messages of a shard's stream: jobs on one subject, and commands on the other. Commands define, drop and
+//! trim boards, and free parked jobs.
+//!
+//! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
+//! the server checks who may publish to which subject, and lets anybody write any header.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_nats::{HeaderMap, HeaderValue};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
+use crate::queue::nats::definition_json::DefinitionJson;
+use crate::state::{Cut, Incarnation, RecordNumber};
+use crate::tree::{MAX_WORDS, Words};
+use crate::types::{BoardName, MemberId};
+use crate::wire::{self, BoardNames};
+use crate::writer::{BadJob, Payload};
+
+/// The header with a command's name. It means nothing on a message of jobs.
+pub const COMMAND_HEADER: &str = "Ranktree-Command";
+const DEFINE: &str = "define";
+const DROP: &str = "drop";
+const TRIM: &str = "trim";
+const FREE: &str = "free";
+/// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
+/// name, which stops the earlier one.
+const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, FREE];
+/// How many bytes of an undecodable job are kept.
+const BAD_JOB_BYTES: usize = 4_096;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandJson {
+    board: String,
+    incarnation: u64,
+    /// The number of the record that the command comes from. Absent if it is the incarnation's, as in
+    /// commands from before there were numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    number: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FreeJson {
+    jobs: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrimJson<'a> {
+    #[serde(borrow)]
+    board: Cow<'a, str>,
+    incarnation: u64,
+    /// The key words of the place behind which entries are removed.
+    words: Cow<'a, [u64]>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    member: Option<Cow<'a, str>>,
+    /// Members whose entries are removed if they lie behind that place.
+    #[serde(borrow)]
+    members: Vec<Cow<'a, str>>,
+}
+
+/// A command as a message: header and body.
+pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
+    let (command, board, incarnation, number, definition) = match payload {
+        Payload::Define { board, incarnation, number, definition } => {
+            (DEFINE, board, incarnation, number, Some(DefinitionJson::from(&**definition)))
+        }
+        Payload::Drop { board, incarnation, number } => (DROP, board, incarnation, number, None),
+        Payload::Trim { board, incarnation, behind, members } => {
+            let json = TrimJson {
+                board: board.as_str().into(),
+                incarnation: incarnation.0,
+                words: behind.words.as_slice().into(),
+                member: behind.member.as_deref().map(String::from_utf8_lossy),
+                members: members.iter().map(|member| member.as_str().into()).collect(),
+            };
+            return Some((TRIM, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
+        }
+        Payload::Free { jobs } => {
+            let json = FreeJson { jobs: *jobs };
+            return Some((FREE, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
+        }
+        Payload::Jobs(_) => return None,
+    };
+    let number = number.map(|number| number.0).filter(|number| *number != incarnation.0);
+    let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, number, definition };
+    Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
+}
+
+/// What a message of the control subject asks for.
+pub enum Control {
+    /// A command, or a bad job if it cannot be read, because that must not stop the shard.
+    Known(Payload),
+    /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
+    /// go on without it.
+    Unknown(String),
+}
+
+/// What a message of the control subject asks for.
+pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
+    let command = headers.and_then(|headers| headers.get(COMMAND_HEADER)).map(HeaderValue::as_str);
+    match command {
+        Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
+        Some(command) => Control::Known(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes))),
+        None => Control::Known(no_command(bytes)),
+    }
+}
+
+/// A message on the control subject that is no command.
+pub fn no_command(bytes: &[u8]) -> Payload {
+    bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's"))
+}
+
+fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
+    if command == FREE {
+        let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
+        // The jobs that one message frees are applied under one hold of the lock.
+        return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
+    }
+    if command == TRIM {
+        return decode_trim(serde_json::from_slice(bytes).ok()?);
+    }
+    let json: CommandJson = serde_json::from_slice(bytes).ok()?;
+    let board = BoardName::new(&json.board).ok()?;
+    let incarnation = Incarnation(json.incarnation);
+    let number = Some(RecordNumber(json.number.unwrap_or(json.incarnation)));
+    match (command, json.definition) {
+        (DEFINE, Some(definition)) => {
+            Some(Payload::Define { board, incarnation, number, definition: Arc::new(definition.read()?) })
+        }
+        (DROP, None) => Some(Payload::Drop { board, incarnation, number }),
+        _ => None,
+    }
+}
+
+/// `None` if it names no members, or more than one hold of the lock may remove.
+fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
+    let TrimJson { board, incarnation, words, member, members } = json;
+    let are_few = (1..=MAX_JOBS_PER_MESSAGE).contains(&members.len());
+    if !are_few || !(1..=MAX_WORDS).contains(&words.len()) {
+        return None;
+    }
+    let words = Words::from_slice(&words);
+    let member = match member {
+        Some(member) => Some(MemberId::new(&*member).ok()?.as_bytes().into()),
+        None => None,
+    };
+    let members = members.iter().map(|member| MemberId::new(&**member));
+    Some(Payload::Trim {
+        board: BoardName::new(&board).ok()?,
+        incarnation: Incarnation(incarnation),
+        behind: Cut { words, member },
+        members: members.collect::<Result<_, _>>().ok()?,
+    })
+}
+
+/// What a message of the jobs subject asks for. An unreadable message is a bad job, because it must not stop
+/// the shard.
+pub fn decode_jobs(names: &mut BoardNames, bytes: &[u8]) -> Payload {
+    let decoded = match wire::decode_with(names, bytes) {
+        Ok(decoded) => decoded,
+        Err(reject) => return bad(bytes, reject),
+    };
+    if decoded.iter().all(Result::is_ok) {
+        return Payload::Jobs(
+            decoded.into_iter().map(|job| job.map_err(|reject| bad_job(bytes, reject))).collect(),
+        );
+    }
+    // Rare, so only now is it worked out where each job begins and ends.
+    let parts: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
+    let jobs = decoded.into_iter().take(MAX_JOBS_PER_MESSAGE).enumerate().map(|(index, job)| {
+        job.map_err(|reject| bad_job(parts.get(index).map_or(bytes, |part| part.get().as_bytes()), reject))
+    });
+    Payload::Jobs(jobs.collect())
+}
+
+fn bad(bytes: &[u8], reject: Reject) -> Payload {
+    Payload::Jobs(vec![Err(bad_job(bytes, reject))])
+}
+
+fn bad_job(bytes: &[u8], reject: Reject) -> BadJob {
+    BadJob { bytes: bytes.get(..BAD_JOB_BYTES).unwrap_or(bytes).to_vec(), member: None, reject }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Definition, Policy};
+
+    #[test]
+    fn commands_read_back_as_they_were() {
+        let board = BoardName::new("a.b").expect("a good name");
+        let incarnation = Incarnation(7);
+        let definition = Arc::new(Definition { policy: Policy::Best, ..Definition::default() });
+        for number in [7, 9].map(|number| Some(RecordNumber(number))) {
+            let define = Payload::Define {
+                board: board.clone(),
+                incarnation,
+                number,
+                definition: Arc::clone(&definition),
+            };
+            let (command, bytes) = encode(&define).expect("a command");
+            let Some(Payload::Define { board: b, incarnation: i, number: n, definition: d }) =
+                decode_command(command, &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            assert_eq!((&b, i, n, &d), (&board, incarnation, number, &definition));
+            let (command, bytes) =
+                encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
+            let Some(Payload::Drop { board: b, incarnation: i, number: n }) = decode_command(command, &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            assert_eq!((&b, i, n), (&board, incarnation, number));
+        }
+        // Commands from before there were numbers look like those whose number is the incarnation's.
+        let number = Some(RecordNumber(7));
+        let (_, bytes) =
+            encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
+        assert_eq!(bytes, br#"{"board":"a.b","incarnation":7}"#);
+        let (command, free) = encode(&Payload::Free { jobs: 256 }).expect("a command");
+        let Some(Payload::Free { jobs: 256 }) = decode_command(command, &free) else {
+            panic!("{}", String::from_utf8_lossy(&free));
+        };
+        for jobs in ["0", "1001", "-1", "\"1\""] {
+            assert!(decode_command(command, format!("{{\"jobs\":{jobs}}}").as_bytes()).is_none(), "{jobs}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(COMMAND_HEADER, "define");
+        for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
+            let Control::Known(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
+                panic!("{poison:?}")
+            };
+            assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
+        }
+        // A command without its header, and a command on the jobs subject, are no commands.
+        let Control::Known(without_header) = decode_control(None, &bytes) else { panic!("no header") };
+        for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
+            let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
+            let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
+            assert_eq!(bad.reject.code, RejectCode::Malformed);
+        }
+    }
+
+    #[test]
+    fn a_trim_reads_back_as_it_was() {
+        let members: Vec<MemberId> =
+            ["p42", "a\"b\\c", "日本"].map(|id| MemberId::new(id).expect("an id")).into();
+        for member in [None, Some("日本".as_bytes().into())] {
+            let behind = Cut { words: Words::from_slice(&[0, u64::MAX, 7]), member };
+            let board = BoardName::new("a.b").expect("a good name");
+            let trim = Payload::Trim {
+                board: board.clone(),
+                incarnation: Incarnation(7),
+                behind: behind.clone(),
+                members: members.clone(),
+            };
+            let (command, bytes) = encode(&trim).expect("a command");
+            let Some(Payload::Trim { board: b, incarnation: i, behind: c, members: m }) =
+                decode_command(command, &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            assert_eq!((b, i, c, &m), (board, Incarnation(7), behind, &members));
+        }
+        let many = vec!["m"; MAX_JOBS_PER_MESSAGE + 1];
+        for (words, members) in [
+            (vec![1], vec![]),
+            (vec![1], many),
+            (vec![1], vec![""]),
+            (vec![], vec!["m"]),
+            (vec![1; MAX_WORDS + 1], vec!["m"]),
+        ] {
+            let json = serde_json::json!({
+                "board": "a", "incarnation": 1, "words": words, "members": members
+            });
+            assert!(decode_command(TRIM, json.to_string().as_bytes()).is_none(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_a_later_version_is_told_from_a_message_that_is_no_command() {
+        let mut headers = HeaderMap::new();
+        headers.insert(COMMAND_HEADER, "explode");
+        let Control::Unknown(name) = decode_control(Some(&headers), b"{}") else { panic!("it is known") };
+        assert_eq!(name, "explode");
+        for command in COMMANDS {
+            headers.insert(COMMAND_HEADER, command);
+            let Control::Known(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
+                panic!("{command}")
+            };
+            assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_bad_job_of_an_array_is_kept_with_its_own_bytes() {
+        let bytes = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":0.5}]"#;
+        let Payload::Jobs(jobs) = decode_jobs(&mut BoardNames::default(), bytes) else { panic!("jobs") };
+        let bad = jobs[1].as_ref().expect_err("a fraction");
+        assert_eq!(bad.bytes, br#"{"board":"a","member":"m","score":0.5}"#);
+        assert!(jobs[0].is_ok());
+    }
+}

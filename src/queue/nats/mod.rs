@@ -1,0 +1,39 @@
+//! The queue on NATS JetStream: one stream per shard, which is the log that everything can be replayed from.
+//!
+//! Knows: streams, connections, and how to tell that a stream is not what it was. Must not know: what a job
+//! does.
+//!
+//! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say
+//! - `connect`: connections; `streams`: how streams are configured and set up
+//! - `publish`, `consume`: the two ends of each shard's stream
+//! - `jetstream`: a node's NATS, which makes both ends; `shard`: a shard as the tasks beside its writer see
+//!   it
+//! - `retention`: what is purged; `boards`: what boards there are, decided once for all nodes
+
+mod definition_json;
+mod message;
+mod names;
+
+mod connect;
+mod streams;
+
+mod consume;
+mod publish;
+
+mod jetstream;
+mod shard;
+
+mod boards;
+mod retention;
+
+pub use boards::{BoardRefused, BoardsStream};
+pub use connect::access::{NatsAccess, NatsAccessError};
+pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
+pub use connect::servers::{Servers, ServersError};
+pub use consume::shard_stream::ShardStream;
+pub use consume::source::StreamSource;
+pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
+pub use publish::bulk_publisher::{BulkPublisher, NotStored};
+pub use publish::freeing::free_parked;
+pub use publish::publisher::StreamPublisher;
+pub use shard::NatsShard;

@@ -1,0 +1,488 @@
+//! The publish batcher: HTTP writes of the same moment share a message.
+//!
+//! Knows: while messages of a shard are in flight, the next writes wait, and then go as one message. A server
+//! that syncs each message then syncs once for all of them: group commit, as the embedded queue has it.
+//! Writes that fill a message need not wait. Messages are sent one after the other, in the order in which
+//! their requests came. Must not know: how a message is sent.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::job::Job;
+use crate::queue::error::NotPublished;
+use crate::queue::message_order::MessageOrder;
+use crate::types::Sequence;
+use crate::wire::encode;
+use crate::writer::MessageOutcome;
+
+/// Messages of a shard that may be in flight while more writes can still join the next one.
+const IN_FLIGHT_MAX: usize = 2;
+/// Messages of a shard that may be in flight if the next one is full.
+const FULL_IN_FLIGHT_MAX: usize = 64;
+/// Jobs in a shared message: as many as a message of one request may have, for the same reason.
+const JOBS_MAX: usize = 64;
+/// Bytes in a shared message, if the server takes twice as many. A larger request has a message of its own.
+const BYTES_MAX: usize = 64 << 10;
+
+/// What a request waits for, and where its reply goes.
+pub enum ReplyTo {
+    Stored(oneshot::Sender<Result<Sequence, NotPublished>>),
+    Applied(oneshot::Sender<Result<MessageOutcome, NotPublished>>),
+}
+
+/// The jobs of an HTTP request for one shard, or some of them.
+pub struct PublishRequest {
+    /// JSON, with commas between the jobs.
+    jobs: Vec<u8>,
+    count: usize,
+    /// Absent once the reply was sent.
+    reply_to: Option<ReplyTo>,
+    /// Is told as well: other messages of the same HTTP request may have to wait for this one.
+    order: MessageOrder,
+}
+
+impl PublishRequest {
+    pub fn new(jobs: &[Job], reply_to: ReplyTo, order: MessageOrder) -> Self {
+        let jobs_json: Vec<Vec<u8>> = jobs.iter().map(encode).collect();
+        Self { jobs: jobs_json.join(&b','), count: jobs.len(), reply_to: Some(reply_to), order }
+    }
+
+    /// The size of a message with this request alone.
+    pub fn bytes(&self) -> usize {
+        self.jobs.len() + 2
+    }
+
+    fn is_waited_for(&self) -> bool {
+        match &self.reply_to {
+            Some(ReplyTo::Stored(to)) => !to.is_closed(),
+            Some(ReplyTo::Applied(to)) => !to.is_closed(),
+            None => false,
+        }
+    }
+}
+
+/// Whether a request waits until its jobs are applied.
+pub fn want_outcome(requests: &[PublishRequest]) -> bool {
+    requests.iter().any(|request| matches!(request.reply_to, Some(ReplyTo::Applied(_))))
+}
+
+/// The body of a message with the jobs of all requests, in order.
+pub fn body(requests: &[PublishRequest]) -> Vec<u8> {
+    if let [PublishRequest { jobs, count: 1, .. }] = requests {
+        return jobs.clone();
+    }
+    let mut body = Vec::with_capacity(requests.iter().map(PublishRequest::bytes).sum());
+    for (index, request) in requests.iter().enumerate() {
+        body.push(if index == 0 { b'[' } else { b',' });
+        body.extend_from_slice(&request.jobs);
+    }
+    body.push(b']');
+    body
+}
+
+/// Replies to the requests that wait until their message is stored, and releases messages that wait for this
+/// one.
+pub fn reply_stored(requests: &mut [PublishRequest], sequence: Sequence) {
+    for request in requests {
+        request.order.tell(Ok(()));
+        if let Some(ReplyTo::Stored(to)) =
+            request.reply_to.take_if(|answer| matches!(answer, ReplyTo::Stored(_)))
+        {
+            // The client may have disconnected.
+            let _ = to.send(Ok(sequence));
+        }
+    }
+}
+
+/// Replies to the requests that wait until their message is applied, to each with the outcomes of its own
+/// jobs.
+pub fn reply_applied(requests: Vec<PublishRequest>, outcome: Result<MessageOutcome, NotPublished>) {
+    let (sequence, mut jobs) = match outcome {
+        Ok(MessageOutcome { sequence, jobs, .. }) => (sequence, jobs.into_iter()),
+        Err(why) => return refuse(requests, &why),
+    };
+    for request in requests {
+        let jobs = jobs.by_ref().take(request.count).collect();
+        if let Some(ReplyTo::Applied(to)) = request.reply_to {
+            let _ = to.send(Ok(MessageOutcome::of_jobs(sequence, jobs)));
+        }
+    }
+}
+
+/// Completes once no client waits for a reply to any of the requests.
+pub async fn all_disconnected(requests: &mut [PublishRequest]) {
+    for request in requests {
+        match &mut request.reply_to {
+            Some(ReplyTo::Stored(to)) => to.closed().await,
+            Some(ReplyTo::Applied(to)) => to.closed().await,
+            None => {}
+        }
+    }
+}
+
+/// Replies to all requests that their message was not published, or that nobody knows whether it was.
+pub fn refuse(requests: Vec<PublishRequest>, why: &NotPublished) {
+    for mut request in requests {
+        request.order.tell(Err(why.clone()));
+        match request.reply_to {
+            Some(ReplyTo::Stored(to)) => drop(to.send(Err(why.clone()))),
+            Some(ReplyTo::Applied(to)) => drop(to.send(Err(why.clone()))),
+            None => {}
+        }
+    }
+}
+
+/// The requests of one shard that wait to be sent.
+#[derive(Default)]
+pub struct PublishBatcher(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    requests: VecDeque<PublishRequest>,
+    /// Jobs and bytes of all requests.
+    jobs: usize,
+    bytes: usize,
+    /// Messages that were sent and not acknowledged.
+    in_flight: usize,
+    /// A send lease is out. There is one at a time, or messages would overtake one another.
+    is_leased: bool,
+}
+
+impl Queue {
+    fn may_send(&self, bytes_max: usize) -> bool {
+        let is_full = self.jobs >= JOBS_MAX || self.bytes >= bytes_max;
+        let most = if is_full { FULL_IN_FLIGHT_MAX } else { IN_FLIGHT_MAX };
+        !self.requests.is_empty() && self.in_flight < most
+    }
+
+    fn push(&mut self, request: PublishRequest) {
+        self.jobs += request.count;
+        self.bytes += request.jobs.len();
+        self.requests.push_back(request);
+    }
+
+    /// Takes the first request if it fits into the rest of a message.
+    fn pop_if(&mut self, fits: impl FnOnce(&PublishRequest) -> bool) -> Option<PublishRequest> {
+        let request = self.requests.front().is_some_and(fits).then(|| self.requests.pop_front())??;
+        self.jobs -= request.count;
+        self.bytes -= request.jobs.len();
+        Some(request)
+    }
+}
+
+fn bytes_max(payload_max: usize) -> usize {
+    BYTES_MAX.min(payload_max / 2)
+}
+
+impl PublishBatcher {
+    /// Queues a request behind the others.
+    pub fn push(&self, request: PublishRequest) {
+        self.0.lock().push(request);
+    }
+
+    /// The send lease, if it is not out and a message may be sent now.
+    ///
+    /// # Arguments
+    /// `payload_max`: the most bytes that the server takes in a message.
+    pub fn lease(self: &Arc<Self>, payload_max: usize) -> Option<SendLease> {
+        let mut queue = self.0.lock();
+        let may_send = !queue.is_leased && queue.may_send(bytes_max(payload_max));
+        may_send.then(|| {
+            queue.is_leased = true;
+            SendLease { batcher: Arc::clone(self), bytes_max: bytes_max(payload_max), is_over: false }
+        })
+    }
+}
+
+/// The right to send messages of one shard.
+pub struct SendLease {
+    batcher: Arc<PublishBatcher>,
+    bytes_max: usize,
+    is_over: bool,
+}
+
+impl SendLease {
+    /// The requests that share the next message. `None`: nothing may be sent now, and the lease is over.
+    pub fn next(&mut self) -> Option<(Vec<PublishRequest>, InFlight)> {
+        let mut queue = self.batcher.0.lock();
+        while queue.may_send(self.bytes_max) {
+            let mut group: Vec<PublishRequest> = Vec::new();
+            let (mut jobs, mut bytes) = (0, 0);
+            let (mut is_first, bytes_max) = (true, self.bytes_max);
+            while let Some(request) = queue.pop_if(|request| {
+                is_first || (jobs + request.count <= JOBS_MAX && bytes + request.jobs.len() <= bytes_max)
+            }) {
+                // A request whose client has disconnected need not be stored.
+                if request.is_waited_for() {
+                    is_first = false;
+                    jobs += request.count;
+                    bytes += request.jobs.len();
+                    group.push(request);
+                }
+            }
+            if !group.is_empty() {
+                queue.in_flight += 1;
+                return Some((group, InFlight(Arc::clone(&self.batcher))));
+            }
+        }
+        // Under the same lock, so that the next request finds the lease free.
+        queue.is_leased = false;
+        self.is_over = true;
+        None
+    }
+}
+
+impl Drop for SendLease {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // The sending task was ended. Dropping the requests tells their clients.
+            let mut queue = self.batcher.0.lock();
+            queue.is_leased = false;
+            (queue.jobs, queue.bytes) = (0, 0);
+            queue.requests.clear();
+        }
+    }
+}
+
+/// A message that was sent and is not acknowledged yet.
+pub struct InFlight(Arc<PublishBatcher>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.0.lock().in_flight -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::job::RejectCode;
+    use crate::wire::decode_one;
+    use crate::writer::JobOutcome;
+
+    const PAYLOAD_MAX: usize = 1 << 20;
+
+    type Stored = oneshot::Receiver<Result<Sequence, NotPublished>>;
+    type Applied = oneshot::Receiver<Result<MessageOutcome, NotPublished>>;
+
+    /// So many jobs of a member, each with so many bytes of metadata.
+    fn jobs(member: &str, count: usize, bytes: usize) -> Vec<Job> {
+        let job =
+            json!({ "board": "arena", "member": member, "score": 1, "meta": { "m": "x".repeat(bytes) } });
+        vec![decode_one(job.to_string().as_bytes()).expect("a job"); count]
+    }
+
+    fn stored(jobs: &[Job]) -> (PublishRequest, Stored) {
+        let (answer, answered) = oneshot::channel();
+        (PublishRequest::new(jobs, ReplyTo::Stored(answer), MessageOrder::default()), answered)
+    }
+
+    fn applied(jobs: &[Job]) -> (PublishRequest, Applied) {
+        let (answer, answered) = oneshot::channel();
+        (PublishRequest::new(jobs, ReplyTo::Applied(answer), MessageOrder::default()), answered)
+    }
+
+    /// The members of a message's jobs, in order.
+    fn members(requests: &[PublishRequest]) -> Vec<String> {
+        let member = |job: &Value| job["member"].as_str().expect("a member").to_owned();
+        match serde_json::from_slice(&body(requests)).expect("JSON") {
+            Value::Array(jobs) => jobs.iter().map(member).collect(),
+            job => vec![member(&job)],
+        }
+    }
+
+    struct Clients {
+        batcher: Arc<PublishBatcher>,
+        waiting: Vec<Stored>,
+    }
+
+    impl Clients {
+        fn new() -> Self {
+            Self { batcher: Arc::default(), waiting: Vec::new() }
+        }
+
+        fn push(&mut self, member: &str, count: usize) {
+            let (request, answered) = stored(&jobs(member, count, 0));
+            self.waiting.push(answered);
+            self.batcher.push(request);
+        }
+
+        /// Whose jobs go now, message by message.
+        fn send(&self, payload_max: usize) -> Vec<(Vec<String>, InFlight)> {
+            let Some(mut lease) = self.batcher.lease(payload_max) else { return Vec::new() };
+            std::iter::from_fn(|| lease.next())
+                .map(|(group, in_flight)| (members(&group), in_flight))
+                .collect()
+        }
+    }
+
+    fn sent(messages: &[(Vec<String>, InFlight)]) -> Vec<String> {
+        messages.iter().map(|(members, _)| members.join("")).collect()
+    }
+
+    #[test]
+    fn writes_that_come_while_messages_are_in_flight_share_the_next_in_order() {
+        let mut queue = Clients::new();
+        queue.push("a", 1);
+        let mut first = queue.send(PAYLOAD_MAX);
+        queue.push("b", 2);
+        let second = queue.send(PAYLOAD_MAX);
+        assert_eq!((sent(&first), sent(&second)), (vec!["a".into()], vec!["bb".into()]));
+        for member in ["c", "d", "e"] {
+            queue.push(member, 1);
+            assert!(queue.send(PAYLOAD_MAX).is_empty(), "two are in flight");
+        }
+        first.clear();
+        assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["cde"]);
+    }
+
+    #[test]
+    fn writes_that_fill_a_message_need_not_wait() {
+        let mut queue = Clients::new();
+        let mut in_flight = Vec::new();
+        for member in ["a", "b", "c"] {
+            queue.push(member, 40);
+            in_flight.extend(queue.send(PAYLOAD_MAX));
+        }
+        assert_eq!(in_flight.len(), 2);
+        queue.push("d", 40);
+        in_flight.extend(queue.send(PAYLOAD_MAX));
+        assert_eq!(sent(&in_flight)[2..], ["c".repeat(40)], "with d there are more than 64 jobs");
+        queue.push("e", 23);
+        assert!(queue.send(PAYLOAD_MAX).is_empty(), "others may join d and e");
+        queue.push("f", 64);
+        in_flight.extend(queue.send(PAYLOAD_MAX));
+        assert_eq!(sent(&in_flight)[3..], ["d".repeat(40) + &"e".repeat(23), "f".repeat(64)]);
+        for _ in 0..100 {
+            queue.push("g", 64);
+            in_flight.extend(queue.send(PAYLOAD_MAX));
+        }
+        assert_eq!(in_flight.len(), FULL_IN_FLIGHT_MAX);
+    }
+
+    #[test]
+    fn there_is_one_send_lease_at_a_time() {
+        let mut queue = Clients::new();
+        queue.push("a", 1);
+        let mut lease = queue.batcher.lease(PAYLOAD_MAX).expect("the lease is free");
+        queue.push("b", 1);
+        assert!(queue.batcher.lease(PAYLOAD_MAX).is_none());
+        let (group, _in_flight) = lease.next().expect("two requests");
+        assert_eq!(members(&group), ["a", "b"]);
+        assert!(lease.next().is_none());
+        queue.push("c", 1);
+        let mut lease = queue.batcher.lease(PAYLOAD_MAX).expect("the lease is over");
+        queue.push("d", 1);
+        drop(lease.next());
+        // A lease that is dropped early leaves no client waiting.
+        queue.push("e", 1);
+        drop(lease);
+        assert!(
+            queue
+                .waiting
+                .last_mut()
+                .expect("e's")
+                .try_recv()
+                .is_err_and(|error| { error == oneshot::error::TryRecvError::Closed })
+        );
+        queue.push("f", 1);
+        assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["f"]);
+    }
+
+    #[test]
+    fn messages_fit_the_servers_limit_unless_one_request_does_not() {
+        let batcher = Arc::new(PublishBatcher::default());
+        let mut waiting = Vec::new();
+        for member in ["a", "b", "c", "d"] {
+            let (request, answered) = stored(&jobs(member, 1, 900));
+            waiting.push(answered);
+            batcher.push(request);
+        }
+        let mut sizes = Vec::new();
+        for payload_max in [4_400, 1_000] {
+            let mut lease = batcher.lease(payload_max).expect("the lease is free");
+            let mut group = || lease.next().map(|(group, _)| members(&group).join(""));
+            sizes.push(std::iter::from_fn(&mut group).collect::<Vec<_>>());
+            for member in ["e", "f"] {
+                let (request, answered) = stored(&jobs(member, 1, 900));
+                waiting.push(answered);
+                batcher.push(request);
+            }
+        }
+        assert_eq!(sizes, [vec!["ab", "cd"], vec!["e", "f"]]);
+    }
+
+    #[test]
+    fn writes_of_disconnected_clients_are_not_published() {
+        let batcher = Arc::new(PublishBatcher::default());
+        let (request, gone) = stored(&jobs("gone", 1, 0));
+        batcher.push(request);
+        let (request, _there) = applied(&jobs("there", 1, 0));
+        batcher.push(request);
+        drop(gone);
+        let mut lease = batcher.lease(PAYLOAD_MAX).expect("the lease is free");
+        assert_eq!(members(&lease.next().expect("a request").0), ["there"]);
+        assert!(lease.next().is_none());
+        let (request, gone) = stored(&jobs("gone", 1, 0));
+        batcher.push(request);
+        drop(gone);
+        let mut lease = batcher.lease(PAYLOAD_MAX).expect("the lease is free");
+        assert!(lease.next().is_none());
+    }
+
+    #[test]
+    fn each_request_gets_the_outcomes_of_its_own_jobs() {
+        let reject = |code| JobOutcome::Rejected(crate::job::Reject::new(code, ""));
+        let (one, mut one_is) = stored(&jobs("a", 2, 0));
+        let (two, mut two_is) = applied(&jobs("b", 1, 0));
+        let (three, mut three_is) = applied(&jobs("c", 2, 0));
+        let mut group = vec![one, two, three];
+        assert!(want_outcome(&group) && !want_outcome(&group[..1]));
+        reply_stored(&mut group, Sequence(7));
+        assert_eq!(one_is.try_recv(), Ok(Ok(Sequence(7))));
+        assert!(two_is.try_recv().is_err(), "it waits for more");
+        let codes = [
+            RejectCode::Malformed,
+            RejectCode::Malformed,
+            RejectCode::BadScore,
+            RejectCode::TooLarge,
+            RejectCode::UnknownBoard,
+        ];
+        let outcome = MessageOutcome::of_jobs(Sequence(7), codes.map(reject).into());
+        reply_applied(group, Ok(outcome));
+        let own = |range: std::ops::Range<usize>| {
+            MessageOutcome::of_jobs(Sequence(7), codes[range].iter().copied().map(reject).collect())
+        };
+        assert_eq!(two_is.try_recv(), Ok(Ok(own(2..3))));
+        assert_eq!(three_is.try_recv(), Ok(Ok(own(3..5))));
+    }
+
+    #[test]
+    fn all_requests_of_a_refused_message_are_told_why() {
+        let (one, mut one_is) = stored(&jobs("a", 1, 0));
+        let (two, mut two_is) = applied(&jobs("b", 1, 0));
+        refuse(vec![one, two], &NotPublished::Overloaded);
+        assert_eq!(one_is.try_recv(), Ok(Err(NotPublished::Overloaded)));
+        assert_eq!(two_is.try_recv(), Ok(Err(NotPublished::Overloaded)));
+    }
+
+    #[tokio::test]
+    async fn a_message_is_waited_for_until_its_last_client_disconnects() {
+        let (one, one_is) = applied(&jobs("a", 1, 0));
+        let (two, two_is) = applied(&jobs("b", 1, 0));
+        let mut group = [one, two];
+        drop(one_is);
+        tokio::select! {
+            biased;
+            () = all_disconnected(&mut group) => panic!("one is still there"),
+            () = std::future::ready(()) => {}
+        }
+        drop(two_is);
+        all_disconnected(&mut group).await;
+    }
+}

@@ -1,0 +1,226 @@
+//! Publishes messages that are encoded already, with many in flight: for load generators and benchmarks.
+//!
+//! Knows: how a game service publishes, with the stream's name as a guard and an acknowledgement for every
+//! message. It needs no more permissions than a game service, unless it has to find out how many shards there
+//! are.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{self, Context, ErrorCode};
+use async_nats::{ConnectErrorKind, Event, Subject};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::queue::nats::connect::access::NatsAccess;
+use crate::queue::nats::connect::connection::{attentive, in_words};
+use crate::queue::nats::names::Names;
+use crate::queue::nats::streams::jobs_config;
+use crate::types::{MAX_SHARDS, Sequence, ShardId};
+
+/// How long the server may take to acknowledge a message.
+const ACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a message was not stored: a stable name to count by, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct NotStored {
+    pub kind: &'static str,
+    pub detail: String,
+}
+
+/// A connection for publishing; clone it freely.
+#[derive(Clone)]
+pub struct BulkPublisher {
+    context: Context,
+    names: Names,
+    /// Subject and stream of each shard.
+    shards: Arc<[(Subject, String)]>,
+    /// The last error that the server reported. It reports errors apart from its answers.
+    complaint: Arc<Mutex<Option<String>>>,
+}
+
+impl BulkPublisher {
+    /// Connects, and finds out how many shards there are, unless `shards` says it.
+    ///
+    /// # Arguments
+    /// `in_flight`: how many messages may wait for their acknowledgement.
+    ///
+    /// # Errors
+    /// When there is no connection or there are no streams; the text says what to do.
+    pub async fn connect(
+        access: &NatsAccess,
+        prefix: &str,
+        shards: Option<u16>,
+        in_flight: usize,
+    ) -> Result<Self, String> {
+        let complaint = Arc::new(Mutex::new(None));
+        let names = Names::new(prefix);
+        let client = connect(access, &names, Arc::clone(&complaint)).await?;
+        let context = ContextBuilder::new()
+            .timeout(ACK_TIMEOUT)
+            .ack_timeout(ACK_TIMEOUT)
+            .max_ack_inflight(in_flight.max(1))
+            .build(client);
+        let mut publisher = Self { context, names, shards: Arc::new([]), complaint };
+        let shards = match shards {
+            Some(shards) => shards,
+            None => publisher.find_shards().await?,
+        };
+        if !(1..=MAX_SHARDS).contains(&shards) {
+            return Err(format!("there are 1 to {MAX_SHARDS} shards, not {shards}"));
+        }
+        let of_shard = |shard| {
+            let shard = ShardId(shard);
+            (Subject::from(publisher.names.jobs_subject(shard)), publisher.names.jobs_stream(shard))
+        };
+        publisher.shards = (0..shards).map(of_shard).collect();
+        Ok(publisher)
+    }
+
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        u16::try_from(self.shards.len()).expect("there are at most 64")
+    }
+
+    /// Sends a message with jobs of this shard's members. Returns once it is sent; the returned future is its
+    /// acknowledgement.
+    ///
+    /// # Errors
+    /// When the message was not sent. The future fails when it was not stored, or nobody knows whether it
+    /// was.
+    pub async fn send(
+        &self,
+        shard: ShardId,
+        body: Bytes,
+    ) -> Result<impl Future<Output = Result<Sequence, NotStored>> + Send + 'static + use<>, NotStored> {
+        let Some((subject, stream)) = self.shards.get(shard.index()) else {
+            let detail = format!("there are {} shards, and none with the number {shard}", self.shards.len());
+            return Err(NotStored { kind: "no_such_shard", detail });
+        };
+        let message = PublishMessage::build().expected_stream(stream).payload(body);
+        let sent = self.context.send_publish(subject.clone(), message).await;
+        let sent = sent.map_err(|error| explain(&error, subject, stream, &self.complaint))?;
+        // Only a failure needs these, which is rare.
+        let (shards, complaint) = (Arc::clone(&self.shards), Arc::clone(&self.complaint));
+        Ok(async move {
+            match sent.await {
+                Ok(stored) => Ok(Sequence(stored.sequence)),
+                Err(error) => {
+                    let (subject, stream) = shards.get(shard.index()).expect("it was there before");
+                    Err(explain(&error, subject, stream, &complaint))
+                }
+            }
+        })
+    }
+
+    async fn find_shards(&self) -> Result<u16, String> {
+        let name = self.names.jobs_stream(ShardId(0));
+        let stream = self.context.get_stream(&name).await.map_err(|error| match error.kind() {
+            GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                format!("there is no stream {name}; start `ranktree serve --nats` first, or give its --prefix")
+            }
+            _ => format!(
+                "the stream {name} cannot be asked how many shards there are: {error}{}; a user that may only publish \
+                 needs --shards",
+                self.complaint.lock().as_ref().map(|said| format!(" ({said})")).unwrap_or_default()
+            ),
+        })?;
+        let config = &stream.cached_info().config;
+        jobs_config::shards_of(config).ok_or_else(|| {
+            format!("the stream {name} does not say how many shards there are; it is not ranktree's, or give --shards")
+        })
+    }
+}
+
+async fn connect(
+    access: &NatsAccess,
+    names: &Names,
+    complaint: Arc<Mutex<Option<String>>>,
+) -> Result<async_nats::Client, String> {
+    let events = move |event| {
+        match event {
+            Event::ServerError(error) => *complaint.lock() = Some(error.to_string()),
+            Event::Disconnected => tracing::warn!("the connection to NATS is lost; reconnecting"),
+            Event::Connected => tracing::debug!("connected to NATS"),
+            event => tracing::debug!("NATS: {event}"),
+        }
+        std::future::ready(())
+    };
+    let options = attentive(access.options())
+        .name("ranktree load")
+        // The same inbox as nodes have: a node's permissions allow no other, and a game service's allow it,
+        // too.
+        .custom_inbox_prefix(names.inbox())
+        .max_reconnects(None)
+        .event_callback(events);
+    options.connect(access.servers.addresses()).await.map_err(|error| {
+        let (servers, words) = (&access.servers, in_words(&error.to_string()));
+        match error.kind() {
+            ConnectErrorKind::Io | ConnectErrorKind::Dns | ConnectErrorKind::TimedOut => {
+                format!("there is no NATS server to be reached at {servers}: {words}")
+            }
+            _ => format!("no connection to NATS at {servers}: {words}"),
+        }
+    })
+}
+
+fn explain(
+    error: &PublishError,
+    subject: &str,
+    stream: &str,
+    complaint: &Mutex<Option<String>>,
+) -> NotStored {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
+    let code = cause.map(jetstream::Error::error_code);
+    let (kind, detail) = match (error.kind(), code) {
+        (_, Some(ErrorCode::STREAM_STORE_FAILED)) => (
+            "stream_full",
+            format!(
+                "the stream {stream} is full and refuses new messages: the service is behind, is not running, or does not \
+                 purge"
+            ),
+        ),
+        (_, Some(ErrorCode::STREAM_NOT_MATCH)) => {
+            ("wrong_stream", format!("the subject {subject} belongs to another stream than {stream}"))
+        }
+        (PublishErrorKind::StreamNotFound, _) => (
+            "no_stream",
+            format!("no stream takes the subject {subject}; start `ranktree serve --nats` first"),
+        ),
+        (PublishErrorKind::MaxPayloadExceeded, _) => {
+            ("too_large", "a message is larger than the NATS server takes; send fewer jobs in one".to_owned())
+        }
+        (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
+            let said = complaint.lock().as_ref().map(|said| format!("; it said: {said}")).unwrap_or_default();
+            ("unanswered", format!("NATS did not say in time whether it stored a message; it may have{said}"))
+        }
+        _ => {
+            let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
+            ("refused", format!("NATS refused a message for {stream}: {cause}"))
+        }
+    };
+    NotStored { kind, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::nats::connect::credentials::{NatsCredentials, Secret};
+
+    #[tokio::test]
+    async fn an_unreachable_server_is_reported_without_its_password() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        drop(listener);
+        let urls = Secret::new(format!("nats://me:secret@{address}"));
+        let access = NatsAccess::new(&urls, NatsCredentials::default()).expect("a good URL");
+        let error = BulkPublisher::connect(&access, "ranktree", None, 1).await;
+        let error = error.err().expect("nobody is there");
+        assert!(error.contains("no NATS server to be reached"), "{error}");
+        assert!(error.contains(&address.to_string()) && !error.contains("secret"), "{error}");
+    }
+}

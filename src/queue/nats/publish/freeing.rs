@@ -1,0 +1,49 @@
+//! Has parked jobs freed whose boards are defined by now.
+//!
+//! A message frees a bounded number of jobs, so that no hold of a shard's lock grows with the number of
+//! parked jobs. Later messages of jobs free more. Where the stream is quiet, the node publishes commands that
+//! free the rest. They have places in the stream, so that every replica frees the same jobs at the same
+//! message. Several nodes may publish more of them than are needed, which does no harm.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use crate::queue::error::NotPublished;
+use crate::queue::nats::shard::NatsShard;
+use crate::writer::{FREED_PER_MESSAGE, Payload};
+
+/// Commands in flight at once: enough to keep the writer busy while the next ones are published.
+const COMMANDS_MAX: u64 = 16;
+/// A shard that is not live frees nothing, or frees jobs with the messages that it has yet to apply.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How long commands may take to be applied, before more of them are published.
+const ARRIVE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Frees parked jobs of a shard, for as long as the service runs.
+pub async fn free_parked(mut shard: NatsShard) {
+    let mut frees = shard.health.frees();
+    while frees.wait_for(|frees| *frees).await.is_ok() {
+        if !shard.health.is_live() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            continue;
+        }
+        if let Err(error) = free_some(&mut shard).await {
+            tracing::warn!(
+                shard = %shard.id, %error, "jobs that wait no longer for a board could not be freed; trying on"
+            );
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+async fn free_some(shard: &mut NatsShard) -> Result<(), NotPublished> {
+    let jobs = u64::try_from(FREED_PER_MESSAGE).unwrap_or(u64::MAX);
+    let commands = shard.health.jobs_parked().div_ceil(jobs).clamp(1, COMMANDS_MAX);
+    let payload = Payload::Free { jobs: FREED_PER_MESSAGE };
+    let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
+    let last = stored.into_iter().max().unwrap_or_default();
+    // If the commands are late, the next round sees what is left to be freed.
+    let _ = tokio::time::timeout(ARRIVE_WITHIN, shard.applied.wait_for(|applied| *applied >= last)).await;
+    Ok(())
+}

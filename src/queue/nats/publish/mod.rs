@@ -1,0 +1,14 @@
+//! What a node publishes: HTTP writes, commands and rejects; and what a load generator publishes.
+//!
+//! - `publisher`: HTTP writes and commands of one shard
+//! - `batcher`: which writes share a message; `pending_replies`: which of them wait for its outcome
+//! - `freeing`: commands that free parked jobs
+//! - `rejects`: the stream of rejects
+//! - `bulk_publisher`: for load generators and benchmarks
+
+pub mod batcher;
+pub mod bulk_publisher;
+pub mod freeing;
+pub mod pending_replies;
+pub mod publisher;
+pub mod rejects;

@@ -1,0 +1,291 @@
+//! The publishing end of a shard's stream, for HTTP writes and for commands.
+
+use std::future::IntoFuture as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::{self, ErrorCode};
+use tokio::sync::{oneshot, watch};
+
+use crate::job::Job;
+use crate::queue::error::NotPublished;
+use crate::queue::message_order::MessageOrder;
+use crate::queue::nats::connect::connection::Connection;
+use crate::queue::nats::message;
+use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
+use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
+use crate::types::Sequence;
+use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
+
+/// The most bytes that the headers of a message take, with names of streams as long as they may be.
+const HEADERS_BYTES_MAX: usize = 512;
+/// A message that was not acknowledged for so long holds up the next ones no longer. Its connection may be
+/// lost, and another one there already.
+const STORED_SOON: Duration = Duration::from_millis(100);
+
+/// Publishes to one shard's stream; clone it freely.
+#[derive(Clone)]
+pub struct StreamPublisher {
+    pub(in crate::queue::nats) inner: Arc<Inner>,
+}
+
+/// Where a shard's messages go, and where replies to them are expected.
+pub struct Inner {
+    pub connection: Connection,
+    pub jobs_subject: String,
+    /// Only nodes may publish to this subject.
+    pub control_subject: String,
+    pub stream: String,
+    pub pending_replies: Arc<PendingReplies>,
+    pub batcher: Arc<PublishBatcher>,
+    pub health: Arc<Health>,
+    pub closing: watch::Sender<bool>,
+}
+
+impl StreamPublisher {
+    /// Publishes jobs of this shard, in a message that others may share, and returns once it is stored.
+    ///
+    /// # Arguments
+    /// `order`: is told once the message is stored or refused. The caller has waited for the messages before
+    /// it.
+    ///
+    /// # Errors
+    /// When it was not stored, or nobody knows whether it was.
+    pub async fn store_jobs(&self, jobs: &[Job], order: MessageOrder) -> Result<Sequence, NotPublished> {
+        let (answer, answered) = oneshot::channel();
+        self.push(PublishRequest::new(jobs, ReplyTo::Stored(answer), order))?;
+        answered.await.map_err(|_| lost())?
+    }
+
+    /// Publishes jobs of this shard, in a message that others may share, and waits until this node has
+    /// applied it.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::store_jobs`], or when this node cannot apply it.
+    pub async fn publish_jobs(
+        &self,
+        jobs: &[Job],
+        order: MessageOrder,
+    ) -> Result<MessageOutcome, NotPublished> {
+        let (answer, answered) = oneshot::channel();
+        self.push(PublishRequest::new(jobs, ReplyTo::Applied(answer), order))?;
+        answered.await.map_err(|_| lost())?
+    }
+
+    /// Queues a request, unless it would certainly be refused. A caller that sends several is told before the
+    /// next one.
+    fn push(&self, request: PublishRequest) -> Result<(), NotPublished> {
+        let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.inner.connection.client.max_payload();
+        let may_go = self.check_connection().and(if is_too_large { Err(too_large()) } else { Ok(()) });
+        if let Err(why) = may_go {
+            batcher::refuse(vec![request], &why);
+            return Err(why);
+        }
+        self.inner.batcher.push(request);
+        self.send_batches();
+        Ok(())
+    }
+
+    /// Sends what may be sent now, on a task of its own: a message has the writes of several clients, and any
+    /// of them may disconnect.
+    fn send_batches(&self) {
+        let payload_max = self.inner.connection.client.max_payload();
+        if let Some(mut lease) = self.inner.batcher.lease(payload_max) {
+            let publisher = self.clone();
+            tokio::spawn(async move {
+                while let Some((group, in_flight)) = lease.next() {
+                    publisher.send_batch(group, in_flight).await;
+                }
+            });
+        }
+    }
+
+    /// Sends one message with all these requests. Their replies come later.
+    async fn send_batch(&self, group: Vec<PublishRequest>, in_flight: InFlight) {
+        let pending = batcher::want_outcome(&group).then(|| self.inner.pending_replies.expect_reply());
+        let id = pending.as_ref().map(|(pending, _)| pending.id());
+        let message = self.message(batcher::body(&group), id.as_deref());
+        match self.send(&self.inner.jobs_subject, message).await {
+            Ok(sent) => drop(tokio::spawn(self.clone().reply(group, pending, sent, in_flight))),
+            Err(why) => batcher::refuse(group, &why),
+        }
+    }
+
+    /// Replies to the requests that wait until their message is stored, and then to those that wait until it
+    /// is applied.
+    async fn reply(
+        self,
+        mut group: Vec<PublishRequest>,
+        pending: Option<(PendingReply, oneshot::Receiver<Outcome>)>,
+        sent: PublishAckFuture,
+        in_flight: InFlight,
+    ) {
+        let began = Instant::now();
+        let mut stored = pin!(sent.into_future());
+        let soon = tokio::time::timeout(STORED_SOON, stored.as_mut()).await;
+        drop(in_flight);
+        self.send_batches();
+        let stored = match soon {
+            Ok(stored) => stored,
+            Err(_) => stored.await,
+        };
+        self.inner.connection.note_publish(&stored, began).await;
+        match sequence(stored, &self.inner.health) {
+            Ok(sequence) => batcher::reply_stored(&mut group, sequence),
+            Err(why) => return batcher::refuse(group, &why),
+        }
+        let Some((_pending, applied)) = pending else { return };
+        tokio::select! {
+            outcome = applied => {
+                let outcome = outcome.map_err(|_| lost()).and_then(|outcome| outcome.map_err(will_be_applied));
+                batcher::reply_applied(group, outcome);
+            }
+            // A shard that is halted never replies.
+            () = batcher::all_disconnected(&mut group) => {}
+        }
+    }
+
+    /// Publishes a board's definition or drop, and returns once it is stored.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::store_jobs`].
+    pub async fn store_command(&self, payload: &Payload) -> Result<Sequence, NotPublished> {
+        self.send_command(payload).await?.stored().await
+    }
+
+    /// Publishes a command, and waits until this node has applied it.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::publish_jobs`].
+    pub async fn publish_command(&self, payload: &Payload) -> Result<MessageOutcome, NotPublished> {
+        let (pending, applied) = self.inner.pending_replies.expect_reply();
+        let message = command_message(&self.inner.stream, payload)?.message_id(pending.id());
+        let sent = self.send(&self.inner.control_subject, message).await?;
+        sequence(sent.await, &self.inner.health)?;
+        applied.await.map_err(|_| lost())?.map_err(will_be_applied)
+    }
+
+    /// Sends a board's definition or drop, without waiting until it is stored.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::store_jobs`].
+    pub async fn send_command(&self, payload: &Payload) -> Result<SentCommand, NotPublished> {
+        let message = command_message(&self.inner.stream, payload)?;
+        let sent = self.send(&self.inner.control_subject, message).await?;
+        Ok(SentCommand { sent, health: Arc::clone(&self.inner.health) })
+    }
+
+    /// Ends the reading end on this node. The stream keeps its messages.
+    pub fn close(&self) {
+        self.inner.closing.send_replace(true);
+    }
+
+    fn message(&self, body: Vec<u8>, id: Option<&str>) -> PublishMessage {
+        // The stream's name guards against another stream that has taken the subject.
+        let message = PublishMessage::build().expected_stream(&self.inner.stream).payload(body.into());
+        match id {
+            Some(id) => message.message_id(id),
+            None => message,
+        }
+    }
+
+    async fn send(&self, subject: &str, message: PublishMessage) -> Result<PublishAckFuture, NotPublished> {
+        self.check_connection()?;
+        let sent = self.inner.connection.context.send_publish(subject.to_owned(), message).await;
+        sent.map_err(|error| refused(&error, &self.inner.health))
+    }
+
+    /// Without a connection the NATS client would keep a message and send it some time later, when nobody
+    /// waits for it any more.
+    fn check_connection(&self) -> Result<(), NotPublished> {
+        if self.inner.connection.is_up() {
+            Ok(())
+        } else {
+            Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()))
+        }
+    }
+}
+
+fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, NotPublished> {
+    let Some((name, body)) = message::encode(payload) else {
+        return Err(NotPublished::Unavailable("jobs are no command".to_owned()));
+    };
+    let message = PublishMessage::build().header(message::COMMAND_HEADER, name);
+    Ok(message.expected_stream(stream).payload(body.into()))
+}
+
+/// A command that was sent.
+pub struct SentCommand {
+    sent: PublishAckFuture,
+    health: Arc<Health>,
+}
+
+impl SentCommand {
+    /// Waits until the command is stored.
+    ///
+    /// # Errors
+    /// As [`StreamPublisher::store_jobs`].
+    pub async fn stored(self) -> Result<Sequence, NotPublished> {
+        sequence(self.sent.await, &self.health)
+    }
+}
+
+/// The sequence under which a message was stored.
+fn sequence(stored: Result<PublishAck, PublishError>, health: &Health) -> Result<Sequence, NotPublished> {
+    let stored = stored.map_err(|error| refused(&error, health))?;
+    if stored.duplicate {
+        // Ids begin with 22 random letters of this process. Another publisher must have read and used one.
+        return Err(NotPublished::Unavailable(
+            "another publisher has used the id of this message, and the server dropped it".to_owned(),
+        ));
+    }
+    Ok(Sequence(stored.sequence))
+}
+
+fn too_large() -> NotPublished {
+    NotPublished::TooLarge("the jobs are more bytes than the NATS server takes in a message".to_owned())
+}
+
+/// A message whose batch failed comes again from the stream, so the reply must not say that it was not
+/// applied.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+fn will_be_applied(failed: CommitFailed) -> NotPublished {
+    NotPublished::Unknown(format!(
+        "the write is stored in the stream, and is applied once this node can commit again; {failed}"
+    ))
+}
+
+/// Why a stream is full, as retention saw it last.
+fn full(health: &Health) -> String {
+    health.note_queue_full();
+    match health.queue_room() {
+        Some(room) => format!("its stream is full, try again in a moment: {}", room.reason),
+        None => {
+            "its stream is full: the service is behind, or does not purge; try again in a moment".to_owned()
+        }
+    }
+}
+
+fn lost() -> NotPublished {
+    NotPublished::Unknown("this node ended before it heard what came of it".to_owned())
+}
+
+fn refused(error: &PublishError, health: &Health) -> NotPublished {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
+    match (error.kind(), cause.map(jetstream::Error::error_code)) {
+        (_, Some(ErrorCode::STREAM_STORE_FAILED)) => NotPublished::Full(full(health)),
+        (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
+            NotPublished::Unknown("NATS did not say whether it stored the message".to_owned())
+        }
+        (PublishErrorKind::MaxAckPending, _) => NotPublished::Overloaded,
+        (PublishErrorKind::MaxPayloadExceeded, _) => too_large(),
+        (PublishErrorKind::StreamNotFound, _) => {
+            NotPublished::Unavailable("no stream takes its subject".to_owned())
+        }
+        _ => NotPublished::Unavailable(cause.map_or_else(|| error.to_string(), ToString::to_string)),
+    }
+}

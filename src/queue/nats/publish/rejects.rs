@@ -1,0 +1,253 @@
+//! Publishes rejects: each once, in order, and apart from the writer.
+//!
+//! Knows: the stream of rejects says which reject was published last, and the store has the later ones. The
+//! store remembers the last one too, because the stream discards old messages, and a quiet shard's last one
+//! may be among them. A crash between publishing and remembering makes no difference.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::header::{
+    NATS_BATCH_COMMIT, NATS_BATCH_COMMIT_FINAL, NATS_BATCH_ID, NATS_BATCH_SEQUENCE,
+    NATS_EXPECTED_LAST_SUBJECT_SEQUENCE,
+};
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, RawMessageErrorKind};
+use async_nats::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::shard::NatsShard;
+use crate::queue::reject_text::reject_text;
+use crate::storage::{StorageError, Store};
+use crate::types::{Sequence, ShardId};
+
+/// How soon a reject is published.
+const EVERY: Duration = Duration::from_millis(250);
+/// Rejects read, and published in one round trip. The server takes batches of up to 1,000 messages, and holds
+/// them in memory until the last has come: some megabytes, as a reject holds 4 KiB of its job.
+const AT_A_TIME: usize = 500;
+
+/// How many foreign messages are passed over to find the last reject.
+const LOOK_BACK: u64 = 1_000;
+
+/// Identifies a job: its message's sequence, and its index in the message.
+type JobId = (Sequence, u32);
+
+/// A published reject, as far as it says which job it is about.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "a reject is recognised by all of its fields, whatever their values")]
+struct Published {
+    shard: u16,
+    sequence: u64,
+    index: u32,
+    reason: IgnoredAny,
+    detail: IgnoredAny,
+    job: IgnoredAny,
+}
+
+/// The last reject of a shard in the stream of rejects.
+struct LastPublished {
+    /// The rejected job; `None` if there is no reject of this shard.
+    job: Option<JobId>,
+    /// Sequence of the last message on the shard's subject, 0 for none.
+    sequence: u64,
+}
+
+/// Why rejects could not be published.
+enum Failed {
+    /// The stream does not take messages in batches.
+    NoBatches,
+    Other(String),
+}
+
+impl From<String> for Failed {
+    fn from(what: String) -> Self {
+        Self::Other(what)
+    }
+}
+
+impl JetStream {
+    /// Publishes rejects for as long as the service runs.
+    pub async fn publish_rejects(&self, shard: &NatsShard) {
+        let health = &shard.health;
+        // The shard's count of rejects when all of them were published.
+        let mut published = None;
+        let mut in_batches = true;
+        loop {
+            tokio::time::sleep(EVERY).await;
+            if !self.managing.is_up() {
+                continue;
+            }
+            let count = health.jobs_rejected();
+            if published == Some(count) {
+                continue;
+            }
+            match self.publish_new_rejects(shard, in_batches).await {
+                Ok(()) => published = Some(count),
+                Err(Failed::NoBatches) => in_batches = self.enable_batches().await,
+                Err(Failed::Other(error)) => {
+                    let error = self.managing.explain(&error);
+                    if self.managing.is_news(&error) {
+                        tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying on");
+                    }
+                    published = None;
+                }
+            }
+        }
+    }
+
+    async fn publish_new_rejects(&self, shard: &NatsShard, in_batches: bool) -> Result<(), Failed> {
+        let remembered = with_store(shard, Store::rejects_published).await?;
+        // Another node may have published them in the meantime.
+        let LastPublished { job, mut sequence } = self.last_published(shard.id).await?;
+        let mut last = job.unwrap_or_default().max(remembered);
+        loop {
+            if last > remembered {
+                with_store(shard, move |store| store.note_rejects_published(last)).await?;
+            }
+            shard.health.set_rejects_published(last);
+            let rejects = with_store(shard, move |store| store.rejects_after(last, AT_A_TIME)).await?;
+            let Some(newest) = rejects.last() else { return Ok(()) };
+            last = (newest.sequence, newest.index);
+            let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard.id, reject))).collect();
+            if in_batches {
+                sequence = self.publish_batch(shard.id, bodies, sequence).await?;
+            } else {
+                for body in bodies {
+                    sequence = self.publish_batch(shard.id, vec![body], sequence).await?;
+                }
+            }
+        }
+    }
+
+    /// Publishes all messages or none, in one round trip. Returns the sequence of the last one.
+    ///
+    /// # Arguments
+    /// `after`: the sequence of the shard's message before them.
+    async fn publish_batch(&self, shard: ShardId, bodies: Vec<Bytes>, after: u64) -> Result<u64, Failed> {
+        let subject = self.names.rejects_subject(shard);
+        let failed = |error: &dyn std::fmt::Display| Failed::Other(error.to_string());
+        let (client, count) = (&self.managing.client, bodies.len());
+        let id = client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
+        for (number, body) in (1_usize..).zip(bodies) {
+            let mut headers = HeaderMap::new();
+            if count > 1 {
+                headers.insert(NATS_BATCH_ID, id.as_str());
+                headers.insert(NATS_BATCH_SEQUENCE, number.to_string().as_str());
+            }
+            if number < count {
+                if number == 1 {
+                    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(after));
+                }
+                // Only the last one is answered, for all of them.
+                client
+                    .publish_with_headers(subject.clone(), headers, body)
+                    .await
+                    .map_err(|error| failed(&error))?;
+                continue;
+            }
+            let mut last = PublishMessage::build().payload(body);
+            if count > 1 {
+                headers.insert(NATS_BATCH_COMMIT, NATS_BATCH_COMMIT_FINAL);
+            }
+            last = last.headers(headers);
+            if count == 1 {
+                // Stored after the expected message or not at all, so that two nodes, or two lives of one,
+                // publish no reject twice.
+                last = last.expected_last_subject_sequence(after);
+            }
+            let sent = self.managing.context.send_publish(subject, last).await;
+            return match sent.map_err(|error| failed(&error))?.await {
+                Ok(stored) => Ok(stored.sequence),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                    Err(Failed::Other("another node publishes them too".to_owned()))
+                }
+                Err(error) if code_of(&error) == Some(ErrorCode::ATOMIC_PUBLISH_DISABLED) => {
+                    Err(Failed::NoBatches)
+                }
+                Err(error) => Err(failed(&error)),
+            };
+        }
+        Ok(after)
+    }
+
+    /// Enables batches on a stream that an earlier version created. `false`: it cannot be changed.
+    async fn enable_batches(&self) -> bool {
+        let name = self.names.rejects_stream();
+        let stream = match self.managing.context.get_stream(&name).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(stream = name, %error, "the stream cannot be asked for");
+                return true;
+            }
+        };
+        let config = Config { allow_atomic_publish: true, ..stream.cached_info().config.clone() };
+        match self.managing.context.update_stream(&config).await {
+            Ok(_) => true,
+            Err(error) => {
+                let error = self.managing.explain(&error);
+                tracing::warn!(
+                    stream = name,
+                    error,
+                    "the stream takes no batches (allow_atomic), and cannot be changed: rejects are published one by one"
+                );
+                false
+            }
+        }
+    }
+
+    async fn last_published(&self, shard: ShardId) -> Result<LastPublished, String> {
+        let stream = self.managing.context.get_stream_no_info(self.names.rejects_stream()).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let subject = self.names.rejects_subject(shard);
+        match stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => {
+                let sequence = message.sequence;
+                let mut job = job_of(&message.payload);
+                // A client that has an answer sent to this subject can store a foreign message there.
+                for earlier in (sequence.saturating_sub(LOOK_BACK).max(1)..sequence).rev() {
+                    if job.is_some() {
+                        break;
+                    }
+                    job = match stream.get_raw_message(earlier).await {
+                        Ok(message) if message.subject.as_str() == subject => job_of(&message.payload),
+                        Ok(_) => None,
+                        Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => None,
+                        Err(error) => return Err(error.to_string()),
+                    };
+                }
+                Ok(LastPublished { job, sequence })
+            }
+            Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => {
+                Ok(LastPublished { job: None, sequence: 0 })
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Reads from or writes to the shard's store, on a thread that may wait for the disk.
+async fn with_store<T: Send + 'static>(
+    shard: &NatsShard,
+    what: impl FnOnce(&Store) -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, String> {
+    let slot = Arc::clone(&shard.store);
+    let done = tokio::task::spawn_blocking(move || slot.get().and_then(|store| what(&store)));
+    done.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+fn code_of(error: &PublishError) -> Option<ErrorCode> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<async_nats::jetstream::Error>().map(async_nats::jetstream::Error::error_code)
+}
+
+/// The job that a published reject is about; `None` if the message is no reject.
+fn job_of(body: &[u8]) -> Option<JobId> {
+    let Published { sequence, index, .. } = serde_json::from_slice(body).ok()?;
+    Some((Sequence(sequence), index))
+}

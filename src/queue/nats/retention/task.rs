@@ -1,0 +1,255 @@
+//! Looks after a shard's stream: how far it goes, what is purged from it, and when a checkpoint has to make
+//! room.
+//!
+//! Knows: how a stream is looked at and purged, and that a session must have confirmed that the stream
+//! continues what was applied. Must not know: what may be purged (`policy`), or what a checkpoint is.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream::{Info, Stream};
+use metrics::{Counter, Gauge, counter, gauge};
+
+use crate::metrics::{self as names, figure};
+use crate::queue::nats::consume::origin::identity;
+use crate::queue::nats::consume::sessions::Confirmed;
+use crate::queue::nats::consume::shard_stream::ShardStream;
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::retention::policy::{Purge, Retention, StreamSnapshot};
+use crate::queue::nats::retention::room;
+use crate::queue::nats::shard::NatsShard;
+use crate::writer::{QueueLevel, QueueRoom};
+
+/// How often a stream is looked at, unless it grows quickly.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked at while room waits for a checkpoint.
+const LOOK_EVERY_WAITING: Duration = Duration::from_millis(100);
+/// The purge of young messages is logged at most this often.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// Metrics and log lines about a shard's stream.
+struct Report {
+    messages: Gauge,
+    bytes: Gauge,
+    bytes_max: Gauge,
+    purged: Counter,
+    purged_early: Counter,
+    /// Messages that were purged early and are not logged yet.
+    unsaid: u64,
+    said: Option<Instant>,
+    /// When it was last logged that the stream has little room, and whether it still has.
+    said_full: Option<Instant>,
+    is_full: bool,
+}
+
+impl Report {
+    fn new(stream: &ShardStream) -> Self {
+        let label = || [("shard", stream.shard.to_string())];
+        Self {
+            messages: gauge!(names::STREAM_MESSAGES, &label()),
+            bytes: gauge!(names::STREAM_BYTES, &label()),
+            bytes_max: gauge!(names::STREAM_BYTES_MAX, &label()),
+            purged: counter!(names::STREAM_PURGED_MESSAGES_TOTAL, &label()),
+            purged_early: counter!(names::STREAM_PURGED_EARLY_MESSAGES_TOTAL, &label()),
+            unsaid: 0,
+            said: None,
+            said_full: None,
+            is_full: false,
+        }
+    }
+
+    /// Logs that a stream has little room, and what holds its messages; and that it has room again.
+    fn note_room(&mut self, stream: &ShardStream, room: &QueueRoom) {
+        let is_full = room.level > QueueLevel::Roomy;
+        if is_full && self.said_full.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+            tracing::warn!(
+                shard = %stream.shard,
+                level = room.level.name(),
+                reason = room.reason,
+                "the stream has little or no room left for publishers"
+            );
+            (self.said_full, self.is_full) = (Some(Instant::now()), true);
+        } else if !is_full && self.is_full {
+            tracing::info!(shard = %stream.shard, bytes = room.bytes, "the stream has room again");
+            self.is_full = false;
+        }
+    }
+
+    fn note_early(&mut self, stream: &ShardStream, snapshot: &StreamSnapshot, early: u64) {
+        self.purged_early.increment(early);
+        self.unsaid += early;
+        if early > 0 && self.said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+            tracing::warn!(
+                shard = %stream.shard,
+                messages = self.unsaid,
+                stream_bytes_max = snapshot.bytes_max,
+                "the stream fills up, so messages that may be younger than its duplicate window were purged; a \
+                 checkpoint holds them, but if nats-server restarts it will store them again for publishers who retry \
+                 by Nats-Msg-Id; give the stream more room"
+            );
+            (self.said, self.unsaid) = (Some(Instant::now()), 0);
+        }
+    }
+}
+
+/// What is known of one shard's stream, from look to look.
+struct Known {
+    retention: Retention,
+    /// The session that confirmed the stream, and how often the connection had been made when it was first
+    /// seen.
+    session: Option<(Confirmed, u64)>,
+    report: Report,
+    /// Why the last attempt to purge it failed.
+    failure: Option<String>,
+}
+
+impl JetStream {
+    /// Looks after a shard's stream for as long as the service runs.
+    pub async fn run_retention(&self, shard: &NatsShard) {
+        let stream = &shard.stream;
+        let (retention, report) = (Retention::default(), Report::new(stream));
+        let mut known = Known { retention, session: None, report, failure: None };
+        let mut pause = LOOK_EVERY;
+        loop {
+            stream.growth.wait(pause).await;
+            pause = LOOK_EVERY;
+            if !self.managing.is_up() {
+                continue;
+            }
+            match self.look_after(shard, &mut known).await {
+                Ok(waits) if waits => pause = LOOK_EVERY_WAITING,
+                Ok(_) => {}
+                Err(error) => {
+                    let error = self.managing.explain(&error);
+                    if self.managing.is_news(&error) {
+                        tracing::warn!(shard = %stream.shard, error, "its stream could not be looked after");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at the stream, and purges what may go. `true`: room waits for a checkpoint.
+    async fn look_after(&self, shard: &NatsShard, known: &mut Known) -> Result<bool, String> {
+        let shared = &shard.stream;
+        let name = self.names.jobs_stream(shard.id);
+        let connections = *self.managing.connected.borrow();
+        // Before the stream is asked, so that its answer is later than what the session has confirmed.
+        let confirmed = shared.sessions.confirmed();
+        let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
+        let mut snapshot = snapshot_of(stream.cached_info());
+        known.report.messages.set(figure(snapshot.messages));
+        known.report.bytes.set(figure(snapshot.bytes));
+        known.report.bytes_max.set(figure(snapshot.bytes_max));
+        // Only the stream that the shard is filled from is purged, once it is known to continue what was
+        // applied.
+        let confirmed = confirmed.filter(|_| identity(stream.cached_info()) == shared.stream());
+        let Some(session) = confirmed else {
+            known.session = None;
+            self.note_room(shard, known, &snapshot);
+            return Ok(false);
+        };
+        shared.growth.seen(snapshot.bytes_to_next());
+        if known.session.is_none_or(|(before, _)| before != session) {
+            known.retention.begin_session(session.end);
+            known.session = Some((session, connections));
+        }
+        let same_connection = known.session == Some((session, connections));
+        if !known.retention.note(&snapshot) || !same_connection {
+            // Another server may have answered, or one that has lost the end of the stream. The tip must be
+            // compared again.
+            shared.sessions.doubt();
+            return Ok(false);
+        }
+        shared.health.set_last_sequence(snapshot.last);
+        let Some(keeps) = self.settings.purge_keeps else {
+            self.note_room(shard, known, &snapshot);
+            return Ok(false);
+        };
+        let checkpoint = || shared.health.checkpoint_sequence();
+        // Sizes are estimates, so one purge may make too little room.
+        while let Some(purge) = known.retention.purge(&snapshot, checkpoint(), keeps) {
+            let same_connection = *self.managing.connected.borrow() == connections;
+            if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
+                return Ok(false);
+            }
+            let purged = self.purge(shared, &stream, &snapshot, purge, &mut known.report).await;
+            known.failure = purged.as_ref().err().map(|error| self.managing.explain(error));
+            if let Err(error) = purged {
+                self.note_room(shard, known, &snapshot);
+                return Err(error);
+            }
+            let first = snapshot.first;
+            snapshot = snapshot_of(stream.info().await.map_err(|error| error.to_string())?);
+            if !known.retention.note(&snapshot) {
+                shared.sessions.doubt();
+                return Ok(false);
+            }
+            if snapshot.first == first {
+                break;
+            }
+        }
+        self.note_room(shard, known, &snapshot);
+        let checkpoint = checkpoint();
+        let wants = known.retention.wants_checkpoint(&snapshot, checkpoint, shard.applied.borrow().0);
+        if wants {
+            shared.health.want_checkpoint_after(checkpoint);
+        }
+        Ok(wants)
+    }
+
+    /// Notes how full the stream is, and what holds its messages.
+    fn note_room(&self, shard: &NatsShard, known: &mut Known, snapshot: &StreamSnapshot) {
+        let shared = &shard.stream;
+        // The stream's own sequences are smaller by the offset.
+        let offset = shared.sequence_offset().unwrap_or(0);
+        let in_stream = |sequence: u64| sequence.saturating_sub(offset);
+        let is_known = known.session.is_some();
+        let progress = room::Progress {
+            applied: in_stream(shard.applied.borrow().0),
+            checkpoint: in_stream(shared.health.checkpoint_sequence()),
+            settled: if is_known { known.retention.settled(snapshot) } else { 0 },
+            is_live: shared.health.is_live(),
+        };
+        let purging = room::Purging {
+            stream: &self.names.jobs_stream(shared.shard),
+            purge_keeps: self.settings.purge_keeps,
+            failure: known.failure.as_deref(),
+        };
+        // If the stream is not known to be the shard's, all messages are taken to be of one size.
+        let average = snapshot.bytes.checked_div(snapshot.messages).unwrap_or(0);
+        let room = room::room_of(snapshot, progress, purging, |after, up_to| {
+            if is_known { known.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
+        });
+        known.report.note_room(shared, &room);
+        shared.health.set_queue_room(room);
+    }
+
+    async fn purge(
+        &self,
+        shared: &ShardStream,
+        stream: &Stream<Info>,
+        snapshot: &StreamSnapshot,
+        purge: Purge,
+        report: &mut Report,
+    ) -> Result<(), String> {
+        let purged = stream.purge().sequence(purge.before).await.map_err(|error| error.to_string())?.purged;
+        report.purged.increment(purged);
+        report.note_early(shared, snapshot, purge.early);
+        tracing::debug!(shard = %shared.shard, messages = purged, "purged what a checkpoint holds");
+        Ok(())
+    }
+}
+
+fn snapshot_of(info: &Info) -> StreamSnapshot {
+    let limit = |limit: i64| u64::try_from(limit).unwrap_or(0);
+    StreamSnapshot {
+        at: Instant::now(),
+        first: info.state.first_sequence,
+        last: info.state.last_sequence,
+        messages: info.state.messages,
+        bytes: info.state.bytes,
+        bytes_max: limit(info.config.max_bytes),
+        messages_max: limit(info.config.max_messages),
+        duplicate_window: info.config.duplicate_window,
+    }
+}

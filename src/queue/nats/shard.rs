@@ -1,0 +1,25 @@
+//! A shard on NATS, as the tasks beside its writer see it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::queue::nats::consume::shard_stream::ShardStream;
+use crate::queue::nats::publish::publisher::StreamPublisher;
+use crate::state_lock::StateLock;
+use crate::storage::StoreSlot;
+use crate::types::{Sequence, ShardId};
+use crate::writer::Health;
+
+/// A shard with its stream; clone it freely.
+#[derive(Clone)]
+pub struct NatsShard {
+    pub id: ShardId,
+    pub state: Arc<StateLock>,
+    /// The applied sequence, after readers can see it.
+    pub applied: watch::Receiver<Sequence>,
+    pub health: Arc<Health>,
+    pub store: Arc<StoreSlot>,
+    pub publisher: StreamPublisher,
+    pub stream: Arc<ShardStream>,
+}

@@ -1,0 +1,8 @@
+//! The streams of a node: how each is configured, and how they are created or checked at a start.
+
+pub mod boards_config;
+pub mod jobs_config;
+pub mod mismatches;
+pub mod prepared;
+pub mod rejects_config;
+pub mod set_up;

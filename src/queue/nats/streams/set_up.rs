@@ -1,0 +1,275 @@
+//! Sets up the streams that a node needs: creates those that are missing, and refuses those that are
+//! configured otherwise.
+//!
+//! Knows: the order of the set-up, and that NATS may not be reachable yet. Must not know: what is read from
+//! the streams.
+
+use std::time::Duration;
+
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::stream::{Config, Info};
+
+use crate::queue::nats::jetstream::{JetStream, SetupError};
+use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
+use crate::queue::nats::streams::jobs_config::{jobs_config, jobs_mismatches};
+use crate::queue::nats::streams::prepared::Prepared;
+use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
+use crate::types::{Sequence, ShardId};
+
+/// Between attempts while NATS cannot be reached.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Limits of a stream of jobs, in bytes, for operators who set none. The first one is taken that the server
+/// has room for twice, so that others find room there too, such as a node with another prefix. Failing that,
+/// the last one is taken if there is room for it once. The server counts what streams may hold, not what they
+/// do hold. 16 GiB hold two minutes of 140 MB/s, more than one shard applies; less than 64 MiB is full too
+/// soon to be worth a start.
+const SIZES_TRIED: [i64; 9] =
+    [16 << 30, 8 << 30, 4 << 30, 2 << 30, 1 << 30, 512 << 20, 256 << 20, 128 << 20, SIZE_MIN];
+const SIZE_MIN: i64 = 64 << 20;
+
+/// What to do about a server that has promised its storage to others.
+const NO_ROOM: &str = "the limits of the streams that are there leave too little of the server's storage, whatever they \
+                       hold; nats stream ls shows them. Lower one with nats stream edit NAME --max-bytes, or raise \
+                       max_file_store of the server or the account's limit";
+
+impl JetStream {
+    /// Creates or checks the streams, and tries again for as long as NATS cannot be reached.
+    ///
+    /// # Arguments
+    /// `incarnation`: the latest incarnation of any board that this node knows.
+    ///
+    /// # Errors
+    /// When a stream is configured otherwise than it must be; the text says how.
+    pub async fn prepare(&self, starts: &[(ShardId, Sequence)], incarnation: u64) -> Result<(), SetupError> {
+        loop {
+            if !self.managing.is_up() {
+                // The connection logs the reason now and then.
+                self.prepared.send_replace(Prepared::Waiting(self.managing.why_down()));
+                tokio::time::sleep(RETRY_PAUSE).await;
+                continue;
+            }
+            match self.try_prepare(starts, incarnation).await {
+                Ok(()) => {
+                    self.prepared.send_replace(Prepared::Ready);
+                    return Ok(());
+                }
+                Err(PrepareError::Refused(reason) | PrepareError::NoRoom(reason)) => {
+                    self.prepared.send_replace(Prepared::Refused(reason.clone()));
+                    return Err(SetupError::Refused(reason));
+                }
+                Err(PrepareError::Unreachable(reason)) => {
+                    let reason = self.managing.explain(&reason);
+                    if self.managing.is_news(&reason) {
+                        tracing::warn!(reason, "the streams cannot be set up yet; trying on");
+                    }
+                    self.prepared.send_replace(Prepared::Waiting(reason));
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn try_prepare(
+        &self,
+        starts: &[(ShardId, Sequence)],
+        incarnation: u64,
+    ) -> Result<(), PrepareError> {
+        let (names, replicas) = (&self.names, self.settings.replicas);
+        let (mut missing, mut limits) = (Vec::new(), Vec::new());
+        for (shard, applied) in starts {
+            match self.find(&names.jobs_stream(*shard)).await? {
+                Some(found) => {
+                    self.check_jobs_stream(&found.config, *shard)?;
+                    limits.push(found.config.max_bytes);
+                }
+                // A shard that has applied messages had a stream. A new, empty stream would hide that the old
+                // one is lost.
+                None if applied.0 > 0 && !self.settings.accept_gap.contains(&shard.0) => {}
+                None => {
+                    let first_sequence = (applied.0 > 0).then_some(applied.0 + 1);
+                    missing.push(Config {
+                        first_sequence,
+                        ..jobs_config(names, *shard, self.shards, SIZES_TRIED[0], replicas)
+                    });
+                }
+            }
+        }
+        // Before the streams of jobs, which may take all the room.
+        let boards = boards_config(names, replicas, incarnation);
+        self.find_or_create(boards, "boards", |found| boards_mismatches(found, names)).await?;
+        let rejects = rejects_config(names, replicas);
+        self.find_or_create(rejects, "rejects", |found| rejects_mismatches(found, names)).await?;
+        limits.extend(self.create_jobs_streams(missing).await?);
+        if let (Some(least), Some(most)) = (limits.iter().min(), limits.iter().max()) {
+            tracing::info!(
+                streams = limits.len(),
+                least_mib = least >> 20,
+                most_mib = most >> 20,
+                "what the streams of jobs may hold, each, before publishers are refused"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_jobs_stream(&self, found: &Config, shard: ShardId) -> Result<(), PrepareError> {
+        let wrong = jobs_mismatches(found, &self.names, shard, self.shards);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(PrepareError::Refused(format!(
+            "the stream {} exists and cannot be used for shard {shard} of {}: {}; use another --prefix, or put it right",
+            found.name,
+            self.shards,
+            wrong.join("; ")
+        )))
+    }
+
+    /// Creates streams of one size: the operator's, or the largest that leaves as much room to others. Returns
+    /// their limits.
+    async fn create_jobs_streams(&self, missing: Vec<Config>) -> Result<Vec<i64>, PrepareError> {
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Each size that is tried, and how much of it is kept.
+        let sizes: Vec<(i64, i64)> = match self.settings.stream_bytes {
+            Some(bytes) => vec![(bytes, bytes)],
+            None => SIZES_TRIED.iter().map(|kept| (kept * 2, *kept)).chain([(SIZE_MIN, SIZE_MIN)]).collect(),
+        };
+        let mut created: Vec<Config> = Vec::new();
+        let mut no_room = PrepareError::Refused("no size is left to be tried".to_owned());
+        'sizes: for (tried, kept) in sizes {
+            // Streams that were created before the room ran out give some back.
+            self.resize(&mut created, tried).await;
+            for config in missing.iter().skip(created.len()) {
+                match self.create(Config { max_bytes: tried, ..config.clone() }).await {
+                    Ok(info) => created.push(info.config),
+                    Err(PrepareError::NoRoom(reason)) => {
+                        no_room = PrepareError::Refused(self.advise_room(&reason));
+                        continue 'sizes;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            self.resize(&mut created, kept).await;
+            return Ok(created.iter().map(|config| config.max_bytes).collect());
+        }
+        Err(no_room)
+    }
+
+    /// Gives streams that were created just now another limit.
+    async fn resize(&self, created: &mut [Config], bytes: i64) {
+        for config in created.iter_mut().filter(|config| config.max_bytes != bytes) {
+            let resized = Config { max_bytes: bytes, ..config.clone() };
+            match self.managing.context.update_stream(&resized).await {
+                Ok(_) => *config = resized,
+                Err(error) => {
+                    let stream = &config.name;
+                    tracing::warn!(stream, %error, "the stream keeps more room than it was to be given");
+                }
+            }
+        }
+    }
+
+    fn advise_room(&self, reason: &str) -> String {
+        let smaller = match self.settings.stream_bytes {
+            Some(bytes) => format!("start with --nats-stream-mib below {}", bytes >> 20),
+            None => format!("start with --nats-stream-mib below {}, which is soon full", SIZE_MIN >> 20),
+        };
+        format!("{reason}: {NO_ROOM}, or {smaller}")
+    }
+
+    async fn find_or_create(
+        &self,
+        wanted: Config,
+        what: &str,
+        mismatches: impl Fn(&Config) -> Vec<String>,
+    ) -> Result<(), PrepareError> {
+        let Some(found) = self.find(&wanted.name).await? else {
+            let created = self.create(wanted).await;
+            return created.map(drop).map_err(|error| match error {
+                PrepareError::NoRoom(reason) => PrepareError::Refused(format!("{reason}: {NO_ROOM}")),
+                other => other,
+            });
+        };
+        let wrong = mismatches(&found.config);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(PrepareError::Refused(format!(
+            "the stream {} exists and cannot be used for {what}: {}; use another --prefix, or put it right",
+            wanted.name,
+            wrong.join("; ")
+        )))
+    }
+
+    async fn find(&self, name: &str) -> Result<Option<Info>, PrepareError> {
+        match self.managing.context.get_stream(name).await {
+            Ok(stream) => Ok(Some(stream.cached_info().clone())),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    Ok(None)
+                }
+                _ => {
+                    Err(PrepareError::Unreachable(format!("the stream {name} cannot be asked for: {error}")))
+                }
+            },
+        }
+    }
+
+    async fn create(&self, config: Config) -> Result<Info, PrepareError> {
+        let name = config.name.clone();
+        match self.managing.context.create_stream(config).await {
+            Ok(stream) => {
+                tracing::info!(stream = name, "stream created");
+                Ok(stream.cached_info().clone())
+            }
+            Err(error) => match error.kind() {
+                // Another node was first. The next attempt checks its stream.
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+                {
+                    Err(PrepareError::Unreachable(format!(
+                        "the stream {name} was created by another node just now"
+                    )))
+                }
+                CreateStreamErrorKind::JetStream(error) if is_no_room(&error) => {
+                    Err(PrepareError::NoRoom(format!("the stream {name} cannot be created: {error}")))
+                }
+                // A cluster may lack a server or its leader for a moment, so the next attempt may succeed.
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::CLUSTER_NO_PEERS || error.code() == 503 =>
+                {
+                    Err(PrepareError::Unreachable(format!("the stream {name} cannot be created: {error}")))
+                }
+                CreateStreamErrorKind::JetStream(error) => {
+                    Err(PrepareError::Refused(format!("the stream {name} cannot be created: {error}")))
+                }
+                _ => Err(PrepareError::Unreachable(format!("the stream {name} cannot be created: {error}"))),
+            },
+        }
+    }
+}
+
+/// Why an attempt to set the streams up failed.
+enum PrepareError {
+    /// A stream is configured otherwise than it must be.
+    Refused(String),
+    /// The server has no room for a stream of this size. A smaller one may fit.
+    NoRoom(String),
+    /// The next attempt may succeed.
+    Unreachable(String),
+}
+
+/// Whether the server or the account has too little room for a stream, or limits streams to less.
+fn is_no_room(error: &async_nats::jetstream::Error) -> bool {
+    match error.error_code() {
+        ErrorCode::INSUFFICIENT_RESOURCES
+        | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+        | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+        | ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED => true,
+        // A cluster gives this reason among others for finding no suitable server.
+        ErrorCode::CLUSTER_NO_PEERS => error.to_string().contains("insufficient storage"),
+        _ => false,
+    }
+}

@@ -1,0 +1,38 @@
+//! From bytes to jobs: the fast path if it can read them, and the strict decoder otherwise.
+
+use crate::job::{Job, Reject};
+use crate::wire::board_names::BoardNames;
+use crate::wire::decoded::Decoded;
+use crate::wire::fast_path;
+use crate::wire::strict::decode_strictly;
+
+/// Decodes one job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`](crate::job::MAX_JOBS_PER_MESSAGE), in order.
+///
+/// # Errors
+/// When the bytes are no JSON, or neither an object nor such an array: then there are no jobs.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
+    decode_with(&mut BoardNames::default(), bytes)
+}
+
+/// Decodes as [`decode`] does, with the board names of earlier messages.
+///
+/// # Errors
+/// As [`decode`] has them.
+pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
+    match fast_path::decode(names, bytes) {
+        Some(jobs) => Ok(jobs),
+        None => decode_strictly(bytes),
+    }
+}
+
+/// Decodes the one job that [`encode`](crate::wire::encode()) encoded; `None` if the bytes are anything else.
+#[must_use]
+pub fn decode_one(bytes: &[u8]) -> Option<Job> {
+    let mut jobs = decode(bytes).ok()?;
+    let job = jobs.pop()?.ok()?;
+    jobs.is_empty().then_some(job)
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

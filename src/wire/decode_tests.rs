@@ -1,0 +1,355 @@
+//! What a job's JSON may be, and what each thing that it may not be is refused with.
+
+use super::*;
+use crate::job::{
+    MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, RejectCode, Targets,
+};
+use crate::types::{BoardName, MemberId, Score, Timestamp};
+use crate::wire::strict::decode_for;
+
+fn decoded(text: &str) -> Decoded {
+    decode(text.as_bytes())?.remove(0)
+}
+
+/// The code that a job is refused with; `ok` if it is not.
+fn code(text: &str) -> &'static str {
+    decoded(text).map_or_else(|reject| reject.code.name(), |_| "ok")
+}
+
+fn board(name: &str) -> BoardName {
+    BoardName::new(name).expect("a good name")
+}
+
+fn score(keys: &[i64]) -> Score {
+    Score::new(keys).expect("one to eight keys")
+}
+
+#[test]
+fn good_jobs_say_what_they_mean() {
+    let member = MemberId::new("p42").expect("a good id");
+    let plain = Job {
+        member,
+        targets: Targets::Boards(vec![(board("arena"), Some(score(&[1200])))]),
+        op: None,
+        version: None,
+        at: None,
+        meta: None,
+    };
+    let at = Timestamp::parse("2026-11-20T09:59:58Z").expect("a good time");
+    let boards = |boards: &[(&str, &[i64])]| {
+        Targets::Boards(boards.iter().map(|(name, keys)| (board(name), Some(score(keys)))).collect())
+    };
+    let without_score =
+        |op| Job { targets: Targets::Boards(vec![(board("arena"), None)]), op: Some(op), ..plain.clone() };
+    for (text, job) in [
+        (r#"{"board":"arena","member":"p42","score":1200}"#, plain.clone()),
+        (r#"{"board":"arena","member":"p42","score":"1200"}"#, plain.clone()),
+        (r#"{"board":"arena","member":"p42","score":[1200]}"#, plain.clone()),
+        (r#"{"\u0062oard":"arena","member":"p\u00342","score":["1200"]}"#, plain.clone()),
+        (
+            r#"{"board":"arena","member":"p42","score":1200,"op":null,"version":null,"at":null,"meta":null}"#,
+            plain.clone(),
+        ),
+        (
+            r#"{"member":"p42","scores":{"arena":[1200,90000],"kills":3},"op":"best","version":17,
+                "at":"2026-11-20T09:59:58Z","meta":{"car":"mx5"}}"#,
+            Job {
+                targets: boards(&[("arena", &[1200, 90000]), ("kills", &[3])]),
+                op: Some(Op::Best),
+                version: Some(17),
+                at: Some(at),
+                meta: Some(Metadata(r#"{"car":"mx5"}"#.into())),
+                ..plain.clone()
+            },
+        ),
+        (
+            r#"{"board":"arena","member":"p42","score":["-9223372036854775808",9223372036854775807],
+                "version":"18446744073709551615","meta":{ }}"#,
+            Job {
+                targets: boards(&[("arena", &[i64::MIN, i64::MAX])]),
+                version: Some(u64::MAX),
+                meta: Some(Metadata("{}".into())),
+                ..plain.clone()
+            },
+        ),
+        (
+            r#"{"board":"arena","member":"p42","score":-0,"op":"incr","version":18446744073709551615}"#,
+            Job {
+                targets: boards(&[("arena", &[0])]),
+                op: Some(Op::Incr),
+                version: Some(u64::MAX),
+                ..plain.clone()
+            },
+        ),
+        (r#"{"board":"arena","member":"p42","op":"remove"}"#, without_score(Op::Remove)),
+        (r#"{"board":"arena","member":"p42","op":"hide","score":null}"#, without_score(Op::Hide)),
+        (r#"{"board":"arena","member":"p42","op":"show"}"#, without_score(Op::Show)),
+        (
+            r#"{"member":"p42","op":"remove","version":0}"#,
+            Job { targets: Targets::EveryBoard, op: Some(Op::Remove), version: Some(0), ..plain.clone() },
+        ),
+    ] {
+        assert_eq!(decoded(text), Ok(job), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_job_is_refused_with_its_code() {
+    for (text, expected) in [
+        ("", "malformed"),
+        ("nonsense", "malformed"),
+        ("{\"board\":\"a\"", "malformed"),
+        (r#"{"board":"a","member":"m","score":1} x"#, "malformed"),
+        ("null", "malformed"),
+        ("17", "malformed"),
+        ("1.5", "malformed"),
+        ("\"text\"", "malformed"),
+        ("[]", "malformed"),
+        ("[17]", "malformed"),
+        ("[[]]", "malformed"),
+        ("[null]", "malformed"),
+        ("{}", "bad_member"),
+        (r#"{"board":"a","score":1}"#, "bad_member"),
+        (r#"{"board":"a","member":null,"score":1}"#, "bad_member"),
+        (r#"{"board":"a","member":17,"score":1}"#, "bad_member"),
+        (r#"{"board":"a","member":"","score":1}"#, "bad_member"),
+        (r#"{"board":"a","member":"a\u0000","score":1}"#, "bad_member"),
+        (r#"{"board":"a","member":["m"],"score":1}"#, "bad_member"),
+        (r#"{"member":"m","score":1}"#, "malformed"),
+        (r#"{"board":null,"member":"m","score":1}"#, "malformed"),
+        (r#"{"board":7,"member":"m","score":1}"#, "malformed"),
+        (r#"{"board":"a b","member":"m","score":1}"#, "malformed"),
+        (r#"{"board":"","member":"m","score":1}"#, "malformed"),
+        (r#"{"board":"a","member":"m"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","op":"set"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","op":"best"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","op":"incr"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":null}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":1.5}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":1.0}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":1e3}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":1e400}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":NaN}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":"NaN"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"Infinity"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":""}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"-"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"+5"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":" 5"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"1.0"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"1e3"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"٣"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":9223372036854775808}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":-9223372036854775809}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":"9223372036854775808"}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":99999999999999999999999}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":true}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":{}}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":[]}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":[1,null]}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":[1,[2]]}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":[1,2,3,4,5,6,7,8,9]}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":[1,2,3,4,5,6,7,8,9,10,11,12]}"#, "bad_score"),
+        (r#"{"board":"a","member":"m","score":1,"op":"remove"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"op":"hide"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"op":"show"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","op":"hide","meta":{}}"#, "malformed"),
+        (r#"{"member":"m","op":"hide"}"#, "malformed"),
+        (r#"{"member":"m","op":"show"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"op":"SET"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"op":"add"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"op":1}"#, "malformed"),
+        (r#"{"op":"profile","member":"p42","profile":{"name":"Alice"}}"#, "malformed"),
+        (r#"{"member":"m","scores":{}}"#, "malformed"),
+        (r#"{"member":"m","scores":[]}"#, "malformed"),
+        (r#"{"member":"m","scores":5}"#, "malformed"),
+        (r#"{"member":"m","scores":{"a":1,"b c":2}}"#, "malformed"),
+        (r#"{"member":"m","scores":{"a":1,"a":2}}"#, "malformed"),
+        (r#"{"member":"m","scores":{"a":1,"b":0.5}}"#, "bad_score"),
+        (r#"{"member":"m","scores":{"a":1},"score":1}"#, "malformed"),
+        (r#"{"member":"m","scores":{"a":1},"board":"a"}"#, "malformed"),
+        (r#"{"member":"m","scores":{"a":1},"op":"remove"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"version":-1}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"version":1.5}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"version":"x"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"version":""}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"version":18446744073709551616}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"version":"18446744073709551616"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"at":"yesterday"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"at":1763632798}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"at":"1950-01-01T00:00:00Z"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"meta":[]}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"meta":"{}"}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"points":2}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"score":1}"#, "malformed"),
+        (r#"{"board":"a","member":"m","score":1,"meta":{},"meta":{}}"#, "malformed"),
+    ] {
+        assert_eq!(code(text), expected, "{text}");
+    }
+    assert_eq!(decode(b"\xff\xfe").map_err(|reject| reject.code), Err(RejectCode::Malformed));
+    assert_eq!(
+        decode(b"{\"board\":\"a\",\"member\":\"\xff\",\"score\":1}").map_err(|r| r.code),
+        Err(RejectCode::Malformed)
+    );
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(code(&deep), "malformed");
+}
+
+/// What was sent, and what would be taken, in words that are not the parser's.
+#[test]
+fn a_refusal_shows_the_value_that_was_refused() {
+    for (text, expect) in [
+        ("[17]", "such as {\"board\":\"arena\",\"member\":\"p42\",\"score\":1200}, not 17"),
+        ("\"text\"", "is expected, not \"text\""),
+        ("{\"board\":\"a\"", "this is not JSON: it ends too early"),
+        (
+            "{\"member\":\"m\",\"score\":x}",
+            "a value is missing or is none, at line 1, column 23, where \"x}\" stands",
+        ),
+        (r#"{"board":"a b","member":"m","score":1}"#, "starting with a letter or digit; got \"a b\""),
+        (r#"{"board":7,"member":"m","score":1}"#, "board is a string, not 7"),
+        (
+            r#"{"board":"a","member":12345678901234567890123,"score":1}"#,
+            "a string, not 12345678901234567890123",
+        ),
+        (r#"{"board":"a","member":"a\u0007","score":1}"#, "without control characters; got \"a\\u{7}\""),
+        (r#"{"board":"a","member":"m","score":-9223372036854775809}"#, "-9223372036854775809 is outside"),
+        (r#"{"board":"a","member":"m","score":"12 points"}"#, "\"12 points\" is not a decimal integer"),
+        (r#"{"member":"m","scores":{"a":1,"b":0.5}}"#, "b: not a score: 0.5 has a fraction"),
+        (r#"{"member":"m","scores":5}"#, "scores is an object such as {\"arena\": 1200}, not 5"),
+        (r#"{"board":"a","member":"m","score":1,"op":"add"}"#, "remove, hide or show, not \"add\""),
+        (r#"{"board":"a","member":"m","score":1,"op":"hide"}"#, "hide takes no score, not 1"),
+        (
+            r#"{"board":"a","member":"m","score":1,"version":18446744073709551616}"#,
+            "not 18446744073709551616",
+        ),
+        (r#"{"board":"a","member":"m","score":1,"at":1763632798}"#, "in quotation marks; got 1763632798"),
+        (r#"{"board":"a","member":"m","score":1,"at":"yesterday"}"#, "got \"yesterday\""),
+        (r#"{"board":"a","member":"m","score":1,"meta":[1]}"#, "such as {\"car\": \"mx5\"}, not [1]"),
+        (
+            r#"{"board":"a","member":"m","score":1,"meta":{"a":1e999}}"#,
+            "meta: a number is too large to be read",
+        ),
+        (r#"{"board":"a","member":"m","score":1,"points":2}"#, "a job has no field named \"points\""),
+    ] {
+        let said = decoded(text).expect_err(text).detail;
+        assert!(said.contains(expect), "{text}: {said}");
+        for phrase in ["EOF", "expected value", "invalid type", "line 0", "serde", "i64", "f64", "u64"] {
+            assert!(!said.contains(phrase), "{text}: {said}");
+        }
+    }
+}
+
+#[test]
+fn sizes_are_bounded() {
+    let with_meta = |bytes: usize| {
+        // {"k":"..."} has eight bytes beside the text.
+        format!(r#"{{"board":"a","member":"m","score":1,"meta":{{"k" : "{}"}}}}"#, "x".repeat(bytes - 8))
+    };
+    assert_eq!(code(&with_meta(MAX_METADATA_BYTES)), "ok");
+    assert_eq!(code(&with_meta(MAX_METADATA_BYTES + 1)), "too_large");
+    let with_boards = |count: usize| {
+        let scores: Vec<String> = (0..count).map(|index| format!(r#""b{index}":{index}"#)).collect();
+        format!(r#"{{"member":"m","scores":{{{}}}}}"#, scores.join(","))
+    };
+    assert_eq!(code(&with_boards(MAX_BOARDS_PER_JOB)), "ok");
+    assert_eq!(code(&with_boards(MAX_BOARDS_PER_JOB + 1)), "too_large");
+    assert_eq!(code(&with_boards(5 * MAX_BOARDS_PER_JOB)), "too_large");
+    let array = |count: usize| {
+        let jobs: Vec<String> = (0..count)
+            .map(|index| format!(r#"{{"board":"b{}","member":"m{index}","score":{index}}}"#, index % 3))
+            .collect();
+        decode(format!("[{}]", jobs.join(",")).as_bytes())
+    };
+    assert_eq!(
+        array(MAX_JOBS_PER_MESSAGE).map(|jobs| jobs.iter().filter(|job| job.is_ok()).count()),
+        Ok(1_000)
+    );
+    assert_eq!(array(MAX_JOBS_PER_MESSAGE + 1).map_err(|reject| reject.code), Err(RejectCode::TooLarge));
+}
+
+#[test]
+fn bad_jobs_leave_the_others_of_their_array_alone() {
+    let text = br#"[{"board":"a","member":"m","score":1}, {"board":"a","member":"m","score":[[],{"x":[1]}]}, 5,
+        {"zzz":{"y":[1,2,{"a":null}]},"board":"a","member":"m","score":2}, {"board":"b","member":"n","score":3}]"#;
+    let codes: Vec<_> =
+        decode(text).expect("an array").into_iter().map(|job| job.map_err(|r| r.code).map(|_| ())).collect();
+    let (bad_score, malformed) = (Err(RejectCode::BadScore), Err(RejectCode::Malformed));
+    assert_eq!(codes, [Ok(()), bad_score, malformed, malformed, Ok(())]);
+}
+
+#[test]
+fn a_path_may_be_repeated_but_not_contradicted() {
+    let decode = |text: &str| {
+        let member = MemberId::new("m").expect("a good id");
+        decode_for(text.as_bytes(), board("a"), member).map_or_else(|reject| reject.code.name(), |_| "ok")
+    };
+    for (text, expected) in [
+        (r#"{"score":1}"#, "ok"),
+        (r#"{"score":1,"board":"a","member":"m"}"#, "ok"),
+        (r#"{"op":"remove"}"#, "ok"),
+        (r#"{"op":"hide"}"#, "ok"),
+        (r#"{"score":1,"board":"b"}"#, "malformed"),
+        (r#"{"score":1,"member":"n"}"#, "malformed"),
+        (r#"{"score":1,"member":1}"#, "bad_member"),
+        (r#"{"scores":{"a":1}}"#, "malformed"),
+        (r#"[{"score":1}]"#, "malformed"),
+        ("", "malformed"),
+        ("7", "malformed"),
+        ("{}", "malformed"),
+    ] {
+        assert_eq!(decode(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn metadata_is_kept_as_it_was_written_less_white_space() {
+    for (meta, kept) in [
+        (r#"{ "b" : 1.10 , "a" : 12345678901234567890123 }"#, r#"{"b":1.10,"a":12345678901234567890123}"#),
+        (r#"{"t":"a \" b\\" , "u":" \u00e9 "}"#, r#"{"t":"a \" b\\","u":" \u00e9 "}"#),
+    ] {
+        let text = format!(r#"{{"board":"a","member":"m","score":1,"meta":{meta}}}"#);
+        let jobs = decode(text.as_bytes()).expect("jobs");
+        let job = jobs.first().and_then(|job| job.as_ref().ok()).expect("a job");
+        assert_eq!(job.meta, Some(Metadata(kept.into())), "{meta}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_told_by_its_place() {
+    let job = |rest: &str| format!(r#"{{"board":"a","member":"m",{rest}}}"#);
+    let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    let codes = |jobs: &[String]| -> Vec<String> {
+        let text = format!("[{}]", jobs.join(","));
+        let told = |job: &Decoded| job.as_ref().map_or_else(|reject| reject.code.name(), |_| "ok").to_owned();
+        decode(text.as_bytes()).expect("jobs").iter().map(told).collect()
+    };
+    let jobs = [
+        job(r#""score":1"#),
+        job(r#""score":1e999"#),
+        job(r#""scores":{"a":-1e999}"#),
+        r#"{"member":"m","scores":{"a":-1e999}}"#.to_owned(),
+        job(r#""score":1,"meta":{"a":1e999}"#),
+        job(r#""score":1,"meta":{"a":"\ud800"}"#),
+        job(r#""score":1,"op":"\ud800""#),
+        job(&format!(r#""score":1,"meta":{}"#, nested(64))),
+        job(&format!(r#""score":1,"meta":{}"#, nested(65))),
+    ];
+    let expect = [
+        "ok",
+        "bad_score",
+        "malformed",
+        "bad_score",
+        "malformed",
+        "malformed",
+        "malformed",
+        "ok",
+        "malformed",
+    ];
+    assert_eq!(codes(&jobs), expect);
+    let board = BoardName::new("a").expect("well-formed");
+    let member = MemberId::new("m").expect("well-formed");
+    let alone = decode_for(br#"{"score":1e999}"#, board, member).expect_err("no score");
+    assert_eq!(alone.code, RejectCode::BadScore);
+    assert!(decode(b"[1e999,").is_err());
+}

@@ -1,0 +1,32 @@
+//! A job's form on the wire: JSON.
+//!
+//! Knows: fields, their kinds, and which of them belong together. Must not know: boards' definitions, or
+//! anything else that only the current state can judge. Queues carry this form, and storage keeps parked and
+//! rejected jobs in it.
+//!
+//! - `decode`: the way in, by `fast_path` for jobs in their commonest form, else by `strict`, which explains
+//!   refusals
+//! - `encode`: the way out
+//! - `lenient`: JSON values as text, read once it is known what they should be
+
+mod decode;
+mod encode;
+
+mod fast_path;
+mod strict;
+
+mod board_names;
+mod compact;
+mod decoded;
+mod json_words;
+pub mod lenient;
+mod named_boards;
+
+pub use board_names::BoardNames;
+pub use compact::compact;
+pub use decode::{decode, decode_one, decode_with};
+pub use decoded::Decoded;
+pub use encode::encode;
+pub use json_words::json_words;
+pub use named_boards::names_only;
+pub use strict::decode_for;
