@@ -218,7 +218,8 @@ async fn all_live(node: &Node, catch_up_within: Duration) {
 struct Streams {
     nats: Arc<JetStream>,
     ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
-    streams: Vec<(StreamPublisher, Arc<ShardStream>)>,
+    /// Kept for the tasks beside the writers, by shard.
+    kept: Vec<(StreamPublisher, Arc<ShardStream>)>,
     wanted: Arc<WantedBoards>,
     /// If not, that goes on meanwhile.
     are_set_up: bool,
@@ -234,12 +235,12 @@ impl Streams {
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
         let nats = Arc::new(JetStream::open(settings, config.shards).await?);
-        let (mut ends, mut streams, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut ends, mut kept, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let (publisher, source, stream) = nats.shard(&start)?;
-            streams.push((publisher.clone(), stream));
+            kept.push((publisher.clone(), stream));
             ends.insert(shard.id, (publisher, source));
             starts.push((shard.id, applied));
         }
@@ -256,7 +257,7 @@ impl Streams {
                 false
             }
         };
-        Ok(Self { nats, ends, streams, wanted: Arc::default(), are_set_up })
+        Ok(Self { nats, ends, kept, wanted: Arc::default(), are_set_up })
     }
 
     fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
@@ -274,7 +275,7 @@ impl Streams {
             publisher,
             stream,
         };
-        let shards: Vec<NatsShard> = node.shards.iter().zip(self.streams).map(of_shard).collect();
+        let shards: Vec<NatsShard> = node.shards.iter().zip(self.kept).map(of_shard).collect();
         for shard in &shards {
             tokio::spawn(free_parked(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
