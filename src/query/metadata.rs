@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::query::answer::ListedMetadata;
-use crate::query::holds_entries::HoldsEntries;
+use crate::query::answer::{Entry, Listed, ListedMetadata, Page};
+use crate::query::lookup::Lookup;
 use crate::query::node::Node;
 use crate::query::outcome::EntryChange;
 use crate::state::TreeId;
@@ -18,6 +18,53 @@ use crate::types::{AsOf, Sequence, ShardId};
 
 /// How often it is said at most that metadata cannot be read.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
+
+/// An answer with entries in it.
+pub trait HoldsEntries {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed));
+}
+
+impl HoldsEntries for Entry {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        visit(&mut self.listed);
+    }
+}
+
+impl<E: HoldsEntries> HoldsEntries for Option<E> {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        if let Some(entries) = self {
+            entries.each_entry(visit);
+        }
+    }
+}
+
+impl<E: HoldsEntries> HoldsEntries for Vec<E> {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        for entry in self {
+            entry.each_entry(visit);
+        }
+    }
+}
+
+impl HoldsEntries for Listed {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        visit(self);
+    }
+}
+
+impl HoldsEntries for Page {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        self.entries.each_entry(visit);
+    }
+}
+
+impl HoldsEntries for Lookup {
+    fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
+        for (listed, _) in &mut self.entries {
+            visit(listed);
+        }
+    }
+}
 
 /// Entries whose metadata is still to be read.
 pub fn missing_metadata(answer: &mut impl HoldsEntries) -> usize {

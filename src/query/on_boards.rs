@@ -2,8 +2,8 @@
 
 use crate::query::answer::{Entry, Listed};
 use crate::query::board_view::BoardView;
-use crate::query::holds_entries::HoldsEntries;
 use crate::query::member::member;
+use crate::query::metadata::HoldsEntries;
 use crate::query::node::Node;
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId};

@@ -2,7 +2,7 @@
 
 use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
 use crate::query::board_view::{BoardView, SortKey};
-use crate::query::holds_entries::HoldsEntries;
+use crate::query::metadata::HoldsEntries;
 use crate::query::node::View;
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::board::Definition;
 use crate::query::board_view::BoardView;
-use crate::query::holds_entries::HoldsEntries;
-use crate::query::metadata::fill_metadata_of_now;
+use crate::query::metadata::{HoldsEntries, fill_metadata_of_now};
 use crate::query::node::Node;
 use crate::query::on_boards::OnBoards;
 use crate::types::{AsOf, Sequence, ShardId};
