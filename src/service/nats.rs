@@ -25,7 +25,8 @@ const SET_UP_WITHIN: Duration = Duration::from_secs(5);
 pub struct NatsStreams {
     nats: Arc<JetStream>,
     ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
-    streams: Vec<(StreamPublisher, Arc<ShardStream>)>,
+    /// Kept for the tasks beside the writers, by shard.
+    kept: Vec<(StreamPublisher, Arc<ShardStream>)>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
     /// Whether the streams are set up already. If not, setting them up goes on while the service runs.
@@ -45,12 +46,12 @@ impl NatsStreams {
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
         let nats = Arc::new(JetStream::open(settings, config.shards).await?);
-        let (mut ends, mut streams, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut ends, mut kept, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let (publisher, source, stream) = nats.shard(&start)?;
-            streams.push((publisher.clone(), stream));
+            kept.push((publisher.clone(), stream));
             ends.insert(shard.id, (publisher, source));
             starts.push((shard.id, applied));
         }
@@ -67,7 +68,7 @@ impl NatsStreams {
                 false
             }
         };
-        Ok(Self { nats, ends, streams, wanted: Arc::default(), are_set_up })
+        Ok(Self { nats, ends, kept, wanted: Arc::default(), are_set_up })
     }
 
     /// A shard's publisher and job source.
@@ -86,7 +87,7 @@ impl NatsStreams {
             publisher,
             stream,
         };
-        let shards: Vec<NatsShard> = node.shards.iter().zip(self.streams).map(of_shard).collect();
+        let shards: Vec<NatsShard> = node.shards.iter().zip(self.kept).map(of_shard).collect();
         for shard in &shards {
             tokio::spawn(free_parked(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
