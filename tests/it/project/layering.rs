@@ -2,8 +2,7 @@
 //!
 //! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in `ranktree_rocksdb_reads`.
 
-use std::fs;
-use std::path::Path;
+use crate::support::rust_words::{sources, words};
 
 /// Where something may be named: everywhere but, or nowhere but, in these files and folders of `src`.
 enum Where {
@@ -186,22 +185,7 @@ struct Source {
 
 impl Source {
     fn all() -> Vec<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut folders = vec![root.clone()];
-        let mut sources = Vec::new();
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).expect("the source can be read") {
-                let path = entry.expect("the source can be read").path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let text = fs::read_to_string(&path).expect("the source can be read");
-                    let path = path.strip_prefix(&root).expect("it was found there").to_string_lossy();
-                    sources.push(Self::new(&path.replace('\\', "/"), &text));
-                }
-            }
-        }
-        sources
+        sources().iter().map(|(path, text)| Self::new(path, text)).collect()
     }
 
     fn new(path: &str, text: &str) -> Self {
@@ -259,97 +243,4 @@ impl Source {
         }
         None
     }
-}
-
-/// Identifiers, `::` and single marks, without comments and literals.
-fn words(text: &str) -> Vec<(usize, String)> {
-    let mut words: Vec<(usize, String)> = Vec::new();
-    let mut line = 1;
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            block_comment(rest)
-        } else if let Some(length) = raw_text(rest) {
-            length
-        } else if first == '"' || rest.starts_with("b\"") {
-            let quote = rest.find('"').unwrap_or(0);
-            quote + quoted(rest.split_at(quote).1)
-        } else if let Some(length) = character(rest) {
-            length
-        } else if first.is_alphanumeric() || first == '_' {
-            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            words.push((line, rest.split_at(length).0.to_owned()));
-            length
-        } else if rest.starts_with("::") {
-            words.push((line, "::".to_owned()));
-            2
-        } else {
-            if !first.is_whitespace() {
-                words.push((line, first.to_string()));
-            }
-            first.len_utf8()
-        };
-        let (passed, next) = rest.split_at(length);
-        line += passed.matches('\n').count();
-        rest = next;
-    }
-    words
-}
-
-/// The length of a block comment, with those inside it.
-fn block_comment(text: &str) -> usize {
-    let mut depth = 0;
-    let mut at = 0;
-    loop {
-        let rest = text.split_at(at).1;
-        if rest.starts_with("/*") {
-            (depth, at) = (depth + 1, at + 2);
-        } else if rest.starts_with("*/") {
-            (depth, at) = (depth - 1, at + 2);
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            match rest.chars().next() {
-                Some(next) => at += next.len_utf8(),
-                None => return at,
-            }
-        }
-    }
-}
-
-/// The length of `r"..."`, `r#"..."#` and the like, if the text starts with one.
-fn raw_text(text: &str) -> Option<usize> {
-    let after = text.strip_prefix("br").or_else(|| text.strip_prefix('r'))?;
-    let hashes = after.len() - after.trim_start_matches('#').len();
-    let content = after.split_at(hashes).1.strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    let start = text.len() - content.len();
-    Some(content.find(&end).map_or(text.len(), |length| start + length + end.len()))
-}
-
-/// The length of a text in double quotes, which the text starts with.
-fn quoted(text: &str) -> usize {
-    let mut escaped = false;
-    for (index, c) in text.char_indices().skip(1) {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return index + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// The length of a character in single quotes, if the text starts with one and not with a lifetime.
-fn character(text: &str) -> Option<usize> {
-    let content = text.strip_prefix('\'')?;
-    let first = content.chars().next()?;
-    let skipped = if first == '\\' { 2 } else { first.len_utf8() };
-    let end = content.get(skipped..)?.find('\'')?;
-    // `'a, 'b` are lifetimes; `'\u{7f}'` is a character of more than one letter.
-    (end == 0 || first == '\\').then_some(1 + skipped + end + 1)
 }
