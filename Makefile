@@ -72,6 +72,10 @@ lint: libclang ## Checks the format and the lints
 bench: libclang nats ## Runs the benchmarks; make bench ARGS="--bench tree" runs one
 	cargo bench --locked $(ARGS)
 
+.PHONY: plots
+plots: ## Draws the plots of docs/benchmarks.md from docs/benchmarks/results
+	python3 docs/benchmarks/plots.py
+
 .PHONY: openapi
 openapi: libclang ## Writes docs/openapi.json from the code
 	cargo run $(CARGO_FLAGS) --quiet --bin ranktree -- openapi > docs/openapi.json.new

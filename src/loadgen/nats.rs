@@ -57,7 +57,8 @@ pub async fn publish(
             // Answers first: their times are being measured.
             biased;
             Some(answer) = answers.next(), if !answers.is_empty() => {
-                let (intended, started, shard, jobs, result): (_, _, _, u32, Result<Sequence, NotStored>) = answer;
+                let (intended, started, shard, jobs, result): (_, _, _, u32, Result<Sequence, NotStored>) =
+                    answer;
                 let times = Times { intended, started, ended: Instant::now() };
                 if let (Ok(sequence), Some(samples)) = (&result, &outlets.samples) {
                     // It is a sample: messages are left out while every watcher is busy.
@@ -73,12 +74,16 @@ pub async fn publish(
             }
             due = feed.next(), if !over && waiting_read.is_none() && answers.len() < in_flight => match due {
                 None => over = true,
-                Some(Due { operation: Operation::Read(read), intended }) => waiting_read = Some((read, intended)),
+                Some(Due { operation: Operation::Read(read), intended }) => {
+                    waiting_read = Some((read, intended));
+                }
                 Some(Due { operation: Operation::Write(message), intended }) => {
                     let started = Instant::now();
                     let (shard, jobs) = (message.shard, message.jobs);
                     match publisher.send(shard, message.body).await {
-                        Ok(answer) => answers.push(async move { (intended, started, shard, jobs, answer.await) }),
+                        Ok(answer) => {
+                            answers.push(async move { (intended, started, shard, jobs, answer.await) });
+                        }
                         Err(why) => {
                             let times = Times { intended, started, ended: Instant::now() };
                             tally.write(times, jobs, Err(why.into()));

@@ -189,7 +189,8 @@ proptest! {
             prop_assert_eq!(probe.standing.tied, model.tied(asked));
             prop_assert_eq!(probe.standing.total, model.entries.len() as u64);
             prop_assert_eq!(probe.shards.len(), board.parts().len());
-            prop_assert_eq!(probe.shards.iter().map(|shard| shard.better).sum::<u64>(), probe.standing.better);
+            let better: u64 = probe.shards.iter().map(|shard| shard.better).sum();
+            prop_assert_eq!(better, probe.standing.better);
             Ok(())
         })?;
     }
@@ -215,7 +216,12 @@ proptest! {
     }
 
     #[test]
-    fn neighbours_are_alike((definition, rows) in boards(), above in 0_u64..6, below in 0_u64..6, fill: bool) {
+    fn neighbours_are_alike(
+        (definition, rows) in boards(),
+        above in 0_u64..6,
+        below in 0_u64..6,
+        fill: bool,
+    ) {
         on_every_split(&definition, &rows, |board, model| {
             for row in rows.iter().step_by(7) {
                 let found = around(board, &id(&row.entry.member), Around { above, below, fill });
@@ -275,7 +281,8 @@ proptest! {
     #[test]
     fn groups_rank_alike((definition, rows) in boards(), step in 1_usize..4) {
         on_every_split(&definition, &rows, |board, model| {
-            let mut asked: Vec<MemberId> = rows.iter().step_by(step).map(|row| id(&row.entry.member)).collect();
+            let mut asked: Vec<MemberId> =
+                rows.iter().step_by(step).map(|row| id(&row.entry.member)).collect();
             asked.push(id("nobody"));
             asked.extend(asked.first().cloned());
             let found = lookup(board, &asked);
@@ -284,7 +291,8 @@ proptest! {
             prop_assert_eq!(found.entries.len(), group.len());
             for ((listed, group_rank), (index, entry)) in found.entries.iter().zip(&group) {
                 check_listed(listed, model, *index, entry)?;
-                let ahead = group.iter().filter(|(_, other)| model.better(&other.score) < model.better(&entry.score));
+                let better = model.better(&entry.score);
+                let ahead = group.iter().filter(|(_, other)| model.better(&other.score) < better);
                 prop_assert_eq!(*group_rank, ahead.count() as u64 + 1);
             }
             let missing: Vec<&str> = found.not_found.iter().map(|index| asked[*index].as_str()).collect();
@@ -324,7 +332,12 @@ proptest! {
     }
 
     #[test]
-    fn pages_between_two_scores_are_alike((definition, rows) in boards(), a in value(), b in value(), limit in 1_usize..9) {
+    fn pages_between_two_scores_are_alike(
+        (definition, rows) in boards(),
+        a in value(),
+        b in value(),
+        limit in 1_usize..9,
+    ) {
         on_every_split(&definition, &rows, |board, model| {
             let is_within = |entry: &&ModelEntry| (a..=b).contains(&entry.score[0]);
             let count = model.entries.iter().filter(is_within).count();
@@ -343,7 +356,8 @@ proptest! {
             for (index, entry) in model.entries.iter().enumerate().step_by(5) {
                 let score = Score::new(&entry.score).expect("one to three keys");
                 let words = definition.entry_words(&score, time(entry.reached), entry.member.as_bytes());
-                let cursor = super::PageCursor { from: End::Top, words, member: entry.member.as_bytes().into() };
+                let member = entry.member.as_bytes().into();
+                let cursor = super::PageCursor { from: End::Top, words, member };
                 let page = range(board, a, b, Some(&cursor), 100);
                 let begin = (index + 1).max(first);
                 check_run(&page.entries, model, begin, (first + count).saturating_sub(begin))?;

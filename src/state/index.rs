@@ -232,7 +232,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_was_inserted_and_not_removed(ops in prop::collection::vec((any::<bool>(), 0_u32..40), 1..200)) {
+        fn finds_what_was_inserted_and_not_removed(
+            ops in prop::collection::vec((any::<bool>(), 0_u32..40), 1..200),
+        ) {
             let mut index = Index::new();
             let mut model = BTreeSet::new();
             for (insert, number) in ops {

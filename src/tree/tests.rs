@@ -252,7 +252,8 @@ fn ops(columns: usize) -> impl Strategy<Value = Vec<Op>> {
         6 => changes(columns, 60).prop_map(Op::Apply),
         1 => leaving.prop_map(Op::Apply),
         2 => Just(Op::BeginCapture),
-        5 => (0_usize..20, prop::bool::weighted(0.2)).prop_map(|(pages, fails)| Op::CaptureNext(pages, fails)),
+        5 => (0_usize..20, prop::bool::weighted(0.2))
+            .prop_map(|(pages, fails)| Op::CaptureNext(pages, fails)),
         1 => Just(Op::AbandonCapture),
         1 => Just(Op::MarkAllDirty),
         1 => Just(Op::Reload),

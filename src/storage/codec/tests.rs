@@ -400,12 +400,15 @@ proptest! {
     fn any_extra_is_read_back(entry in any_entry(), listed in any::<bool>()) {
         let unlisted = match entry.standing {
             Standing::Removed => Some(Unlisted::Removed),
-            Standing::Hidden(words) | Standing::Listed(words) => (!listed).then(|| Unlisted::Hidden(Box::new(words))),
+            Standing::Hidden(words) | Standing::Listed(words) => {
+                (!listed).then(|| Unlisted::Hidden(Box::new(words)))
+            }
         };
         let Entry { updated_at, version, has_metadata, .. } = entry;
         let extra = Extra { updated_at, version, has_metadata, unlisted };
         prop_assert_eq!(decode_extra(&encode_extra(&extra)), Ok(extra.clone()));
-        let other = Extra { updated_at: Timestamp::MAX, version: None, has_metadata: !has_metadata, unlisted: None };
+        let (updated_at, has_metadata) = (Timestamp::MAX, !has_metadata);
+        let other = Extra { updated_at, version: None, has_metadata, unlisted: None };
         let mut read = Vec::new();
         let page = encode_extras(&[(Handle(1), &extra), (Handle(u32::MAX), &other)]);
         prop_assert_eq!(decode_extras(&page, |handle, extra| { read.push((handle, extra)); Ok(()) }), Ok(()));
@@ -413,7 +416,10 @@ proptest! {
     }
 
     #[test]
-    fn any_page_is_read_back(rows in prop::collection::vec((any::<u32>(), any_words()), 0..70), width in 1..=9_usize) {
+    fn any_page_is_read_back(
+        rows in prop::collection::vec((any::<u32>(), any_words()), 0..70),
+        width in 1..=9_usize,
+    ) {
         let handles: Vec<u32> = rows.iter().map(|(handle, _)| *handle).collect();
         let word = |words: &Words, column: usize| words.as_slice().get(column).copied().unwrap_or(u64::MAX);
         let columns: Vec<Vec<u64>> =
@@ -448,7 +454,10 @@ proptest! {
 
     /// Bytes that nobody wrote: whatever they are read as, it ends, in little memory, without a panic.
     #[test]
-    fn garbage_is_an_error_or_a_value(garbage in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..80) {
+    fn garbage_is_an_error_or_a_value(
+        garbage in prop::collection::vec(any::<u8>(), 0..200),
+        cut in 0_usize..80,
+    ) {
         for (_, bytes, reads) in kinds() {
             let _ = reads(&garbage);
             let mut spliced = bytes.clone();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! first sequence: u64 │ operations: u32 │ operation…
-//! operation   kind: u8 │ column family: varint, for some kinds │ key or text │ value, or end of the range, for some
+//! operation   kind: u8 │ column family: varint, for some │ key or text │ value or end of the range, for some
 //! ```
 
 const PUT: u8 = 0x01;

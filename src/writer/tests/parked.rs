@@ -33,7 +33,8 @@ enum Event {
 
 fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
-        12 => (prop::collection::vec(jobs(5), 1..4), any::<bool>()).prop_map(|(jobs, asks)| Event::Jobs(jobs, asks)),
+        12 => (prop::collection::vec(jobs(5), 1..4), any::<bool>())
+            .prop_map(|(jobs, asks)| Event::Jobs(jobs, asks)),
         2 => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Define),
         u32::from(drops) => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Drop),
         2 => (1_usize..5).prop_map(Event::Free),

@@ -149,7 +149,8 @@ fn actions(members: u32, most: usize) -> impl Strategy<Value = Vec<Action>> {
     ];
     let action = prop_oneof![
         6 => says(members, most).prop_map(Action::Batch),
-        4 => (prop::collection::vec(during, 0..16), end).prop_map(|(during, end)| Action::Checkpoint { during, end }),
+        4 => (prop::collection::vec(during, 0..16), end)
+            .prop_map(|(during, end)| Action::Checkpoint { during, end }),
         2 => Just(Action::Restart),
         1 => (1_usize..6).prop_map(Action::Release),
         1 => (says(members, most), 0_usize..4).prop_map(|(says, steps)| Action::CrashInBatch(says, steps)),
@@ -247,7 +248,10 @@ proptest! {
 
     /// With trees of several pages, and jobs that move many entries between them.
     #[test]
-    fn any_history_of_many_members_gives_the_models_state(actions in actions(220, 60), file_bytes in file_bytes()) {
+    fn any_history_of_many_members_gives_the_models_state(
+        actions in actions(220, 60),
+        file_bytes in file_bytes(),
+    ) {
         check(220, actions, file_bytes);
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// What looks like a path and is none.
 const NO_PATHS: &[(&str, &str)] = &[
@@ -205,4 +206,29 @@ fn modules_in_documents_and_comments_exist() {
     }
     assert!(seen > 30, "{seen} modules");
     assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn plots_are_what_their_script_draws_from_the_results() {
+    let script = root().join("docs/benchmarks/plots.py");
+    let check = Command::new("python3").args(["-B"]).arg(script).arg("--check").stdin(Stdio::null()).output();
+    let output = check.expect("python3 is here");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_page_of_benchmarks_shows_every_plot_and_the_table_of_its_results() {
+    let page = read(&root().join("docs/benchmarks.md"));
+    let plots = files("docs/benchmarks", ".svg");
+    assert!(plots.len() > 2, "{plots:?}");
+    for plot in plots {
+        let name = plot.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        assert!(page.contains(&format!("](benchmarks/{name})")), "docs/benchmarks.md does not show {name}");
+    }
+    let results = read(&root().join("docs/benchmarks/results/stalls.txt"));
+    let rows: Vec<_> = results.lines().filter(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        assert!(page.contains(row), "docs/benchmarks.md and results/stalls.txt differ: {row}");
+    }
 }

@@ -1,10 +1,12 @@
 //! What is held by reading the repository itself.
 //!
 //! - [`layering`]: what a module must not know
+//! - [`circles`]: files import one another without circles
 //! - [`documents`]: links, paths and modules that documents and comments name exist
 //! - [`command_line`]: the commands, flags and variables that documents and containers name exist
 //! - [`publishers`]: the publishers that the documents show work as they stand there
 
+mod circles;
 mod command_line;
 mod documents;
 mod layering;

@@ -20,5 +20,6 @@ pub mod prometheus;
 pub mod random;
 pub mod raw;
 pub mod real_jobs;
+pub mod rust_words;
 pub mod secured;
 pub mod slow_link;
