@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches};
 use thiserror::Error;
 
+use crate::config::environment_secret::OfEnvironment;
 use crate::config::file::{File, Words};
 use crate::config::nats_access::OF_ENVIRONMENT;
 use crate::config::{ConfigError, ServeArgs};
@@ -67,15 +68,6 @@ pub enum Secrecy {
     Whole,
     /// Of URLs, what is before the @.
     InUrls,
-}
-
-/// A secret that has a variable, and neither a flag nor a key in the file: a file of its own is the other way to say it.
-pub struct OfEnvironment {
-    /// It is listed by this name: whatever else is listed, a file takes.
-    pub variable: &'static str,
-    /// The setting that names that file, which it is listed behind.
-    pub beside: &'static str,
-    pub help: &'static str,
 }
 
 /// What a setting's value names.

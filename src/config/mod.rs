@@ -38,6 +38,7 @@
 mod board;
 mod client;
 mod data;
+mod environment_secret;
 mod error;
 mod file;
 mod http;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::config::layers::OfEnvironment;
+use crate::config::environment_secret::OfEnvironment;
 use crate::config::{ConfigError, switch};
 use crate::queue::jetstream::{Access, Credentials, Login, Secret, SecretFrom, Tls};
 

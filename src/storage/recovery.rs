@@ -14,6 +14,7 @@ use crate::state::{
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
+use crate::storage::progress::Progress;
 use crate::storage::replay::replay;
 use crate::storage::store::Store;
 use crate::storage::walk::TreeWalk;
@@ -44,9 +45,6 @@ pub struct Recovered {
     /// Boards whose trees had to be made from members, and why.
     pub rebuilt: Vec<(BoardName, String)>,
 }
-
-/// Called as work proceeds, with what is being done, and how far: (done, total), 0 for a total not known.
-pub type Progress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);
 
 /// Loads a shard.
 ///
