@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::board::Definition;
 use crate::state::definitions::Definitions;
 use crate::state::entry::TreeId;
-use crate::state::shard::Incarnation;
+use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
 /// A board as this shard knows it.

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::state::shard::Incarnation;
+use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
 /// Drops that a shard remembers: the latest of them. Replicas of a shard must agree on it. A definition would have to

@@ -10,16 +10,13 @@ use crate::board::Definition;
 use crate::state::boards::{Board, Boards};
 use crate::state::dropped::{Dropped, RecordNumber};
 use crate::state::entry::{Entry, TreeId};
+use crate::state::incarnation::Incarnation;
 use crate::state::joining::{Joined, Joining};
 use crate::state::members::Members;
 use crate::state::retired::Retired;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
-
-/// Tells one life of a board from the next one of the same name. Greater is later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Incarnation(pub u64);
 
 /// A change to the set of boards. Has the number of the record that it comes from, if a stream decides what boards there are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, Builder};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use rocksdb::WriteBatch;
@@ -37,7 +37,7 @@ use crate::storage::copies::AllCopied;
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::staging_options;
-use crate::storage::staged::Staged;
+use crate::storage::staged::{CheckpointFigures, Staged};
 use crate::storage::store::Store;
 use crate::types::Sequence;
 
@@ -99,14 +99,6 @@ pub enum Moment {
     Staged,
     /// The files are in effect; the deltas that they make superfluous are still there.
     Ingested,
-}
-
-/// What a checkpoint wrote.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CheckpointFigures {
-    pub pages: u64,
-    pub bytes: u64,
-    pub took: Duration,
 }
 
 impl Checkpoint {

@@ -10,6 +10,7 @@ mod error;
 mod files;
 mod layout;
 mod options;
+mod progress;
 mod slot;
 mod store;
 
@@ -27,7 +28,7 @@ mod walk;
 mod verify;
 mod verify_parked;
 
-pub use checkpoint::{Checkpoint, CheckpointFigures, Moment, STAGED_FILE_BYTES};
+pub use checkpoint::{Checkpoint, Moment, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
@@ -36,10 +37,12 @@ pub use layout::{
     FilledFrom, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
 };
 pub use options::{StopLoading, StorageResources};
-pub use recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
+pub use progress::Progress;
+pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, Unread, page_of_rejects};
 pub use replay::{Totals, replay};
 pub use slot::StoreSlot;
+pub use staged::CheckpointFigures;
 pub use store::{Judged, ParkedLine, Store, StoreSnapshot};
 pub use verify::{Verified, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

@@ -14,6 +14,7 @@ use crate::state::{
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
+use crate::storage::progress::Progress;
 use crate::storage::replay::{Totals, replay};
 use crate::storage::store::Store;
 use crate::storage::walk::TreeWalk;
@@ -46,9 +47,6 @@ pub struct Recovered {
     /// Of trees made from members, whose member pages are not all there; in words.
     pub lacking: Vec<String>,
 }
-
-/// Called as work proceeds, with what is being done, and how far: (done, total), 0 for a total not known.
-pub type Progress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);
 
 /// Loads a shard.
 ///

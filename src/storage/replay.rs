@@ -17,7 +17,7 @@ use crate::state::{Applied, Change, Entry, Probe, Shard, Standing, Step, TreeId}
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::recovery::Progress;
+use crate::storage::progress::Progress;
 use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{Sequence, count};

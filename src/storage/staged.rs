@@ -4,16 +4,24 @@
 //! consists of.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rocksdb::{IngestExternalFileOptions, SstFileWriter};
 
 use crate::state::TreeId;
-use crate::storage::checkpoint::CheckpointFigures;
 use crate::storage::copies::{Copied, CopiedEntries};
 use crate::storage::error::StorageError;
 use crate::storage::store::Store;
 use crate::storage::{codec, keys};
 use crate::types::count;
+
+/// What a checkpoint wrote.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CheckpointFigures {
+    pub pages: u64,
+    pub bytes: u64,
+    pub took: Duration,
+}
 
 /// Records of one checkpoint. Later files count for more than earlier ones.
 pub(super) struct Staged<'a> {

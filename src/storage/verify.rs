@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::state_lock::StateLock;
-use crate::storage::checkpoint::{Checkpoint, CheckpointFigures};
+use crate::storage::checkpoint::Checkpoint;
 use crate::storage::codec;
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::recovery::{Progress, Recovered, TreesFrom, mark_rebuilt, recover};
+use crate::storage::progress::Progress;
+use crate::storage::recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
+use crate::storage::staged::CheckpointFigures;
 use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{BoardName, count};

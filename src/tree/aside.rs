@@ -4,7 +4,7 @@
 //! ten million entries beside a busy writer sets a hundred thousand aside. So there is a place for each page, in groups that
 //! exist while one of them is taken.
 
-use super::capture::PreImage;
+use super::page_image::PreImage;
 
 /// Places of a group: 128 bytes.
 const GROUP: usize = 16;

@@ -1,35 +1,17 @@
 //! Everything that must hold of a tree, in one walk. For tests and for `verify`.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::leaf::NONE;
+use super::violation::Violation;
 use super::words::MemberOrder;
-
-/// What does not hold, and where. The tree cannot be trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation(String);
-
-impl Violation {
-    pub(super) fn new(what: String) -> Self {
-        Self(what)
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Violation {}
 
 macro_rules! ensure {
     ($holds:expr, $($what:tt)+) => {
         if !$holds {
-            return Err(Violation(format!($($what)+)));
+            return Err(Violation::new(format!($($what)+)));
         }
     };
 }

@@ -23,7 +23,9 @@ mod columns;
 mod inner;
 mod leaf;
 mod locator;
+mod page_image;
 mod prefetch;
+mod violation;
 
 mod large;
 mod small;
@@ -46,11 +48,11 @@ mod model;
 mod tests;
 
 pub(crate) use arena::Blocks;
-pub use capture::CapturedPage;
-pub use check::Violation;
 pub use columns::Columns;
 pub use cursor::Cursor;
 pub use load::{PageError, PageLoader, PageSlots};
+pub use page_image::CapturedPage;
 pub use prefetch::line_of as prefetch;
 pub use state::Tree;
+pub use violation::Violation;
 pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

@@ -6,10 +6,10 @@
 use std::cmp::Ordering;
 use std::mem;
 
-use super::capture::{CapturedPage, PreImage};
-use super::check::Violation;
 use super::columns::{Columns, close, find, open};
+use super::page_image::{CapturedPage, PreImage};
 use super::prefetch;
+use super::violation::Violation;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// Where the page is with regard to the capture under way.

@@ -4,11 +4,11 @@
 
 use std::cmp::Ordering;
 
-use super::capture::CapturedPage;
-use super::check::Violation;
 use super::cursor::Cursor;
 use super::large::LargeTree;
+use super::page_image::CapturedPage;
 use super::small::SmallTree;
+use super::violation::Violation;
 use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
 
 /// A counted tree over entries `(words, handle)`, ascending by words, then by [`MemberOrder`].

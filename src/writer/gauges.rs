@@ -10,11 +10,10 @@ use crate::job::RejectCode;
 use crate::metrics::{self as names, figure};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{CheckpointFigures, Store};
-use crate::types::{ShardId, Timestamp, count};
+use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::health::{Health, ShardState};
-use crate::writer::source::Message;
-use crate::writer::turn::{Committed, jobs_in};
+use crate::writer::source::{Message, Payload};
 
 /// State figures are looked at this often; between, they may be that old.
 const STATE_EVERY: Duration = Duration::from_millis(500);
@@ -47,6 +46,13 @@ const BLOCK_CACHE: [(Property, &str); 2] = [
     (Property::Database("rocksdb.block-cache-usage"), names::ROCKSDB_BLOCK_CACHE_BYTES),
     (Property::Database("rocksdb.block-cache-capacity"), names::ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES),
 ];
+
+/// What a commit was, for figures.
+pub struct Committed {
+    pub sequence: Sequence,
+    pub jobs: u64,
+    pub rejects: Vec<RejectCode>,
+}
 
 /// What is told of a shard's checkpoints.
 struct CheckpointGauges {
@@ -228,4 +234,12 @@ impl Gauges {
 /// How long before `now`, in microseconds since 1970, a message entered the queue; 0 if the clocks disagree.
 fn age(timestamp: Timestamp, now: i64) -> Duration {
     Duration::from_micros(u64::try_from(now - timestamp.as_micros()).unwrap_or(0))
+}
+
+/// Jobs in a message, for figures.
+fn jobs_in(message: &Message) -> usize {
+    match &message.payload {
+        Payload::Jobs(jobs) => jobs.len(),
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => 0,
+    }
 }

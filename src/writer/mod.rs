@@ -30,7 +30,7 @@ pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
-pub use outcome::{BoardOutcome, Freed, JobOutcome, Later, MessageOutcome, Place};
+pub use outcome::{BoardOutcome, CommitFailed, Freed, JobOutcome, Later, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{FREED_PER_MESSAGE, Plan, PlannedStep, Planner};
 pub use queue_room::{Held, HeldBy, QueueLevel, QueueRoom};
@@ -38,7 +38,7 @@ pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
 pub use reject_log::RejectLog;
 pub use rejects_kept::RejectsKept;
 pub use source::{
-    AnswerTo, BadJob, BatchLimits, CommitFailed, Fetched, JobSource, Message, OriginChanged, Outcome, Payload,
+    AnswerTo, BadJob, BatchLimits, Fetched, JobSource, Message, OriginChanged, Outcome, Payload,
 };
 pub use turn::Writer;
 pub use wanted::WantedBoards;

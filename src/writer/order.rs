@@ -12,8 +12,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::types::BoardName;
-use crate::writer::parking::Place;
+use crate::types::{BoardName, Sequence};
+
+/// A message, and a job's place in it.
+pub type Place = (Sequence, u32);
 
 /// A line, by the place of its first job.
 type Head = (Place, u32);

@@ -10,7 +10,14 @@ use crate::board::Definition;
 use crate::job::Reject;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
-use crate::writer::source::CommitFailed;
+
+/// The batch that held the message could not be committed. It is unknown whether it will be there after the shard
+/// reopens, unless the queue holds a copy, which is applied then; a versioned job may safely be sent again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the batch could not be committed: {reason}")]
+pub struct CommitFailed {
+    pub reason: String,
+}
 
 /// What came of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]

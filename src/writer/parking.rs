@@ -19,8 +19,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::job::Job;
-use crate::types::{BoardName, MemberId, Sequence, Timestamp, fnv1a_32};
+use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
 use crate::writer::order::Order;
+pub use crate::writer::order::Place;
 use crate::writer::outcome::Freed;
 use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, Wants};
@@ -44,9 +45,6 @@ const ASKED_MIN: usize = 1_024;
 /// Boards that lines wait for and that are looked at in a turn, to be told once more: a millisecond's worth
 /// at most.
 const TOLD_PER_TURN: usize = 4_096;
-
-/// A message, and a job's place in it.
-pub type Place = (Sequence, u32);
 
 /// A job that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]

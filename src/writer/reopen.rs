@@ -11,9 +11,10 @@ use crate::state_lock::Purpose;
 use crate::storage::{StorageError, Store, Totals, replay};
 use crate::types::Sequence;
 use crate::writer::health::ShardState;
+use crate::writer::outcome::CommitFailed;
 use crate::writer::parking::Asker;
 use crate::writer::plan::PlannedStep;
-use crate::writer::source::{AnswerTo, CommitFailed, Fetched, JobSource};
+use crate::writer::source::{AnswerTo, Fetched, JobSource};
 use crate::writer::turn::Writer;
 
 /// What is told of a batch that is on disk although its commit failed.

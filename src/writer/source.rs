@@ -10,7 +10,7 @@ use crate::job::{Job, Reject};
 use crate::state::{Applied, Cut, Incarnation, RecordNumber};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
-use crate::writer::outcome::MessageOutcome;
+use crate::writer::outcome::{CommitFailed, MessageOutcome};
 
 /// One message of a shard's queue.
 pub struct Message {
@@ -107,14 +107,6 @@ pub struct BadJob {
     /// Whose it was, if that much could be read.
     pub member: Option<MemberId>,
     pub reject: Reject,
-}
-
-/// The batch that held the message could not be committed. It is unknown whether it will be there after the shard
-/// reopens, unless the queue holds a copy, which is applied then; a versioned job may safely be sent again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the batch could not be committed: {reason}")]
-pub struct CommitFailed {
-    pub reason: String,
 }
 
 /// How much a batch may hold. The first message is always admitted, however large.

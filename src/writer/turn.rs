@@ -15,7 +15,7 @@ use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 use crate::wire;
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
-use crate::writer::gauges::Gauges;
+use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking, Place};
 use crate::writer::plan::{GoesOn, Plan, PlannedStep, Planner};
@@ -23,7 +23,7 @@ use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
 use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::reopen::{Interrupted, Waiting};
-use crate::writer::source::{Fetched, JobSource, Message, OriginChanged, Payload};
+use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 
 /// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
@@ -368,22 +368,6 @@ fn free_aside(released: Vec<Retired>) {
     if released.iter().map(Retired::entries).sum::<u64>() > FREED_AT_ONCE {
         // Without a thread it is dropped with the error, here.
         let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(released));
-    }
-}
-
-/// What a commit was, for figures.
-pub struct Committed {
-    pub sequence: Sequence,
-    pub jobs: u64,
-    pub rejects: Vec<crate::job::RejectCode>,
-}
-
-/// Jobs in a message, for figures.
-#[must_use]
-pub fn jobs_in(message: &Message) -> usize {
-    match &message.payload {
-        Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => 0,
     }
 }
 

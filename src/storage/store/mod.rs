@@ -25,7 +25,7 @@ use crate::storage::error::StorageError;
 use crate::storage::files::{DirectoryLock, Floor, Marker, TornEnd};
 use crate::storage::keys;
 use crate::storage::options::{StorageResources, prefix_options};
-use crate::storage::recovery::Progress;
+use crate::storage::progress::Progress;
 use crate::types::{Sequence, ShardId, count};
 
 const LOG: &str = "log";
