@@ -1,26 +1,27 @@
 //! Draining a stream: messages from stored to visible to readers, against a bare pull of the same stream.
 //!
-//! In one run, for 1 and for 100 jobs per message: the stream of a real nats-server is filled beforehand; then, in turn
-//! and several times, a process that only counts messages (**pull**) and a ranktree that starts from an empty data
-//! directory (**drain**) take all of them, from the first sequence to the same last one.
+//! In one run, for 1 and for 100 jobs per message: the stream of a real nats-server is filled beforehand;
+//! then, in turn and several times, a process that only counts messages (**pull**) and a ranktree that starts
+//! from an empty data directory (**drain**) take all of them, from the first sequence to the same last one.
 //!
 //! What makes the two sides equal:
 //! - both are one process of their own, on the same server and stream, with nothing else of theirs running;
-//! - the pull consumes as ranktree's fetcher does: an ephemeral pull consumer without acknowledgements, the same batch,
-//!   bytes and heartbeat, one connection and one single-threaded runtime per shard. It reads each message's place
-//!   (sequence and time), and nothing of its body;
-//! - a publisher goes on storing jobs on the same streams during both, at a fixed rate (`--rate-1`, `--rate-100`, in
-//!   messages/s), each acknowledged by the server;
-//! - both are timed in the same way: from the first progress that is seen, after connecting and creating the consumer, to
-//!   the last sequence, looking every 10 ms. For the drain that is the applied sequence that `/v1/status` tells, which
-//!   readers of ranks see at the same moment; for the pull, its own count.
+//! - the pull consumes as ranktree's fetcher does: an ephemeral pull consumer without acknowledgements, the
+//!   same batch, bytes and heartbeat, one connection and one single-threaded runtime per shard. It reads each
+//!   message's place (sequence and time), and nothing of its body;
+//! - a publisher goes on storing jobs on the same streams during both, at a fixed rate (`--rate-1`,
+//!   `--rate-100`, in messages/s), each acknowledged by the server;
+//! - both are timed in the same way: from the first progress that is seen, after connecting and creating the
+//!   consumer, to the last sequence, looking every 10 ms. For the drain that is the applied sequence that
+//!   `/v1/status` tells, which readers of ranks see at the same moment; for the pull, its own count.
 //!
-//! The ratio is of the medians over `--rounds`; the least and the most are printed beside, with the processor time per message
-//! of ranktree or the pull, the server and the publisher. A shard's board is defined before its first job, as games do.
+//! The ratio is of the medians over `--rounds`; the least and the most are printed beside, with the processor
+//! time per message of ranktree or the pull, the server and the publisher. A shard's board is defined before
+//! its first job, as games do.
 //!
-//! `cargo bench --bench drain -- --messages-1 6000000 --messages-100 150000 --members 1000000 --shards 1 --rounds 3`; with
-//! `--jobs 1` or `--jobs 100` only one of the two; `--seconds` cuts each round, for a quick look. Needs nats-server
-//! (`make nats`) and some GB in `--dir`.
+//! `cargo bench --bench drain -- --messages-1 6000000 --messages-100 150000 --members 1000000 --shards 1
+//! --rounds 3`; with `--jobs 1` or `--jobs 100` only one of the two; `--seconds` cuts each round, for a quick
+//! look. Needs nats-server (`make nats`) and some GB in `--dir`.
 
 #![allow(
     clippy::as_conversions,
@@ -69,7 +70,8 @@ fn main() {
     }
 }
 
-/// What a side took: messages per second, and seconds of processor time per message of itself, server and publisher.
+/// What a side took: messages per second, and seconds of processor time per message of itself, server and
+/// publisher.
 struct Round {
     messages_per_second: f64,
     cpu: [f64; 3],

@@ -1,12 +1,14 @@
-//! What ordering costs: plan + commit + apply of set-score jobs, against a raw RocksDB write batch of member → score.
+//! What ordering costs: plan + commit + apply of set-score jobs, against a raw RocksDB write batch of member
+//! → score.
 //!
-//! Both sides get the same members, the same batch sizes and the same sync (none per batch), and a column family with
-//! the same options; both run with their background work: the engine's checkpoints and RocksDB's compactions. What
-//! is timed is plan + commit + apply on one side and building plus writing the batch on the other; making up jobs
-//! is not. Prints `RATIO engine_apply_… raw/engine`: 1.00 is as fast as not ordering at all.
+//! Both sides get the same members, the same batch sizes and the same sync (none per batch), and a column
+//! family with the same options; both run with their background work: the engine's checkpoints and RocksDB's
+//! compactions. What is timed is plan + commit + apply on one side and building plus writing the batch on the
+//! other; making up jobs is not. Prints `RATIO engine_apply_… raw/engine`: 1.00 is as fast as not ordering at
+//! all.
 //!
-//! `cargo bench --bench engine_apply -- --members 1000000,10000000 --batches 100,1000,10000 --access uniform,zipf
-//! --scores distinct,tied --seconds 60`
+//! `cargo bench --bench engine_apply -- --members 1000000,10000000 --batches 100,1000,10000 --access
+//! uniform,zipf --scores distinct,tied --seconds 60`
 
 #![allow(
     clippy::as_conversions,
@@ -24,7 +26,8 @@ use support::engine::{Engine, Verbs};
 use support::workload::{Access, Scores, Workload, id};
 use support::{list, micros, number, scratch, short};
 
-/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each time.
+/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
+/// time.
 const MADE_UP: usize = 32;
 
 fn main() {

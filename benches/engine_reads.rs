@@ -1,7 +1,8 @@
 //! What readers get of a shard: reads in process at rest and while the writer works, memory, and start-up.
 //!
-//! Prints `RATIO read_p99_under_load …` (loaded p99 / idle p99), `RATIO memory_per_member_vs_redis …` (bytes per member /
-//! the 110 bytes that a Redis 7 sorted set takes for 12-byte ids, measured for the design), and the start-up time.
+//! Prints `RATIO read_p99_under_load …` (loaded p99 / idle p99), `RATIO memory_per_member_vs_redis …` (bytes
+//! per member / the 110 bytes that a Redis 7 sorted set takes for 12-byte ids, measured for the design), and
+//! the start-up time.
 //!
 //! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
 //!
@@ -71,8 +72,8 @@ fn main() {
 
 type Samples = Vec<(&'static str, Vec<Duration>)>;
 
-/// Reads of three kinds in turn, at a fixed rate, each timed from the moment it was meant to begin: a reader who is kept
-/// waiting does not make the next one late for free.
+/// Reads of three kinds in turn, at a fixed rate, each timed from the moment it was meant to begin: a reader
+/// who is kept waiting does not make the next one late for free.
 fn read_for(shard: &StateLock, members: u64, time: Duration, stop: Option<&AtomicBool>) -> Samples {
     let mut random = SmallRng::seed_from_u64(7);
     let mut samples: Samples =
@@ -131,8 +132,8 @@ fn switches(kind: &str) -> u64 {
     line.and_then(|number| number.trim().parse().ok()).expect("Linux tells it")
 }
 
-/// Reads while the writer works four fifths of the time. Jobs are made up between windows of about a second, during
-/// which nobody reads.
+/// Reads while the writer works four fifths of the time. Jobs are made up between windows of about a second,
+/// during which nobody reads.
 fn read_under_load(
     engine: &mut Engine,
     workload: &mut Workload,

@@ -1,7 +1,9 @@
-//! The service over HTTP against Redis on the same machine: the real binary, a real redis-server, the same number of
-//! connections (50, unpipelined unless said), one load-generator thread each, runs in turn, the median of three.
+//! The service over HTTP against Redis on the same machine: the real binary, a real redis-server, the same
+//! number of connections (50, unpipelined unless said), one load-generator thread each, runs in turn, the
+//! median of three.
 //!
-//! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a member
+//! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a
+//!   member
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
 //!
@@ -9,8 +11,8 @@
 //!   `sync_interval: always`, against the same ZADD
 //! - `nats_put_vs_zadd`: the same with nats-server's default, a sync in two minutes
 //!
-//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`). Prints `RATIO name value`, ours /
-//! Redis's per second.
+//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`). Prints
+//! `RATIO name value`, ours / Redis's per second.
 //!
 //! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 [--binary ANOTHER_RANKTREE]`
 
@@ -223,7 +225,8 @@ impl Redis {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// As many random members as there are; a few are drawn twice and some never, which a sorted set does not feel.
+    /// As many random members as there are; a few are drawn twice and some never, which a sorted set does not
+    /// feel.
     fn load(&self, members: u64) {
         self.run(members, members * 3, 100, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
         println!("redis holds {} members", self.cli(&["ZCARD", "arena"]).trim());

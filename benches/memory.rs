@@ -1,4 +1,5 @@
-//! What members and boards cost in memory, and what it costs to reach them. `cargo bench --bench memory [-- members]`.
+//! What members and boards cost in memory, and what it costs to reach them.
+//! `cargo bench --bench memory [-- members]`.
 //!
 //! Bytes are those asked for of the allocator. Times are of one thread with nothing beside it.
 

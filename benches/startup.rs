@@ -1,9 +1,9 @@
-//! How long a start takes, and what memory it leaves: after a clean stop, and after a kill at the worst moment, when all
-//! that may come before the next checkpoint begins has come and is to be replayed.
+//! How long a start takes, and what memory it leaves: after a clean stop, and after a kill at the worst
+//! moment, when all that may come before the next checkpoint begins has come and is to be replayed.
 //!
-//! A shard is written by a process of its own and opened by another one, so that memory is that of the start alone. Each
-//! case is opened twice: the second opening after a kill finds what the first did, because opening writes no
-//! checkpoint. Prints `startup_… s, … MB, … changes replayed`.
+//! A shard is written by a process of its own and opened by another one, so that memory is that of the start
+//! alone. Each case is opened twice: the second opening after a kill finds what the first did, because
+//! opening writes no checkpoint. Prints `startup_… s, … MB, … changes replayed`.
 //!
 //! `cargo bench --bench startup -- --members 10000000 --boards 0 --versions true --end stop,kill`
 //!

@@ -1,7 +1,7 @@
 //! What the tree costs, by itself: no storage, no queue. `cargo bench --bench tree [-- entries...]`.
 //!
-//! Prints `name entries value unit` lines, and `RATIO tree_rank_vs_sorted_array_… value`: the time of a rank here over that of
-//! two binary searches in one sorted array of the same scores.
+//! Prints `name entries value unit` lines, and `RATIO tree_rank_vs_sorted_array_… value`: the time of a rank
+//! here over that of two binary searches in one sorted array of the same scores.
 
 #![allow(
     clippy::as_conversions,

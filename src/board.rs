@@ -166,8 +166,8 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge jobs, and not the
-    /// entries that are there.
+    /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge
+    /// jobs, and not the entries that are there.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let unbounded = |key: &Key| Key { min: i64::MIN, max: i64::MAX, ..key.clone() };

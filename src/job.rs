@@ -9,14 +9,15 @@ use crate::types::{BoardName, MemberId, Score, Timestamp};
 
 /// The most jobs in one message or request.
 pub const MAX_JOBS_PER_MESSAGE: usize = 1_000;
-/// How far a job's own time may be after its message's, in microseconds: five minutes, and not a microsecond more.
+/// How far a job's own time may be after its message's, in microseconds: five minutes, and not a microsecond
+/// more.
 pub const MAX_AHEAD_MICROS: i64 = 5 * 60 * 1_000_000;
 /// The longest metadata object, in bytes of compact JSON.
 pub const MAX_METADATA_BYTES: usize = 1_024;
 /// The most boards that one job may change.
 pub const MAX_BOARDS_PER_JOB: usize = 64;
-/// The most boards that the jobs of one HTTP request may change, each counted once for every job that does: what comes of
-/// each is told.
+/// The most boards that the jobs of one HTTP request may change, each counted once for every job that does:
+/// what comes of each is told.
 pub const MAX_BOARDS_PER_REQUEST: usize = 4_000;
 
 /// What a job does to a member's entry.

@@ -9,18 +9,21 @@ pub const READ_SECONDS: &str = "ranktree_read_seconds";
 /// Histogram, shards, by route: how many shards a read asked.
 pub const READ_SHARDS: &str = "ranktree_read_shards";
 
-/// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`. Of what reaches no route, `none`.
+/// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`. Of what reaches no route,
+/// `none`.
 pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";
 /// Counter, requests, by reason: refused for the token that they have, or do not have.
 pub const HTTP_UNAUTHORIZED_TOTAL: &str = "ranktree_http_unauthorized_total";
-/// Counter, requests that were turned away because too many were in work, or waiting to be written, or connected.
+/// Counter, requests that were turned away because too many were in work, or waiting to be written, or
+/// connected.
 pub const HTTP_REQUESTS_SHED_TOTAL: &str = "ranktree_http_requests_shed_total";
 /// Gauge: connections that are open.
 pub const HTTP_CONNECTIONS: &str = "ranktree_http_connections";
 /// Counter, connections, by reason: ended for what the client did or did not do, or turned away.
 pub const HTTP_CONNECTIONS_ENDED_TOTAL: &str = "ranktree_http_connections_ended_total";
 
-/// Tells the recorder what the metrics of reads and requests mean. Call it once, after the recorder is installed.
+/// Tells the recorder what the metrics of reads and requests mean. Call it once, after the recorder is
+/// installed.
 pub fn describe_http() {
     metrics::describe_counter!(
         HTTP_RESPONSES_TOTAL,
@@ -84,9 +87,11 @@ pub const MEMBERS: &str = "ranktree_members";
 pub const TREE_BYTES: &str = "ranktree_tree_bytes";
 /// Gauge, by shard: 0 halted, 1 catching up, 2 live.
 pub const SHARD_STATE: &str = "ranktree_shard_state";
-/// Histogram, seconds, by purpose: how long the lock of a shard's state was held. Of the reads for answers, one in seventeen.
+/// Histogram, seconds, by purpose: how long the lock of a shard's state was held. Of the reads for answers,
+/// one in seventeen.
 pub const STATE_LOCK_HELD_SECONDS: &str = "ranktree_state_lock_held_seconds";
-/// Histogram, seconds, by purpose: how long that lock was waited for, each time that it was not to be had at once.
+/// Histogram, seconds, by purpose: how long that lock was waited for, each time that it was not to be had at
+/// once.
 pub const STATE_LOCK_WAIT_SECONDS: &str = "ranktree_state_lock_wait_seconds";
 /// Gauge, always 1, by version.
 pub const BUILD_INFO: &str = "ranktree_build_info";
@@ -116,7 +121,8 @@ pub const STREAM_BYTES: &str = "ranktree_stream_bytes";
 pub const STREAM_BYTES_MAX: &str = "ranktree_stream_bytes_max";
 /// Counter, messages, by shard; with NATS only.
 pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_total";
-/// Counter, messages, by shard; with NATS only. Those among them that were younger than the stream's duplicate window.
+/// Counter, messages, by shard; with NATS only. Those among them that were younger than the stream's
+/// duplicate window.
 pub const STREAM_PURGED_EARLY_MESSAGES_TOTAL: &str = "ranktree_stream_purged_early_messages_total";
 /// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
@@ -255,7 +261,8 @@ fn describe_rocksdb() {
     describe_gauge!(ROCKSDB_RUNNING_COMPACTIONS, Unit::Count, "Compactions under way");
 }
 
-/// Tells the recorder what the metrics of NATS and its streams mean. Call it once, after the recorder is installed.
+/// Tells the recorder what the metrics of NATS and its streams mean. Call it once, after the recorder is
+/// installed.
 pub fn describe_streams() {
     use metrics::{Unit, describe_counter, describe_gauge};
     describe_gauge!(STREAM_MESSAGES, Unit::Count, "Messages in the shard's stream, applied ones included");

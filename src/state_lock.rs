@@ -1,8 +1,10 @@
-//! The lock of a shard's state. Whoever locks says for what, and how long locks are held and waited for is told by that.
+//! The lock of a shard's state. Whoever locks says for what, and how long locks are held and waited for is
+//! told by that.
 //!
 //! Knows: the lock, the clock and the metrics. Must not know: what is read or changed under the lock.
 //!
-//! It is between `state`, which reads no clock and holds no lock, and all that shares a shard between threads.
+//! It is between `state`, which reads no clock and holds no lock, and all that shares a shard between
+//! threads.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -15,8 +17,8 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::metrics::{STATE_LOCK_HELD_SECONDS, STATE_LOCK_WAIT_SECONDS};
 use crate::state::Shard;
 
-/// Of the reads for answers, one in so many is timed: two looks at the clock are a fortieth of the shortest read. A prime, so that
-/// a thread that locks several shards for each answer comes to time each of them.
+/// Of the reads for answers, one in so many is timed: two looks at the clock are a fortieth of the shortest
+/// read. A prime, so that a thread that locks several shards for each answer comes to time each of them.
 const READS_PER_TIMED: u32 = 17;
 
 /// After so long a long reading lets others in. In tests at every chance: they count the holds.
@@ -106,8 +108,8 @@ pub struct StateLock {
     timings: [Timings; Purpose::ALL.len()],
 }
 
-/// A purpose's metrics, looked up once. They are the process's and not a shard's: a reader waits for whichever shard is
-/// held, and as many series again for each shard would tell little more.
+/// A purpose's metrics, looked up once. They are the process's and not a shard's: a reader waits for
+/// whichever shard is held, and as many series again for each shard would tell little more.
 struct Timings {
     purpose: Purpose,
     held: Histogram,
@@ -115,8 +117,8 @@ struct Timings {
     observer: Option<Arc<dyn HoldObserver>>,
 }
 
-/// Told of the holds that are timed, by the thread that holds: the clock says how long a hold was, and not what took so long. A
-/// service has none.
+/// Told of the holds that are timed, by the thread that holds: the clock says how long a hold was, and not
+/// what took so long. A service has none.
 pub trait HoldObserver: Send + Sync {
     /// The thread has the lock.
     fn taken(&self);
@@ -169,7 +171,8 @@ impl StateLock {
     }
 }
 
-/// Locks, and takes note of how long that takes. Not called where a lock is to be had at once, which is nearly always.
+/// Locks, and takes note of how long that takes. Not called where a lock is to be had at once, which is
+/// nearly always.
 #[cold]
 fn waiting<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
     let asked = Instant::now();
@@ -180,8 +183,8 @@ fn waiting<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
     locked
 }
 
-/// Whether this read is the one of several that is timed. Counted by thread, as a count that threads share would cost as much
-/// as it saves.
+/// Whether this read is the one of several that is timed. Counted by thread, as a count that threads share
+/// would cost as much as it saves.
 fn is_due() -> bool {
     thread_local! {
         static READS: Cell<u32> = const { Cell::new(0) };
@@ -194,8 +197,8 @@ fn is_due() -> bool {
     })
 }
 
-/// Since when a lock is held; the time is told when it is dropped. In guards it comes after the lock itself, so that it is dropped
-/// after that.
+/// Since when a lock is held; the time is told when it is dropped. In guards it comes after the lock itself,
+/// so that it is dropped after that.
 struct Held<'a>(Option<(Instant, &'a Timings)>);
 
 impl<'a> Held<'a> {
@@ -242,8 +245,8 @@ impl Deref for Reading<'_> {
 
 /// The state, read on and on by one who lets others in between.
 ///
-/// To hold it for long keeps no reader out by itself. But who waits for a lock to change something keeps out all readers that come
-/// after it, so that they would wait for the whole of it.
+/// To hold it for long keeps no reader out by itself. But who waits for a lock to change something keeps out
+/// all readers that come after it, so that they would wait for the whole of it.
 pub struct LongReading<'a> {
     lock: &'a StateLock,
     purpose: Purpose,
@@ -288,7 +291,8 @@ pub struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    /// Lets go, and hands the lock to who waits for it: else whoever locks again soon would be there first every time.
+    /// Lets go, and hands the lock to who waits for it: else whoever locks again soon would be there first
+    /// every time.
     pub fn let_go_fairly(self) {
         let Self { shard, held } = self;
         RwLockWriteGuard::unlock_fair(shard);

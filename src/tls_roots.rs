@@ -116,8 +116,8 @@ pub const SPEAKS_TLS: &str = "this port speaks TLS: use https:// in the URL";
 /// What to do where a port was asked for TLS and does not take it.
 pub const SPEAKS_NO_TLS: &str = "this port does not speak TLS: use http:// in the URL";
 
-/// Whether a port answers the greeting of TLS with TLS. It is asked once a request without TLS has failed: how that fails
-/// depends on how much of the request the service had read by then.
+/// Whether a port answers the greeting of TLS with TLS. It is asked once a request without TLS has failed:
+/// how that fails depends on how much of the request the service had read by then.
 ///
 /// # Arguments
 /// `authority`: a host and a port.

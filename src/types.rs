@@ -1,8 +1,8 @@
 //! The nouns everything else is said in: boards, members, scores, times, shards, sequences.
 //!
-//! Knows: what is well-formed. Must not know: JSON, disks, queues. Conversions that can fail live here, so that
-//! a value of one of these types is always valid. None of them derives serde: disk, wire and JSON each have
-//! counterparts of their own.
+//! Knows: what is well-formed. Must not know: JSON, disks, queues. Conversions that can fail live here, so
+//! that a value of one of these types is always valid. None of them derives serde: disk, wire and JSON each
+//! have counterparts of their own.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -48,7 +48,8 @@ impl Malformed {
 /// The most characters of somebody's text that a message shows.
 const SHOWN_CHARACTERS: usize = 40;
 
-/// Somebody's text in quotation marks: cut, and escaped so that it cannot break an answer, a log line or a terminal.
+/// Somebody's text in quotation marks: cut, and escaped so that it cannot break an answer, a log line or a
+/// terminal.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
@@ -183,7 +184,8 @@ impl fmt::Debug for Score {
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The last instant that i64 nanoseconds can say, the resolution that queues stamp messages with: 2262-04-11.
+    /// The last instant that i64 nanoseconds can say, the resolution that queues stamp messages with:
+    /// 2262-04-11.
     pub const MAX: Self = Self(9_223_372_036_854_775);
 
     /// # Errors
@@ -250,7 +252,8 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// Applied sequences of some shards, `0:1842,1:1777`: what an answer was exact at, or what a reader waits for.
+/// Applied sequences of some shards, `0:1842,1:1777`: what an answer was exact at, or what a reader waits
+/// for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AsOf(pub Vec<(ShardId, Sequence)>);
 
@@ -278,7 +281,8 @@ impl fmt::Display for AsOf {
     }
 }
 
-/// The number that decimal digits, and nothing beside them, say: no sign, which Rust's own parsers take, and no space.
+/// The number that decimal digits, and nothing beside them, say: no sign, which Rust's own parsers take, and
+/// no space.
 #[must_use]
 pub fn decimal<N: FromStr>(text: &str) -> Option<N> {
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,8 +1,9 @@
-//! The longest holds of a shard's lock, by purpose, and what they were spent with: the holding thread's work, waiting for a core
-//! that another thread had, or sleep.
+//! The longest holds of a shard's lock, by purpose, and what they were spent with: the holding thread's work,
+//! waiting for a core that another thread had, or sleep.
 //!
-//! A hold is long on the clock if its thread lost its core, which other threads decide. Work is what the code decides. Page faults
-//! are work; sleep is waiting for something but a core, such as a lock within the kernel.
+//! A hold is long on the clock if its thread lost its core, which other threads decide. Work is what the code
+//! decides. Page faults are work; sleep is waiting for something but a core, such as a lock within the
+//! kernel.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -43,7 +44,8 @@ const LONG: Duration = Duration::from_millis(1);
 
 thread_local! {
     static CORE: OnceCell<CoreWaits> = const { OnceCell::new() };
-    /// When the thread took the lock: its processor time, and how long it had waited for cores. It holds one at a time.
+    /// When the thread took the lock: its processor time, and how long it had waited for cores. It holds one
+    /// at a time.
     static TAKEN: Cell<(Duration, Duration)> = const { Cell::new((Duration::ZERO, Duration::ZERO)) };
 }
 
@@ -99,8 +101,8 @@ impl HoldTimes {
 const TOUCHED: usize = 1 << 30;
 const PAGE: usize = 4_096;
 
-/// The longest that the machine takes to give a page of memory to who touches it, in work: no hold that touches new memory can be
-/// promised to take less. A virtual machine may have to ask its host for each.
+/// The longest that the machine takes to give a page of memory to who touches it, in work: no hold that
+/// touches new memory can be promised to take less. A virtual machine may have to ask its host for each.
 pub fn longest_page_fault() -> Duration {
     let mut memory = vec![0_u8; TOUCHED];
     let (mut longest, mut then) = (Duration::ZERO, work());

@@ -1,18 +1,20 @@
-//! How long a shard's lock is held, and how long a reader waits for it, in each case that was found to stall one.
+//! How long a shard's lock is held, and how long a reader waits for it, in each case that was found to stall
+//! one.
 //!
-//! A real shard with its writer, its RocksDB directory and its checkpoints goes through the cases one after the other, while a
-//! reader asks for all locks again and again, as requests do. Printed for each case:
+//! A real shard with its writer, its RocksDB directory and its checkpoints goes through the cases one after
+//! the other, while a reader asks for all locks again and again, as requests do. Printed for each case:
 //! - how long it took;
 //! - by purpose, the longest holds of the lock on the clock, as the service's own metric has them
 //!   (`ranktree_state_lock_held_seconds`);
 //! - by purpose, the most work that a hold took: its thread's processor time, page faults included;
-//! - the reader's longest wait; in parentheses the part of it in which no other thread had the core that the reader wanted: the
-//!   lock's own share. Of what it looks up itself, the bench tells the longest look-up as well.
+//! - the reader's longest wait; in parentheses the part of it in which no other thread had the core that the
+//!   reader wanted: the lock's own share. Of what it looks up itself, the bench tells the longest look-up as
+//!   well.
 //!
-//! Target: no hold above a millisecond, no wait above two. A hold that is long on the clock and short in work lost its core to
-//! another thread: so it takes a quiet machine, or `chrt -r 5` before the command, which then has pauses of 50 ms now and then that
-//! Linux makes threads of real-time priority take (`kernel.sched_rt_runtime_us`). What the code decides is the work, which a busy
-//! machine changes little.
+//! Target: no hold above a millisecond, no wait above two. A hold that is long on the clock and short in work
+//! lost its core to another thread: so it takes a quiet machine, or `chrt -r 5` before the command, which
+//! then has pauses of 50 ms now and then that Linux makes threads of real-time priority take
+//! (`kernel.sched_rt_runtime_us`). What the code decides is the work, which a busy machine changes little.
 //!
 //! `cargo bench --bench stalls -- --members 10000000 --boards 98000`; `--help` tells the rest.
 

@@ -27,8 +27,8 @@ use crate::holds::HoldTimes;
 const HANG: Duration = Duration::from_secs(1_800);
 /// Messages on their way to the writer.
 const AHEAD: usize = 1_024;
-/// Jobs made up at a time, while the writer has nothing to do: who makes them up would take the cores that the writer and its
-/// checkpoints need, and a writer without a core holds its lock for as long.
+/// Jobs made up at a time, while the writer has nothing to do: who makes them up would take the cores that
+/// the writer and its checkpoints need, and a writer without a core holds its lock for as long.
 const JOBS_READY: usize = 200_000;
 
 /// What travels to the writer, and who waits for it.
@@ -194,7 +194,8 @@ impl Running {
         wait("all is applied", || self.applied.borrow().0 >= self.sent);
     }
 
-    /// Waits until nothing is left of dropped boards and of members that are gone but what a checkpoint has to free.
+    /// Waits until nothing is left of dropped boards and of members that are gone but what a checkpoint has
+    /// to free.
     pub fn wait_for_release(&self) {
         wait("dropped boards are let go of", || {
             let shard = self.state.read(Purpose::Start);

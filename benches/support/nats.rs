@@ -26,8 +26,9 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Starts one with its files in `folder`; with `--nats-sync always` each message is on disk before its publisher
-    /// hears so, as deploy/nats/nats-server.conf has it, or at another interval. The server's default is two minutes.
+    /// Starts one with its files in `folder`; with `--nats-sync always` each message is on disk before its
+    /// publisher hears so, as deploy/nats/nats-server.conf has it, or at another interval. The server's
+    /// default is two minutes.
     ///
     /// # Errors
     /// When it is not installed.
@@ -153,8 +154,8 @@ impl Messages {
     }
 }
 
-/// Publishes as fast as the server stores, and gives the last sequence of each shard's stream. Acknowledgements are asked
-/// for now and then; whether all is stored is counted at the end.
+/// Publishes as fast as the server stores, and gives the last sequence of each shard's stream.
+/// Acknowledgements are asked for now and then; whether all is stored is counted at the end.
 pub async fn publish_all(client: &Client, messages: &mut Messages, number: u64) -> Vec<u64> {
     let before: u64 = last_sequences(client, messages.shards).await.iter().sum();
     let inbox = client.new_inbox();

@@ -1,5 +1,5 @@
-//! As much of a PostgreSQL client as a bench needs: prepared statements with parameters and answers as text, one
-//! connection, no password.
+//! As much of a PostgreSQL client as a bench needs: prepared statements with parameters and answers as text,
+//! one connection, no password.
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -56,7 +56,8 @@ impl Postgres {
         self.ask(&out);
     }
 
-    /// Runs a prepared statement in a transaction of its own, and gives the first column of its only row, if there is one.
+    /// Runs a prepared statement in a transaction of its own, and gives the first column of its only row, if
+    /// there is one.
     pub fn run(&mut self, name: &str, parameters: &[&str]) -> Option<String> {
         let mut bind = Vec::new();
         put_text(&mut bind, "");

@@ -1,4 +1,5 @@
-//! As much of a Redis client as a bench needs: commands are put together and sent at once, answers read in their order.
+//! As much of a Redis client as a bench needs: commands are put together and sent at once, answers read in
+//! their order.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

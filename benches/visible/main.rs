@@ -1,31 +1,37 @@
-//! From publishing a score to its being visible to a reader, on systems that do the same job on the same machine:
+//! From publishing a score to its being visible to a reader, on systems that do the same job on the same
+//! machine:
 //!
-//! - **ranktree**, fed by NATS: jobs published to a JetStream stream of a real nats-server, each acknowledged;
-//! - **Redis**, with `appendfsync everysec` and with `always`: `XADD` to a stream, pipelined; a consumer reads up to 1,000
-//!   entries at a time and writes them as one transaction: a `ZADD` of them all, and how far it is;
-//! - **PostgreSQL**: jobs queued in memory, which is kinder to it than a table would be, and upserted up to 1,000 at a time
-//!   in one transaction with `synchronous_commit` on, into a table with an index on the score.
+//! - **ranktree**, fed by NATS: jobs published to a JetStream stream of a real nats-server, each
+//!   acknowledged;
+//! - **Redis**, with `appendfsync everysec` and with `always`: `XADD` to a stream, pipelined; a consumer
+//!   reads up to 1,000 entries at a time and writes them as one transaction: a `ZADD` of them all, and how
+//!   far it is;
+//! - **PostgreSQL**: jobs queued in memory, which is kinder to it than a table would be, and upserted up to
+//!   1,000 at a time in one transaction with `synchronous_commit` on, into a table with an index on the
+//!   score.
 //!
-//! Each holds the same members beforehand, gets the same jobs, one at a time, and is alone on the machine while it is
-//! measured. First its **saturation** is found in a closed loop: as many jobs as it makes visible with 20,000 on their way.
-//! Then, at shares of its own saturation, jobs are published at fixed times (open loop), and timed from when they
-//! were *meant* to be published until a reader sees them.
+//! Each holds the same members beforehand, gets the same jobs, one at a time, and is alone on the machine
+//! while it is measured. First its **saturation** is found in a closed loop: as many jobs as it makes visible
+//! with 20,000 on their way. Then, at shares of its own saturation, jobs are published at fixed times (open
+//! loop), and timed from when they were *meant* to be published until a reader sees them.
 //!
-//! That is told in one way for all: every twentieth job sets the score of one member, the *marker*, to its own number; a
-//! reader asks for the marker's score every half millisecond (`GET` of its entry, `ZSCORE`, `SELECT` by primary key). What it
-//! reads says which jobs are visible. So figures are up to half a millisecond and one read late, everywhere alike.
+//! That is told in one way for all: every twentieth job sets the score of one member, the *marker*, to its
+//! own number; a reader asks for the marker's score every half millisecond (`GET` of its entry, `ZSCORE`,
+//! `SELECT` by primary key). What it reads says which jobs are visible. So figures are up to half a
+//! millisecond and one read late, everywhere alike.
 //!
-//! At last, with nothing else going on, the **rank of a score** is asked for: `GET …/rank?score=`, `ZCOUNT`, and
-//! `count(*) … where score >`.
+//! At last, with nothing else going on, the **rank of a score** is asked for: `GET …/rank?score=`, `ZCOUNT`,
+//! and `count(*) … where score >`.
 //!
-//! Prints `RATIO visible_…` as theirs / ours for times and ours / theirs for rates: above 1, ranktree is ahead. A system
-//! that is not installed is left out, and said so: Debian has `redis-server` and `postgresql-15`; `make nats`
-//! installs nats-server.
+//! Prints `RATIO visible_…` as theirs / ours for times and ours / theirs for rates: above 1, ranktree is
+//! ahead. A system that is not installed is left out, and said so: Debian has `redis-server` and
+//! `postgresql-15`; `make nats` installs nats-server.
 //!
-//! nats-server syncs its stream every two minutes, its default; `--nats-sync always` has each job on disk before it counts as
-//! published, which is what to hold against Redis with `always` and PostgreSQL.
+//! nats-server syncs its stream every two minutes, its default; `--nats-sync always` has each job on disk
+//! before it counts as published, which is what to hold against Redis with `always` and PostgreSQL.
 //!
-//! `cargo bench --bench visible -- --members 1000000 --seconds 10 --loads 20,50,70,90 --systems ranktree,redis,postgres`
+//! `cargo bench --bench visible -- --members 1000000 --seconds 10 --loads 20,50,70,90 --systems
+//! ranktree,redis,postgres`
 
 #![allow(
     clippy::as_conversions,

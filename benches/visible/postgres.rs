@@ -12,7 +12,8 @@ use crate::system::{BATCH, Job, MARKER, Publish, Read, System};
 
 /// PostgreSQL refuses to run as root; Debian's package comes with this user.
 const USER: &str = "postgres";
-/// The server gets a quarter of the memory that machines of this size have, as its manual suggests; the rest are defaults.
+/// The server gets a quarter of the memory that machines of this size have, as its manual suggests; the rest
+/// are defaults.
 const SETTINGS: [&str; 4] = ["shared_buffers=2GB", "max_wal_size=4GB", "synchronous_commit=on", "fsync=on"];
 const UPSERT: &str = "INSERT INTO scores (member, score) SELECT * FROM unnest($1::text[], $2::bigint[]) \
                       ON CONFLICT (member) DO UPDATE SET score = excluded.score";
@@ -131,7 +132,8 @@ impl Drop for Postgres {
     }
 }
 
-/// One transaction per batch. Of several jobs for a member the last one counts: a statement may change a row only once.
+/// One transaction per batch. Of several jobs for a member the last one counts: a statement may change a row
+/// only once.
 fn upsert(client: &mut Client, jobs: Vec<Job>) {
     let last: HashMap<String, i64> = jobs.into_iter().map(|job| (job.member, job.score)).collect();
     let (members, scores): (Vec<String>, Vec<String>) =

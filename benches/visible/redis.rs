@@ -42,7 +42,8 @@ fn redis_at(port: u16) -> Resp {
     Resp::connect(port).expect("redis-server listens")
 }
 
-/// What a good consumer does: reads many at a time, writes them at once, and notes how far it is in the same transaction.
+/// What a good consumer does: reads many at a time, writes them at once, and notes how far it is in the same
+/// transaction.
 fn consume(redis: &mut Resp) {
     let mut last = "0".to_owned();
     let count = BATCH.to_string();

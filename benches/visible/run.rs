@@ -1,4 +1,5 @@
-//! The same measurement for every system: saturation in a closed loop, latency in an open one, and reads at rest.
+//! The same measurement for every system: saturation in a closed loop, latency in an open one, and reads at
+//! rest.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};

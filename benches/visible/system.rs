@@ -17,8 +17,8 @@ pub trait System {
     /// Fills the board, and waits until all is there.
     fn load(&mut self, jobs: &mut dyn Iterator<Item = Job>);
 
-    /// Somewhere to publish to. What is published is on its way at the next `flush`; it is stored soon after, and nobody waits
-    /// for that here.
+    /// Somewhere to publish to. What is published is on its way at the next `flush`; it is stored soon after,
+    /// and nobody waits for that here.
     fn publisher(&self) -> Box<dyn Publish>;
 
     fn reader(&self) -> Box<dyn Read>;

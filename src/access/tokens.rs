@@ -20,8 +20,8 @@ const TOKENS_MAX: usize = 1_000;
 /// node, and none may use up the boards of all.
 pub const CONFINED_BOARDS_MAX: u32 = 1_000;
 
-/// Why a list of tokens cannot be used; the text says what to do. It names lines and repeats nothing of what is in them, not
-/// even names: somebody may have pasted a token to a wrong place, and messages go into logs.
+/// Why a list of tokens cannot be used; the text says what to do. It names lines and repeats nothing of what
+/// is in them, not even names: somebody may have pasted a token to a wrong place, and messages go into logs.
 #[derive(Debug, Error)]
 pub enum InvalidTokens {
     #[error("line {line} of it is not right: {problem}")]

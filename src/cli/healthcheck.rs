@@ -43,8 +43,8 @@ pub struct Args {
     http: HttpArgs,
 }
 
-/// The settings that say where the service listens, of those that it has for HTTP. The others may be given, so that one set
-/// of flags does for both, and decide nothing here.
+/// The settings that say where the service listens, of those that it has for HTTP. The others may be given,
+/// so that one set of flags does for both, and decide nothing here.
 const DECIDE: [&str; 2] = ["listen", "tls_cert"];
 
 fn hide_what_serves(arg: Arg) -> Arg {

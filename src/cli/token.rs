@@ -50,8 +50,9 @@ struct Line {
     /// Confines it to boards whose names begin so; may be given several times
     #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = BoardName::new)]
     board_prefixes: Vec<BoardName>,
-    /// Most boards that there may be among those that the token may touch: it can create none beyond that, neither by a job
-    /// nor by a definition [default: 1000 with --board-prefix, else as many as the service takes]
+    /// Most boards that there may be among those that the token may touch: it can create none beyond that,
+    /// neither by a job nor by a definition [default: 1000 with --board-prefix, else as many as the service
+    /// takes]
     #[arg(long, value_name = "N")]
     max_boards: Option<u32>,
 }

@@ -29,8 +29,9 @@ pub struct HttpArgs {
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Serve without tokens although not only programs of this machine may read and write then: everybody who reaches the
-    /// port, if it listens beyond this machine, and pages of other sites in a browser on this machine
+    /// Serve without tokens although not only programs of this machine may read and write then: everybody who
+    /// reaches the port, if it listens beyond this machine, and pages of other sites in a browser on this
+    /// machine
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
@@ -38,17 +39,18 @@ pub struct HttpArgs {
     /// Most connections that may be open; further ones are answered 503, or closed. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS", value_name = "N", default_value_t = 4_096)]
     pub max_connections: usize,
-    /// Most connections that one client may have open. A client is one IPv4 address or one IPv6 network of 64 bits; raise
-    /// the limit behind a proxy. 0 is no limit
+    /// Most connections that one client may have open. A client is one IPv4 address or one IPv6 network of 64
+    /// bits; raise the limit behind a proxy. 0 is no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS_PER_CLIENT", value_name = "N", default_value_t = 1_024)]
     pub max_connections_per_client: usize,
-    /// Most requests that may be in work; further ones are answered 503. Probes, metrics and reads that wait for a write
-    /// (after=) do not count. A connection has one request at a time, so keep this well below --max-connections
+    /// Most requests that may be in work; further ones are answered 503. Probes, metrics and reads that wait
+    /// for a write (after=) do not count. A connection has one request at a time, so keep this well below
+    /// --max-connections
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
-    /// Threads that serve HTTP, up to 256. 0: one fewer than there are cores, which leaves one to the writers, and at least
-    /// one
+    /// Threads that serve HTTP, up to 256. 0: one fewer than there are cores, which leaves one to the
+    /// writers, and at least one
     #[arg(long, env = "RANKTREE_HTTP_THREADS", value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=256))]
     pub http_threads: u16,
@@ -64,7 +66,8 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 75,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub idle_seconds: u32,
-    /// How long an answer may wait to be read, in seconds; a client that does read has a second more for every 16 KiB
+    /// How long an answer may wait to be read, in seconds; a client that does read has a second more for
+    /// every 16 KiB
     #[arg(long, env = "RANKTREE_WRITE_SECONDS", value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub write_seconds: u32,

@@ -14,8 +14,8 @@ pub struct NatsArgs {
     /// What the names of subjects and streams begin with
     #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
     pub prefix: String,
-    /// The most that a shard's stream may hold, in MiB, if this node creates it. Without it 16384, halved until it leaves
-    /// half of the server's storage to others
+    /// The most that a shard's stream may hold, in MiB, if this node creates it. Without it 16384, halved
+    /// until it leaves half of the server's storage to others
     #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub nats_stream_mib: Option<u32>,
     /// Replicas of streams that are created
@@ -31,8 +31,8 @@ pub struct NatsArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub nats_no_purge: bool,
-    /// How long a stream must contradict what its shard has applied before the shard halts, in seconds. Servers that start
-    /// may take so long to know all that they store
+    /// How long a stream must contradict what its shard has applied before the shard halts, in seconds.
+    /// Servers that start may take so long to know all that they store
     #[arg(long, env = "RANKTREE_NATS_HALT_SECONDS", value_name = "SECONDS", default_value_t = 60)]
     pub nats_halt_seconds: u64,
 }

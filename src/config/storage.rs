@@ -10,8 +10,8 @@ pub struct StorageArgs {
     /// Longest time between checkpoints of a shard that changes, in seconds
     #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS", default_value_t = 300)]
     pub checkpoint_seconds: u64,
-    /// Changes after which a shard is checkpointed, if ten times as long as its last checkpoint took has passed since then;
-    /// if not, it is checkpointed after as many changes as it has members
+    /// Changes after which a shard is checkpointed, if ten times as long as its last checkpoint took has
+    /// passed since then; if not, it is checkpointed after as many changes as it has members
     #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N", default_value_t = 1_000_000)]
     pub checkpoint_changes: u64,
 }

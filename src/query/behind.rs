@@ -1,8 +1,8 @@
 //! What lies behind a place of a board: whom a trim names.
 //!
-//! Knows: where the place is, over all shards, and how to walk a shard's entries from the worst up to it, a slice under each hold
-//! of the lock. Must not know: what becomes of them. Between two slices scores move: an entry that stays as it is is met
-//! once, whatever others do.
+//! Knows: where the place is, over all shards, and how to walk a shard's entries from the worst up to it, a
+//! slice under each hold of the lock. Must not know: what becomes of them. Between two slices scores move: an
+//! entry that stays as it is is met once, whatever others do.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,8 @@ pub fn cut_behind_score(board: &BoardView<'_>, score: &Score) -> Cut {
     Cut { words: board.definition.score_words(score), member: None }
 }
 
-/// A walk over a shard's entries behind a place: first the listed ones, worst first, and then the hidden ones.
+/// A walk over a shard's entries behind a place: first the listed ones, worst first, and then the hidden
+/// ones.
 pub struct Behind {
     board: BoardName,
     incarnation: Incarnation,
@@ -59,7 +60,8 @@ impl Behind {
         matches!(self.at, At::End)
     }
 
-    /// Whose entries come next; nobody's too, where the next hidden ones are not behind the place. At its end nobody's any more.
+    /// Whose entries come next; nobody's too, where the next hidden ones are not behind the place. At its end
+    /// nobody's any more.
     pub fn look(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
@@ -107,7 +109,8 @@ impl Behind {
     fn hidden(&self, shard: &Shard, window: &WindowTree, from: u32) -> (At, Vec<Handle>) {
         let space = shard.members.handle_space();
         let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
-        // Who is hidden stays at the same handle as long as that is so, and at no other place that holds while others come and go.
+        // Who is hidden stays at the same handle as long as that is so, and at no other place that holds
+        // while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
         let is_behind =
             |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, shard.members.id(*handle));

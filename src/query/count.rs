@@ -46,8 +46,8 @@ pub(super) fn best_and_worst(board: &BoardView<'_>, min: i64, max: i64) -> (u64,
     (encode(best, order), encode(worst, order))
 }
 
-/// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last one up
-/// to its upper edge, inclusive.
+/// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last
+/// one up to its upper edge, inclusive.
 #[must_use]
 pub fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Histogram {
     let mut buckets = Vec::with_capacity(edges.len());
@@ -65,7 +65,8 @@ pub fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Histogram {
     Histogram { buckets, below, above: board.total() - below - inside }
 }
 
-/// Edges of up to `buckets` equally wide buckets from the least to the greatest first key; none on an empty board.
+/// Edges of up to `buckets` equally wide buckets from the least to the greatest first key; none on an empty
+/// board.
 #[must_use]
 pub fn edges_over(board: &BoardView<'_>, buckets: u32) -> Vec<i64> {
     let Some((least, greatest)) = extremes(board) else { return Vec::new() };

@@ -1,6 +1,7 @@
 //! Where a page ended: the last entry's full sort key, as opaque text.
 //!
-//! No place in any tree is in it, so that a page goes on right behind its last entry, however scores moved meanwhile.
+//! No place in any tree is in it, so that a page goes on right behind its last entry, however scores moved
+//! meanwhile.
 
 use std::fmt::Write as _;
 
@@ -48,8 +49,8 @@ impl PageCursor {
         text
     }
 
-    /// Reads what [`PageCursor::encode`] wrote for the same board, whose entries have `columns` words; `None` for
-    /// anything else.
+    /// Reads what [`PageCursor::encode`] wrote for the same board, whose entries have `columns` words; `None`
+    /// for anything else.
     #[must_use]
     pub fn decode(text: &str, board: &str, columns: usize) -> Option<Self> {
         if text.len() > 2 * (HEAD_BYTES + 8 * MAX_WORDS + MAX_MEMBER_BYTES) || !text.len().is_multiple_of(2) {

@@ -8,8 +8,8 @@ use crate::query::merge::{Found, forward};
 use crate::query::page;
 use crate::query::top::next_cursor;
 
-/// Up to `limit` entries with a first key of `min..=max`, best first; behind an entry, whether it is still there or not. Two
-/// or three descents per shard; nothing before the page is walked.
+/// Up to `limit` entries with a first key of `min..=max`, best first; behind an entry, whether it is still
+/// there or not. Two or three descents per shard; nothing before the page is walked.
 #[must_use]
 pub fn range(board: &BoardView<'_>, min: i64, max: i64, behind: Option<&PageCursor>, limit: usize) -> Page {
     if min > max {

@@ -1,7 +1,8 @@
 //! Where a page of rejects ended, as opaque text.
 //!
-//! It holds a place for each shard that the page is of, so that the next page neither skips nor repeats anything, and costs as
-//! much as the first one. What was rejected after the first page is not in those that follow it.
+//! It holds a place for each shard that the page is of, so that the next page neither skips nor repeats
+//! anything, and costs as much as the first one. What was rejected after the first page is not in those that
+//! follow it.
 
 use std::fmt::Write as _;
 
@@ -38,7 +39,8 @@ impl RejectFilters {
         fnv1a_32(format!("{shard}/{reason}").as_bytes())
     }
 
-    /// The text for the next page: letters, digits, dots and dashes, which nothing has to be done about in a URL.
+    /// The text for the next page: letters, digits, dots and dashes, which nothing has to be done about in a
+    /// URL.
     #[must_use]
     pub fn cursor(self, before: &RejectsBefore) -> String {
         let mut text = format!("{FORM}-{:x}", self.mark());
@@ -49,7 +51,8 @@ impl RejectFilters {
         text
     }
 
-    /// Reads what [`RejectFilters::cursor`] wrote for the same filters and number of shards; `None` for anything else.
+    /// Reads what [`RejectFilters::cursor`] wrote for the same filters and number of shards; `None` for
+    /// anything else.
     #[must_use]
     pub fn read_cursor(self, text: &str, count: u16) -> Option<RejectsBefore> {
         if text.len() > HEAD_MAX + usize::from(count) * DIGITS_MAX {

@@ -23,8 +23,8 @@ pub fn score_at(board: &BoardView<'_>, mark: Mark) -> Option<(Score, Standing)> 
         Mark::Percentile(wanted) => {
             let total = board.total();
             let worse = least_worse(wanted, total);
-            // The entry with that many behind it. Others with its score may be among those, which are not worse: then
-            // the next better score is the one.
+            // The entry with that many behind it. Others with its score may be among those, which are not
+            // worse: then the next better score is the one.
             let index = total.checked_sub(1)?.saturating_sub(worse);
             let (score, standing) = at_index(board, index)?;
             match standing.better.checked_sub(1) {
@@ -47,8 +47,8 @@ fn at_index(board: &BoardView<'_>, index: u64) -> Option<(Score, Standing)> {
     Some((board.definition.score_of(words), standing))
 }
 
-/// The least count of worse entries that makes the percentile, compared as the printed numbers are: asking for an
-/// entry's own percentile must find its score.
+/// The least count of worse entries that makes the percentile, compared as the printed numbers are: asking
+/// for an entry's own percentile must find its score.
 fn least_worse(wanted: f64, total: u64) -> u64 {
     let (mut low, mut high) = (0, total);
     while low < high {

@@ -1,14 +1,16 @@
 //! Where the first `n` entries of a board end on each shard: what a deep page begins with.
 //!
-//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard's undecided
-//! range, bounds how many entries of all shards are before each of them by what is known of the other shards'
-//! splitters, and counts exactly for the nearest two; what is before the one and behind the other is decided. Two exchanges with
-//! each shard per round, whatever the number of entries; nothing before the position is read.
+//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard's
+//! undecided range, bounds how many entries of all shards are before each of them by what is known of the
+//! other shards' splitters, and counts exactly for the nearest two; what is before the one and behind the
+//! other is decided. Two exchanges with each shard per round, whatever the number of entries; nothing before
+//! the position is read.
 
 use crate::query::board_view::{BoardView, SortKey};
 use crate::query::merge::forward;
 
-/// Evenly spaced splitters per shard and round: whatever the data, a round divides the undecided by half of it.
+/// Evenly spaced splitters per shard and round: whatever the data, a round divides the undecided by half of
+/// it.
 const EVEN: u64 = 8;
 /// Undecided entries per shard below which merging them is cheaper than another round.
 const FEW: u64 = 16;
@@ -87,7 +89,8 @@ fn narrow(board: &BoardView<'_>, ranges: &mut [Range], n: u64) {
         lower(board, ranges, &splitter.key);
     }
     if inside.is_none() && outside.is_none() {
-        // Nothing is sure yet: count exactly for the one in the middle, which decides on one side or the other.
+        // Nothing is sure yet: count exactly for the one in the middle, which decides on one side or the
+        // other.
         let Some(splitter) = splitters.get(splitters.len() / 2) else { return };
         let before: u64 = board.parts().iter().map(|part| part.before(&splitter.key)).sum();
         if before < n {
@@ -112,8 +115,8 @@ fn lower(board: &BoardView<'_>, ranges: &mut [Range], key: &SortKey<'_>) {
     }
 }
 
-/// Splitters of all undecided ranges, in order: evenly spaced ones, which serve any data, and some about where the
-/// split is if members are spread by their hash, within a deviation and four of them.
+/// Splitters of all undecided ranges, in order: evenly spaced ones, which serve any data, and some about
+/// where the split is if members are spread by their hash, within a deviation and four of them.
 fn splitters<'v>(board: &BoardView<'v>, ranges: &[Range], n: u64) -> Vec<Splitter<'v>> {
     let decided: u64 = ranges.iter().map(|range| range.low).sum();
     let open: u64 = ranges.iter().map(|range| range.open()).sum();

@@ -352,7 +352,8 @@ proptest! {
                 behind = Some(next);
             }
             check_run(&read, model, first, count)?;
-            // Behind any entry of the board, within the bounds or not, come those of the rest that are within.
+            // Behind any entry of the board, within the bounds or not, come those of the rest that are
+            // within.
             for (index, entry) in model.entries.iter().enumerate().step_by(5) {
                 let score = Score::new(&entry.score).expect("one to three keys");
                 let words = definition.entry_words(&score, time(entry.reached), entry.member.as_bytes());

@@ -29,8 +29,8 @@ pub(super) struct Boards {
     definitions: Definitions,
 }
 
-/// A board with its name. Boxed, because nodes of a set that is filled in order stay half empty, and then every byte in
-/// them is paid for twice.
+/// A board with its name. Boxed, because nodes of a set that is filled in order stay half empty, and then
+/// every byte in them is paid for twice.
 struct Named(Box<(BoardName, Board)>);
 
 impl Boards {

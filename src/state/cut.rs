@@ -9,9 +9,11 @@ use crate::tree::Words;
 /// A place in a board's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// What an entry's words begin with that lies at the place: a score, its first keys, or all words of an entry.
+    /// What an entry's words begin with that lies at the place: a score, its first keys, or all words of an
+    /// entry.
     pub words: Words,
-    /// Whose entry lies there, where the words are all of an entry's. Others with the same words are told by their ids.
+    /// Whose entry lies there, where the words are all of an entry's. Others with the same words are told by
+    /// their ids.
     pub member: Option<Box<[u8]>>,
 }
 

@@ -1,14 +1,16 @@
 //! Equal definitions, kept once.
 //!
-//! Boards that come in thousands are alike: matches, clans, levels. Must not know which board has which definition.
+//! Boards that come in thousands are alike: matches, clans, levels. Must not know which board has which
+//! definition.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::board::Definition;
 
-/// Different definitions that are remembered. Beyond it boards keep definitions of their own, which is what they cost
-/// anyway if all of them differ; and looking for those that nobody has any more stays a matter of microseconds.
+/// Different definitions that are remembered. Beyond it boards keep definitions of their own, which is what
+/// they cost anyway if all of them differ; and looking for those that nobody has any more stays a matter of
+/// microseconds.
 const REMEMBERED_MAX: usize = 256;
 
 /// Definitions by their content.

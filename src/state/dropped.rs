@@ -1,11 +1,12 @@
 //! Lives of boards that are over.
 //!
-//! Knows: which life of a name was dropped last, of the latest [`REMEMBERED_MAX`] drops; and the number up to which drops were
-//! forgotten. A definition with such a number may be a late one of a board that was dropped since, so it creates no board.
-//! Nothing else may be concluded from that number: a board that the shard holds may have a lower one, and be alive.
+//! Knows: which life of a name was dropped last, of the latest [`REMEMBERED_MAX`] drops; and the number up to
+//! which drops were forgotten. A definition with such a number may be a late one of a board that was dropped
+//! since, so it creates no board. Nothing else may be concluded from that number: a board that the shard
+//! holds may have a lower one, and be alive.
 //!
-//! What is forgotten follows from the drops alone, so that replicas and replays agree. Drops without a number come where no
-//! stream decides what boards there are: the node itself forgets them once they are complete.
+//! What is forgotten follows from the drops alone, so that replicas and replays agree. Drops without a number
+//! come where no stream decides what boards there are: the node itself forgets them once they are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -13,11 +14,12 @@ use std::ops::Bound;
 use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
-/// Drops that a shard remembers: the latest of them. Replicas of a shard must agree on it. A definition would have to
-/// arrive later than so many drops before it is held up; 4,096 names take half a megabyte.
+/// Drops that a shard remembers: the latest of them. Replicas of a shard must agree on it. A definition would
+/// have to arrive later than so many drops before it is held up; 4,096 names take half a megabyte.
 pub const REMEMBERED_MAX: usize = 4_096;
 
-/// The number of a record by which a definition or a drop was decided. Along the records of one name, numbers rise.
+/// The number of a record by which a definition or a drop was decided. Along the records of one name, numbers
+/// rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct RecordNumber(pub u64);
 
@@ -92,8 +94,8 @@ impl Dropped {
         self.latest = self.latest.max(life.0).max(number.map_or(0, |number| number.0));
     }
 
-    /// Gives drops without a number that of their life, so that only the latest are remembered. For a shard whose boards are
-    /// decided in a stream, and were not always, or by a version that knew no numbers.
+    /// Gives drops without a number that of their life, so that only the latest are remembered. For a shard
+    /// whose boards are decided in a stream, and were not always, or by a version that knew no numbers.
     pub fn number_all(&mut self) {
         let unnumbered = self.by_name.iter().filter(|(_, (_, number))| number.is_none());
         let unnumbered: Vec<_> = unnumbered.map(|(name, (life, _))| (name.clone(), *life)).collect();

@@ -1,6 +1,7 @@
 //! What is known of one member in one tree, and what about it does not fit into the tree.
 //!
-//! Knows: the pieces of an entry. Must not know: how they change (`writer::plan`), or what their words mean (`board`).
+//! Knows: the pieces of an entry. Must not know: how they change (`writer::plan`), or what their words mean
+//! (`board`).
 
 use crate::tree::Words;
 use crate::types::Timestamp;
@@ -51,8 +52,8 @@ impl Entry {
     }
 }
 
-/// What the tree cannot tell of an entry. Most entries have none: listed, no version, no metadata, and updated when
-/// their score was reached, which the tie-break says.
+/// What the tree cannot tell of an entry. Most entries have none: listed, no version, no metadata, and
+/// updated when their score was reached, which the tie-break says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extra {
     pub updated_at: Timestamp,

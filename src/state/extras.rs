@@ -1,7 +1,8 @@
-//! What a tree cannot hold of its board's entries: versions, times, metadata, and entries that are not listed.
+//! What a tree cannot hold of its board's entries: versions, times, metadata, and entries that are not
+//! listed.
 //!
-//! Knows each by handle, in a map of its own, so that a member with a version pays for the version alone. Must not know
-//! the tree: whether its words tell an entry's time is for the caller to say.
+//! Knows each by handle, in a map of its own, so that a member with a version pays for the version alone.
+//! Must not know the tree: whether its words tell an entry's time is for the caller to say.
 
 use std::ops::Range;
 
@@ -50,7 +51,8 @@ impl Extras {
         self.hidden.contains(handle) || self.removed.contains(handle)
     }
 
-    /// Everything known here of a listed entry with these words, whose time is `told` by them unless there is another.
+    /// Everything known here of a listed entry with these words, whose time is `told` by them unless there is
+    /// another.
     pub(super) fn listed(&self, handle: Handle, words: Words, told: Option<Timestamp>) -> Entry {
         Entry {
             standing: Standing::Listed(words),
@@ -88,9 +90,9 @@ impl Extras {
         })
     }
 
-    /// Makes a handle's entry this one, or forgets it; `told` is the time that its words tell. Says whether anything is
-    /// or was kept here: then a checkpoint owes the disk the handle's extra, whose time may differ even if nothing else
-    /// does.
+    /// Makes a handle's entry this one, or forgets it; `told` is the time that its words tell. Says whether
+    /// anything is or was kept here: then a checkpoint owes the disk the handle's extra, whose time may
+    /// differ even if nothing else does.
     pub(super) fn set(&mut self, handle: Handle, entry: Option<&Entry>, told: Option<Timestamp>) -> bool {
         let time = entry.map(|entry| entry.updated_at).filter(|time| told != Some(*time));
         let (hidden, removed) = match entry.map(|entry| entry.standing) {
@@ -125,8 +127,8 @@ impl Extras {
         self.hidden.len()
     }
 
-    /// Hidden entries whose handles lie in a range, with their words. Looks at as many handles as the range has, or at all
-    /// hidden entries if they are fewer.
+    /// Hidden entries whose handles lie in a range, with their words. Looks at as many handles as the range
+    /// has, or at all hidden entries if they are fewer.
     pub(super) fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
         if self.hidden.len() <= handles.len() {
             return self.hidden.iter().filter(|(handle, _)| handles.contains(&handle.0)).collect();

@@ -2,10 +2,11 @@
 //!
 //! Knows handles. Must not know what is kept by them.
 //!
-//! The map is cut into segments of some hundred entries, each an open-addressing table of its own with linear probing
-//! (Knuth, The Art of Computer Programming 3, 6.4). When all are well filled, one of them is split into two, in turn
-//! (Litwin, "Linear hashing: a new tool for file and table addressing", 1980): so no step moves more than one segment,
-//! however many entries there are, and a map of a few entries is one small segment.
+//! The map is cut into segments of some hundred entries, each an open-addressing table of its own with linear
+//! probing (Knuth, The Art of Computer Programming 3, 6.4). When all are well filled, one of them is split
+//! into two, in turn (Litwin, "Linear hashing: a new tool for file and table addressing", 1980): so no step
+//! moves more than one segment, however many entries there are, and a map of a few entries is one small
+//! segment.
 
 use crate::tree::Handle;
 
@@ -109,7 +110,8 @@ impl<V: Copy + Default> HandleMap<V> {
         let before = segment.remove(hash, handle.0)?;
         self.slots = self.slots + segment.handles.len() - slots;
         self.len -= 1;
-        // Far below where a segment is added, so that a map at the boundary does not split and join again and again.
+        // Far below where a segment is added, so that a map at the boundary does not split and join again and
+        // again.
         if self.len < self.segments.len() * (SEGMENT_ENTRIES / 3) {
             self.join();
         }
@@ -125,8 +127,8 @@ impl<V: Copy + Default> HandleMap<V> {
         self.iter().map(|(handle, _)| handle)
     }
 
-    /// Adds the handles from a place on to `found`, until that holds `most`; the place is then behind them. All are found
-    /// once if nothing changes meanwhile.
+    /// Adds the handles from a place on to `found`, until that holds `most`; the place is then behind them.
+    /// All are found once if nothing changes meanwhile.
     pub(super) fn handles_from(&self, place: &mut MapPlace, most: usize, found: &mut Vec<Handle>) {
         while found.len() < most
             && let Some(segment) = self.segments.get(place.segment)
@@ -163,7 +165,8 @@ impl<V: Copy + Default> HandleMap<V> {
         self.slots * (size_of::<u32>() + size_of::<V>()) + self.segments.capacity() * size_of::<Segment<V>>()
     }
 
-    /// The segment of a hash: as many of its bits as number the segments, or one less for one that is not split yet.
+    /// The segment of a hash: as many of its bits as number the segments, or one less for one that is not
+    /// split yet.
     fn segment_of(&self, hash: u64) -> usize {
         let mask = self.segments.len().next_power_of_two() - 1;
         let number = usize::try_from(hash & 0xffff_ffff).unwrap_or(0) & mask;
@@ -252,7 +255,8 @@ impl<V: Copy + Default> Segment<V> {
         usize::try_from(((hash >> 32) * capacity) >> 32).unwrap_or(0)
     }
 
-    /// Where the handle is, or the free slot that ends the search for it. There always is one, unless there are none.
+    /// Where the handle is, or the free slot that ends the search for it. There always is one, unless there
+    /// are none.
     fn find(&self, hash: u64, handle: u32) -> Option<(usize, bool)> {
         let mut slot = self.start(hash);
         loop {

@@ -1,11 +1,12 @@
-//! Member ids by handle: 16 bytes each while they are short, and as many again as they have when they are long.
+//! Member ids by handle: 16 bytes each while they are short, and as many again as they have when they are
+//! long.
 //!
 //! Knows: bytes and handles. Must not know: which ids exist (`index`), or who refers to them (`members`).
 
 use crate::tree::{Blocks, Handle};
 
-/// Ids up to one byte less than this live in their slot: 14 covers account numbers and most names, and makes a slot 16
-/// bytes, four to a cache line.
+/// Ids up to one byte less than this live in their slot: 14 covers account numbers and most names, and makes
+/// a slot 16 bytes, four to a cache line.
 const INLINE_BYTES: usize = 15;
 /// Slots per chunk: the store grows by chunks, so that growing never copies what is there.
 const CHUNK: usize = 4_096;
@@ -29,7 +30,8 @@ enum Slot {
 
 const VACANT: Slot = Slot::Inline { length: 0, bytes: [0; INLINE_BYTES - 1] };
 
-/// Handle → id bytes. Every look-up is one cache line for short ids, and one or two more for long ones, side by side.
+/// Handle → id bytes. Every look-up is one cache line for short ids, and one or two more for long ones, side
+/// by side.
 #[derive(Default)]
 pub struct Ids {
     chunks: Vec<Box<[Slot]>>,

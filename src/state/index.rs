@@ -2,9 +2,10 @@
 //!
 //! Knows: hashes, and that the ids themselves are elsewhere. Must not know: what a handle stands for.
 //!
-//! The index is cut by the hash's upper bits into segments, each an open-addressing table of its own with linear
-//! probing (Knuth, The Art of Computer Programming 3, 6.4) that grows by a quarter when it is four fifths full: so
-//! the load stays between 0.64 and 0.8, and growing moves one segment, a four-thousandth of the whole.
+//! The index is cut by the hash's upper bits into segments, each an open-addressing table of its own with
+//! linear probing (Knuth, The Art of Computer Programming 3, 6.4) that grows by a quarter when it is four
+//! fifths full: so the load stays between 0.64 and 0.8, and growing moves one segment, a four-thousandth of
+//! the whole.
 
 use crate::tree::Handle;
 

@@ -1,8 +1,8 @@
 //! A checkpoint that has begun: boards join it one after the other, each as it was when the checkpoint began.
 //!
-//! A checkpoint is of one moment, and telling it of 100,000 boards takes longer than anybody may be kept waiting. So at
-//! that moment nothing is done. Boards join it by name, some at a time; one that is about to change, or to be dropped,
-//! before its turn joins right before. Boards that come later have no part in it.
+//! A checkpoint is of one moment, and telling it of 100,000 boards takes longer than anybody may be kept
+//! waiting. So at that moment nothing is done. Boards join it by name, some at a time; one that is about to
+//! change, or to be dropped, before its turn joins right before. Boards that come later have no part in it.
 //!
 //! Knows: who has joined. Must not know: what becomes of what they told.
 
@@ -25,7 +25,8 @@ pub struct Joined {
     pub tree: TreeId,
     /// How many it listed.
     pub entries: u64,
-    /// What the checkpoint owes the disk for it, beside pages that its tree captures from now on. `None`: nothing at all.
+    /// What the checkpoint owes the disk for it, beside pages that its tree captures from now on. `None`:
+    /// nothing at all.
     pub due: Option<Box<DirtyEntries>>,
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Knows: when a handle may be given to someone else. Must not know: scores.
 //!
-//! A handle stands for the same member from one completed checkpoint to the next: checkpoints copy members while the
-//! writer goes on, so a handle that changed hands in between would lend one member's score to another. Hence two rules:
+//! A handle stands for the same member from one completed checkpoint to the next: checkpoints copy members
+//! while the writer goes on, so a handle that changed hands in between would lend one member's score to
+//! another. Hence two rules:
 //! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
-//! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint leaves
-//!   those out. So the disk names nobody who came after the checkpoint, whose replayed arrival may bring another handle.
+//! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint
+//!   leaves those out. So the disk names nobody who came after the checkpoint, whose replayed arrival may
+//!   bring another handle.
 
 mod check;
 
@@ -25,8 +27,8 @@ use crate::tree::{Handle, MemberOrder};
 /// Handles per dictionary page on disk.
 pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
-/// The most handles that a shard gives out, and so the most members that it can hold: handles are 32 bits wide, and the
-/// last one is nobody's.
+/// The most handles that a shard gives out, and so the most members that it can hold: handles are 32 bits
+/// wide, and the last one is nobody's.
 pub const HANDLES_MAX: u32 = u32::MAX;
 
 /// Handles freed per hold of the lock: some 50 µs.
@@ -49,7 +51,8 @@ pub struct Members {
     checkpointed: u32,
     /// Given up since the last checkpoint began.
     quarantined: HandleSet,
-    /// Given up before the checkpoint under way began; free once it completes. A set more for each that failed.
+    /// Given up before the checkpoint under way began; free once it completes. A set more for each that
+    /// failed.
     leaving: Vec<HandleSet>,
     /// No checkpoint names these any more: they become free a slice at a time.
     freeing: Vec<Segments<()>>,
@@ -91,7 +94,8 @@ impl Members {
         }
     }
 
-    /// How many members can still be added. Those that are gone count until a checkpoint has seen that they are.
+    /// How many members can still be added. Those that are gone count until a checkpoint has seen that they
+    /// are.
     #[must_use]
     pub fn room(&self) -> usize {
         let unused = self.handles_max.saturating_sub(self.handle_space());
@@ -130,8 +134,8 @@ impl Members {
         self.index.prefetch(probe.0);
     }
 
-    /// Fetches ahead the id that a look-up will compare with, and tells its handle, so that a planner can fetch
-    /// ahead what hangs on it. A hint: the handle may be another member's.
+    /// Fetches ahead the id that a look-up will compare with, and tells its handle, so that a planner can
+    /// fetch ahead what hangs on it. A hint: the handle may be another member's.
     #[must_use]
     pub fn prefetch_id(&self, probe: Probe) -> Option<Handle> {
         let handle = self.index.likely(probe.0)?;
@@ -139,7 +143,8 @@ impl Members {
         Some(handle)
     }
 
-    /// Fetches ahead what of the handle's id is not in its slot. To be called some time after [`Members::prefetch_id`].
+    /// Fetches ahead what of the handle's id is not in its slot. To be called some time after
+    /// [`Members::prefetch_id`].
     pub fn prefetch_long_id(&self, handle: Handle) {
         self.ids.prefetch_long(handle);
     }
@@ -160,8 +165,8 @@ impl Members {
         self.ids.get(handle)
     }
 
-    /// The handle that the `nth` member to be added from now on will get (0 is the next one). There is one if `nth` is
-    /// below [`Members::room`].
+    /// The handle that the `nth` member to be added from now on will get (0 is the next one). There is one if
+    /// `nth` is below [`Members::room`].
     #[must_use]
     pub fn upcoming(&self, nth: usize) -> Handle {
         match self.free.upcoming(nth) {
@@ -196,13 +201,15 @@ impl Members {
         }
     }
 
-    /// The trees that know a member, ascending, from behind one of them on. Takes no longer for trees that do not, nor for
-    /// those before. Trees of dropped boards are among them until they have let go of the member.
+    /// The trees that know a member, ascending, from behind one of them on. Takes no longer for trees that do
+    /// not, nor for those before. Trees of dropped boards are among them until they have let go of the
+    /// member.
     pub fn trees_behind(&self, handle: Handle, after: Option<TreeId>) -> impl Iterator<Item = TreeId> {
         self.memberships.trees_behind(handle, after)
     }
 
-    /// Forgets a member that no tree came to know: what remains of a start-up or of a change that netted to nothing.
+    /// Forgets a member that no tree came to know: what remains of a start-up or of a change that netted to
+    /// nothing.
     pub fn forget_unless_referred(&mut self, handle: Handle) {
         if !self.memberships.is_known(handle) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
@@ -248,8 +255,8 @@ impl Members {
         !(self.freeing.is_empty() && self.freeing_now.is_empty())
     }
 
-    /// Frees some of the handles that completed checkpoints have left behind; says whether there are more. A dropped
-    /// board of millions leaves as many.
+    /// Frees some of the handles that completed checkpoints have left behind; says whether there are more. A
+    /// dropped board of millions leaves as many.
     pub fn free_some(&mut self) -> bool {
         // While a checkpoint is under way, only handles never used before are given out.
         let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };

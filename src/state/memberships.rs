@@ -1,10 +1,11 @@
 //! Which trees know each member, by handle.
 //!
-//! Most members are on one board, and four bytes say which. Members who are on the same boards share one list of them, so
-//! that ten million on the same three cost what they cost on one. A list is replaced and never changed, which would take
-//! long for long ones: who is on many boards has a set of their own.
+//! Most members are on one board, and four bytes say which. Members who are on the same boards share one list
+//! of them, so that ten million on the same three cost what they cost on one. A list is replaced and never
+//! changed, which would take long for long ones: who is on many boards has a set of their own.
 //!
-//! Must not know what a tree holds; that what it says and what trees know is the same is for who changes both to see to.
+//! Must not know what a tree holds; that what it says and what trees know is the same is for who changes both
+//! to see to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -17,7 +18,8 @@ use crate::tree::{Blocks, Handle};
 const STEP: u32 = 512;
 /// The longest list that members share. Longer ones are hardly ever the same.
 const SHARED_MAX: usize = if cfg!(test) { 6 } else { 64 };
-/// From how few trees on a member shares again: far below, so that one at the boundary does not change form each time.
+/// From how few trees on a member shares again: far below, so that one at the boundary does not change form
+/// each time.
 const SHARED_AGAIN: usize = SHARED_MAX / 2;
 
 /// No tree.
@@ -47,16 +49,16 @@ impl KnownBy {
 }
 
 pub(super) struct Memberships {
-    /// What [`KnownBy::of`] reads. In chunks that never move: a plain vector of ten million would stop the writer for
-    /// 35 ms to grow.
+    /// What [`KnownBy::of`] reads. In chunks that never move: a plain vector of ten million would stop the
+    /// writer for 35 ms to grow.
     slots: Blocks<u32>,
     len: u32,
     sets: TreeSets,
     crowded: BTreeMap<Handle, BTreeSet<TreeId>>,
     /// Trees in all sets of `crowded`.
     crowded_trees: usize,
-    /// The last step from a slot, by a tree more, to the slot of a set: a board that is loaded takes the same one again and
-    /// again.
+    /// The last step from a slot, by a tree more, to the slot of a set: a board that is loaded takes the same
+    /// one again and again.
     last_step: Option<(u32, TreeId, u32)>,
     /// Kept between calls, so that none of them allocates.
     scratch: Vec<TreeId>,
@@ -150,7 +152,8 @@ impl Memberships {
         slot == NOBODY
     }
 
-    /// Whether a slot that was just left stands for the same as before: a set that nobody has is none any more.
+    /// Whether a slot that was just left stands for the same as before: a set that nobody has is none any
+    /// more.
     fn still_means(&self, slot: u32, known_by: KnownBy) -> bool {
         match known_by {
             KnownBy::Shared(set) => !self.sets.trees(set).is_empty(),
@@ -287,7 +290,8 @@ mod tests {
                     prop_assert_eq!(memberships.trees_behind(handle, after).collect::<Vec<_>>(), behind);
                 }
                 let shared: BTreeSet<_> = model.iter().filter(|known| known.len() > 1).collect();
-                // Beside them at most those of a tree with a high number, and none of those with a set of their own.
+                // Beside them at most those of a tree with a high number, and none of those with a set of
+                // their own.
                 prop_assert!(memberships.sets.len() <= shared.len() + 2);
                 let crowded: usize = memberships.crowded.values().map(BTreeSet::len).sum();
                 prop_assert_eq!(memberships.crowded_trees, crowded);

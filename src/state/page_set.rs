@@ -1,7 +1,8 @@
 //! Which pages changed: a list while they are few, a bit each once they are many.
 
-/// Up to so many pages are a list, 4 KB. A bitmap reaches up to the highest page, 5 KB at ten million members, whatever a
-/// board holds of them: 100,000 boards of ten members each would have bitmaps of half a gigabyte.
+/// Up to so many pages are a list, 4 KB. A bitmap reaches up to the highest page, 5 KB at ten million
+/// members, whatever a board holds of them: 100,000 boards of ten members each would have bitmaps of half a
+/// gigabyte.
 const LISTED_MAX: usize = 1_024;
 
 /// A set of page numbers, which are dense and small.
@@ -46,8 +47,8 @@ impl PageSet {
         }
     }
 
-    /// Adds all pages of another set. Takes as long as there are words of bitmaps, and not pages: a checkpoint that failed
-    /// gives back what it owed while everybody waits.
+    /// Adds all pages of another set. Takes as long as there are words of bitmaps, and not pages: a
+    /// checkpoint that failed gives back what it owed while everybody waits.
     pub fn merge(&mut self, other: Self) {
         match (&mut self.form, other.form) {
             (_, Form::Listed(pages)) => self.extend(pages),

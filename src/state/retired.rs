@@ -1,4 +1,5 @@
-//! A dropped board's tree: its members are let go of a slice at a time, and its memory is freed by whoever has time.
+//! A dropped board's tree: its members are let go of a slice at a time, and its memory is freed by whoever
+//! has time.
 //!
 //! Knows: how far it has come. Must not know: what letting go of a member means.
 
@@ -37,8 +38,9 @@ impl Retired {
         self.entries
     }
 
-    /// Some of the members that the board knew, each once over all calls, and whether there are more. It looks at up to
-    /// `limit` of them, wherever it stands: a slice costs the same at the end as at the beginning.
+    /// Some of the members that the board knew, each once over all calls, and whether there are more. It
+    /// looks at up to `limit` of them, wherever it stands: a slice costs the same at the end as at the
+    /// beginning.
     pub fn next_slice(&mut self, limit: usize) -> (Vec<Handle>, bool) {
         let mut slice: Vec<Handle> = Vec::new();
         slice.extend(self.tree.cursor_at(self.listed).take(limit).map(|(handle, _)| handle));

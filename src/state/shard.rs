@@ -1,7 +1,8 @@
 //! A shard in memory: its members, its boards and their trees, as of one applied sequence.
 //!
-//! Knows: how a committed step changes it. Must not know: how the step came about, or where it is kept. One writer
-//! changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole steps only.
+//! Knows: how a committed step changes it. Must not know: how the step came about, or where it is kept. One
+//! writer changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole steps
+//! only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 
-/// A change to the set of boards. Has the number of the record that it comes from, if a stream decides what boards there are.
+/// A change to the set of boards. Has the number of the record that it comes from, if a stream decides what
+/// boards there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoardEvent {
     /// Creates the board, or changes what may change of it.
@@ -42,7 +44,8 @@ pub struct Applied {
     pub hash: u64,
 }
 
-/// What one or more whole messages change: board events first, then entries, each (tree, member) at most once.
+/// What one or more whole messages change: board events first, then entries, each (tree, member) at most
+/// once.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub events: Vec<BoardEvent>,
@@ -59,7 +62,8 @@ pub struct Shard {
     boards: Boards,
     /// Boxed for the sake of the map's nodes: see [`Boards`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
-    /// What is over, so that a drop that a crash cut short can be completed, and a late definition is known as such.
+    /// What is over, so that a drop that a crash cut short can be completed, and a late definition is known
+    /// as such.
     dropped: Arc<Dropped>,
     next_tree: u32,
     /// Memory held by trees, counted along with every change of them.
@@ -150,7 +154,8 @@ impl Shard {
         &self.dropped
     }
 
-    /// What is remembered now, to be read later. A drop that comes while somebody keeps it takes a copy of it.
+    /// What is remembered now, to be read later. A drop that comes while somebody keeps it takes a copy of
+    /// it.
     #[must_use]
     pub fn dropped_as_of_now(&self) -> Arc<Dropped> {
         Arc::clone(&self.dropped)
@@ -326,8 +331,9 @@ impl Shard {
         !self.retired.is_empty()
     }
 
-    /// Lets go of up to `limit` members of dropped boards; says whether there are more. A board of millions is
-    /// dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits for it.
+    /// Lets go of up to `limit` members of dropped boards; says whether there are more. A board of millions
+    /// is dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits
+    /// for it.
     pub fn release_retired(&mut self, limit: usize) -> bool {
         if let Some(retired) = self.retired.front_mut() {
             let (tree, (handles, more)) = (retired.id(), retired.next_slice(limit));
@@ -341,7 +347,8 @@ impl Shard {
         !self.retired.is_empty()
     }
 
-    /// Checks that every handle is accounted for; see [`Members::check`]. Once no members of dropped boards are to be let go of.
+    /// Checks that every handle is accounted for; see [`Members::check`]. Once no members of dropped boards
+    /// are to be let go of.
     ///
     /// # Errors
     /// The first thing found wrong, in words.
@@ -349,8 +356,8 @@ impl Shard {
         self.members.check(self.trees().flat_map(|(id, tree)| tree.known().map(move |handle| (id, handle))))
     }
 
-    /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a second for ten
-    /// million entries.
+    /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a
+    /// second for ten million entries.
     #[must_use]
     pub fn take_released(&mut self) -> Vec<Retired> {
         std::mem::take(&mut self.released)
@@ -361,7 +368,8 @@ impl Shard {
         self.joining = Some(Joining::new(self.next_tree()));
     }
 
-    /// Has up to `limit` boards join the checkpoint, each as it was when that began; says whether there are more.
+    /// Has up to `limit` boards join the checkpoint, each as it was when that began; says whether there are
+    /// more.
     pub fn join_some(&mut self, limit: usize) -> (Vec<Joined>, bool) {
         let Some(mut joining) = self.joining.take() else { return (Vec::new(), false) };
         let mut joined = Vec::new();
@@ -393,7 +401,8 @@ impl Shard {
         (joined, more)
     }
 
-    /// The checkpoint failed: nobody joins it any more. Those who did before their turn, and nobody was told of.
+    /// The checkpoint failed: nobody joins it any more. Those who did before their turn, and nobody was told
+    /// of.
     pub fn stop_joining(&mut self) -> impl Iterator<Item = Joined> + use<> {
         self.joining.take().into_iter().flat_map(Joining::into_early)
     }
@@ -419,7 +428,8 @@ impl Shard {
         self.count_tree_bytes();
     }
 
-    /// Memory held by trees, in bytes, and by what boards told of them for a checkpoint that is about to take it.
+    /// Memory held by trees, in bytes, and by what boards told of them for a checkpoint that is about to take
+    /// it.
     #[must_use]
     pub fn tree_bytes(&self) -> usize {
         self.tree_bytes + self.joining.as_ref().map_or(0, Joining::bytes)

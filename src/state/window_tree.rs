@@ -116,8 +116,8 @@ impl WindowTree {
             // Hidden or removed after the tree's pages were captured: the replay of that change makes it so.
             (Some(words), _) => Standing::Listed(words),
             (None, Some(Unlisted::Hidden(words))) => Standing::Hidden(**words),
-            // An extra of a listed entry whose words are gone cannot come from a change; to call it removed is what a
-            // replay of the change that follows expects.
+            // An extra of a listed entry whose words are gone cannot come from a change; to call it removed
+            // is what a replay of the change that follows expects.
             (None, Some(Unlisted::Removed) | None) => Standing::Removed,
         };
         let (updated_at, version, has_metadata) = (extra.updated_at, extra.version, extra.has_metadata);
@@ -126,8 +126,8 @@ impl WindowTree {
         self.note_loaded(handle);
     }
 
-    /// The record of an extra of which nothing is kept would not be rewritten by whatever happens to its entry, and outlive its
-    /// member: its page is due.
+    /// The record of an extra of which nothing is kept would not be rewritten by whatever happens to its
+    /// entry, and outlive its member: its page is due.
     fn note_loaded(&mut self, handle: Handle) {
         if self.extras().is_none_or(|extras| !extras.knows(handle)) {
             self.note_orphan(handle);
@@ -137,7 +137,8 @@ impl WindowTree {
     /// As [`WindowTree::load_extra`], of many at once.
     ///
     /// # Arguments
-    /// `told`: of [`WindowTree::told_times`]; to look an entry up in the tree takes longer than all else here.
+    /// `told`: of [`WindowTree::told_times`]; to look an entry up in the tree takes longer than all else
+    /// here.
     pub fn load_extras(&mut self, extras: &[(Handle, Extra)], told: Option<&ToldTimes>) {
         for (at, (handle, extra)) in extras.iter().enumerate() {
             if let Some((ahead, _)) = extras.get(at + LOOK_AHEAD) {
@@ -155,8 +156,8 @@ impl WindowTree {
         self.fit();
     }
 
-    /// A record of an extra that is nobody's any more. Earlier versions could leave one behind when its member went: the next
-    /// checkpoint removes it.
+    /// A record of an extra that is nobody's any more. Earlier versions could leave one behind when its
+    /// member went: the next checkpoint removes it.
     pub fn note_orphan(&mut self, handle: Handle) {
         self.dirty_mut().extras.insert(handle.0 / ENTRIES_PER_PAGE);
     }
@@ -167,8 +168,8 @@ impl WindowTree {
         self.note_orphan(handle);
     }
 
-    /// What the words of all listed entries tell of their times, to load many extras by. `None` where the tree lists so
-    /// few of the shard's members that looking each up takes less.
+    /// What the words of all listed entries tell of their times, to load many extras by. `None` where the
+    /// tree lists so few of the shard's members that looking each up takes less.
     #[must_use]
     pub fn told_times(&self, handle_space: u32) -> Option<ToldTimes> {
         if self.tree.len() * 4 < u64::from(handle_space) {
@@ -219,8 +220,8 @@ impl WindowTree {
         self.extras().map_or(0, Extras::hidden_count)
     }
 
-    /// Hidden entries whose handles lie in a range, with their words: at the cost of the range, or of all hidden entries if they
-    /// are fewer.
+    /// Hidden entries whose handles lie in a range, with their words: at the cost of the range, or of all
+    /// hidden entries if they are fewer.
     #[must_use]
     pub fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
         self.extras().map_or_else(Vec::new, |extras| extras.hidden_in(handles))
@@ -335,8 +336,8 @@ impl WindowTree {
         changed
     }
 
-    /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures from now.
-    /// `None`: nothing at all. Takes no longer for more entries, changed or not.
+    /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures
+    /// from now. `None`: nothing at all. Takes no longer for more entries, changed or not.
     pub fn begin_checkpoint(&mut self) -> Option<Box<DirtyEntries>> {
         self.tree.begin_capture();
         let dirty = self.beside.as_mut().and_then(|beside| beside.dirty.take());
@@ -390,7 +391,8 @@ mod tests {
     use super::*;
     use crate::types::Score;
 
-    /// Extras are copied later than the tree's pages: a member is on the board there, and removed or hidden here.
+    /// Extras are copied later than the tree's pages: a member is on the board there, and removed or hidden
+    /// here.
     #[test]
     fn a_loaded_entry_is_listed_or_not_and_never_both() {
         let definition = Arc::new(Definition::default());

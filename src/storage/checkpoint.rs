@@ -1,21 +1,24 @@
 //! Checkpoints: what changed since the last one, written sorted and in one piece, while the writer goes on.
 //!
-//! A checkpoint at sequence S has four parts and a manifest, staged as sorted files that RocksDB then ingests in one
-//! step: a crash leaves the old checkpoint or the new one, and at most files in the staging folder, which the next
-//! start removes. The deltas up to S are dropped only afterwards.
+//! A checkpoint at sequence S has four parts and a manifest, staged as sorted files that RocksDB then ingests
+//! in one step: a crash leaves the old checkpoint or the new one, and at most files in the staging folder,
+//! which the next start removes. The deltas up to S are dropped only afterwards.
 //!
-//! - **tree pages** are exactly as of S: the tree sets a leaf aside when the writer changes it before it was captured.
-//! - **dictionary pages, member pages and pages of extras** are as of S or later, whenever they were looked at. Start-up replays
-//!   every delta after S, whose values are absolute, and that makes them right. It relies on handles not changing
-//!   hands meanwhile, which `state::Members` sees to; on deltas that name every entry that was touched, even if it came
-//!   back to what it was; and on the log going as far as anything was looked at, which the manifest records.
-//! - **a tree that vanishes** while the checkpoint is written belongs to a board that was dropped after S. The manifest
-//!   still lists the board, because deltas between S and the drop may name it and because trees are numbered in the order
-//!   of definitions; but it lists the board without entries, and all of the tree's records are deleted. The replay meets the
-//!   drop before anybody reads the board: a log that does not go as far is refused.
+//! - **tree pages** are exactly as of S: the tree sets a leaf aside when the writer changes it before it was
+//!   captured.
+//! - **dictionary pages, member pages and pages of extras** are as of S or later, whenever they were looked
+//!   at. Start-up replays every delta after S, whose values are absolute, and that makes them right. It
+//!   relies on handles not changing hands meanwhile, which `state::Members` sees to; on deltas that name
+//!   every entry that was touched, even if it came back to what it was; and on the log going as far as
+//!   anything was looked at, which the manifest records.
+//! - **a tree that vanishes** while the checkpoint is written belongs to a board that was dropped after S.
+//!   The manifest still lists the board, because deltas between S and the drop may name it and because trees
+//!   are numbered in the order of definitions; but it lists the board without entries, and all of the tree's
+//!   records are deleted. The replay meets the drop before anybody reads the board: a log that does not go as
+//!   far is refused.
 //!
-//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies). Beginning takes no longer for more
-//! boards: they join one after the other, each as it was at S (`state::Joined`).
+//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies). Beginning takes no
+//! longer for more boards: they join one after the other, each as it was at S (`state::Joined`).
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
@@ -41,11 +44,13 @@ use crate::storage::staged::{CheckpointFigures, Staged};
 use crate::storage::store::Store;
 use crate::types::Sequence;
 
-/// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little memory.
+/// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little
+/// memory.
 const COPIES_AHEAD: usize = 8;
 /// Boards asked to join per hold of the lock: some 50 µs.
 const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
-/// Boards that are given back per hold of the lock once a checkpoint has failed, and leaves of each: 256 leaves at most.
+/// Boards that are given back per hold of the lock once a checkpoint has failed, and leaves of each: 256
+/// leaves at most.
 const BOARDS_ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 16 };
 const LEAVES_ABANDONED_AT_ONCE: usize = if cfg!(test) { 1 } else { 16 };
 /// Where one staged file ends and the next begins.
@@ -124,7 +129,8 @@ impl Checkpoint {
         self.applied
     }
 
-    /// Memory held, in bytes, beside what trees set aside: which boards there are, and which pages are to be written.
+    /// Memory held, in bytes, beside what trees set aside: which boards there are, and which pages are to be
+    /// written.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.dictionary_pages.bytes()
@@ -132,12 +138,14 @@ impl Checkpoint {
             + self.told_bytes.load(Ordering::Relaxed)
     }
 
-    /// Writes the checkpoint. Runs beside the writer, on another thread, which copies, and on one of its own, which writes files
-    /// and gives way to everybody else. Only the one that copies takes the lock: a thread that gives way may have to wait for a
-    /// core for long, and who waits for its lock would wait as long. So is all that RocksDB holds its own locks for left to that one.
+    /// Writes the checkpoint. Runs beside the writer, on another thread, which copies, and on one of its own,
+    /// which writes files and gives way to everybody else. Only the one that copies takes the lock: a thread
+    /// that gives way may have to wait for a core for long, and who waits for its lock would wait as long. So
+    /// is all that RocksDB holds its own locks for left to that one.
     ///
     /// # Errors
-    /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due again.
+    /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due
+    /// again.
     pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let mut told = self.told.lock();
@@ -165,8 +173,9 @@ impl Checkpoint {
         self.finish(store, staged, &mut told, copied, started, &mut |_| Ok(()))
     }
 
-    /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no lock being held.
-    /// An error of it ends the writing as one of the disk would: tests fail and crash a checkpoint at any moment.
+    /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no
+    /// lock being held. An error of it ends the writing as one of the disk would: tests fail and crash a
+    /// checkpoint at any moment.
     ///
     /// # Arguments
     /// `file_bytes`: where one staged file ends and the next begins.
@@ -207,8 +216,8 @@ impl Checkpoint {
         self.delete_trees(&mut staged, told, &vanished)?;
         let manifest = self.manifest(told, &vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
-        // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata and
-        // rejects up to here are in the log, which is synced before the files take effect.
+        // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata
+        // and rejects up to here are in the log, which is synced before the files take effect.
         store.sync()?;
         between(Moment::Staged)?;
         let figures = staged.ingest()?;
@@ -226,8 +235,8 @@ impl Checkpoint {
         shard.members.complete_checkpoint();
     }
 
-    /// The checkpoint failed: all that it owed the disk is due again. The lock is held for a slice at a time; nobody
-    /// else may begin a checkpoint meanwhile.
+    /// The checkpoint failed: all that it owed the disk is due again. The lock is held for a slice at a time;
+    /// nobody else may begin a checkpoint meanwhile.
     pub fn abandon(&self, state: &StateLock) {
         let pages = self.dictionary_pages.clone();
         let mut shard = state.write(Purpose::CheckpointEnd);
@@ -292,7 +301,8 @@ impl Checkpoint {
         }
     }
 
-    /// Stages the deletion of what dropped boards have on disk, and of what was staged of those that vanished meanwhile.
+    /// Stages the deletion of what dropped boards have on disk, and of what was staged of those that vanished
+    /// meanwhile.
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,
@@ -357,8 +367,8 @@ fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
 /// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
 const NICENESS: i32 = 10;
 
-/// Makes the calling thread wait for a core rather than let readers wait for it. It can never go back, and so takes no lock
-/// that others wait for.
+/// Makes the calling thread wait for a core rather than let readers wait for it. It can never go back, and so
+/// takes no lock that others wait for.
 fn yield_to_others() {
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
         tracing::debug!(%error, "the thread that writes a checkpoint's files keeps its priority");

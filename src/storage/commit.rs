@@ -40,8 +40,8 @@ impl Store {
     /// Writes a batch, whole or not at all. With `sync`, it survives a power failure once this returns.
     ///
     /// # Errors
-    /// When the disk refuses. Whether the batch will be there after the store is opened again is then unknown, and
-    /// nothing more may be written until it is.
+    /// When the disk refuses. Whether the batch will be there after the store is opened again is then
+    /// unknown, and nothing more may be written until it is.
     pub fn commit(&self, commit: &Commit, sync: bool) -> Result<(), StorageError> {
         let log = self.log();
         let mut batch = WriteBatch::default();
@@ -89,8 +89,8 @@ impl Store {
         self.write_up_to(batch, sync, commit.applied.sequence)
     }
 
-    /// Puts down that the directory is of this ranktree's format, before anything is written that an older one would
-    /// pass over: from here on an older one refuses it.
+    /// Puts down that the directory is of this ranktree's format, before anything is written that an older
+    /// one would pass over: from here on an older one refuses it.
     ///
     /// # Errors
     /// As [`Store::commit`].
@@ -104,8 +104,8 @@ impl Store {
         self.write(batch, true)
     }
 
-    /// Puts down that what comes after the applied sequence is from another queue. Once this returns, that and everything
-    /// before it survives a power failure.
+    /// Puts down that what comes after the applied sequence is from another queue. Once this returns, that
+    /// and everything before it survives a power failure.
     ///
     /// # Errors
     /// As [`Store::commit`].

@@ -89,7 +89,8 @@ impl Checkpoint {
         Ok(AllCopied { vanished, seen })
     }
 
-    /// The handles of a page. Members that came after the checkpoint began are left out: see `state::Members`.
+    /// The handles of a page. Members that came after the checkpoint began are left out: see
+    /// `state::Members`.
     fn handles_of(&self, page: u32) -> impl Iterator<Item = Handle> + use<> {
         let first = page * ENTRIES_PER_PAGE;
         (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)

@@ -1,7 +1,7 @@
 //! Keys, laid out by hand, big-endian, so that byte order is the order we scan in.
 //!
-//! Knows: which byte stands for which kind. A kind's byte, once assigned, never changes meaning; the golden tests
-//! below hold that. Must not know: values.
+//! Knows: which byte stands for which kind. A kind's byte, once assigned, never changes meaning; the golden
+//! tests below hold that. Must not know: values.
 //!
 //! ```text
 //! column family `log`, written by commits

@@ -36,7 +36,8 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
 
-/// How many shards a data directory has had in service; `None` for one of before that was put down, or a new one.
+/// How many shards a data directory has had in service; `None` for one of before that was put down, or a new
+/// one.
 ///
 /// # Errors
 /// When it cannot be read, or is from a newer ranktree.
@@ -53,8 +54,9 @@ fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Refuses a shard's directory that has lost its marker. What else it lost would not be noticed: a log that is gone is
-/// nothing to RocksDB. A data directory of before the markers has none, and says so by having none itself.
+/// Refuses a shard's directory that has lost its marker. What else it lost would not be noticed: a log that
+/// is gone is nothing to RocksDB. A data directory of before the markers has none, and says so by having none
+/// itself.
 ///
 /// # Errors
 /// When the marker is gone.

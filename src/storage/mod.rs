@@ -1,4 +1,5 @@
-//! A shard on disk: one RocksDB directory, written in one write batch per drained batch and checkpointed beside it.
+//! A shard on disk: one RocksDB directory, written in one write batch per drained batch and checkpointed
+//! beside it.
 //!
 //! The only module that names `rocksdb`, and, in [`codec`] alone, bincode.
 

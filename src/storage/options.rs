@@ -36,7 +36,8 @@ impl StorageResources {
     /// `cache_bytes`: for blocks read from disk, over all shards. `shards`: how many stores will share.
     #[must_use]
     pub fn new(cache_bytes: usize, shards: u16) -> Self {
-        // 256 MiB of memtables over all shards, 4 MiB at least: below that, flushes become too small to be worth one.
+        // 256 MiB of memtables over all shards, 4 MiB at least: below that, flushes become too small to be
+        // worth one.
         let each = (256 << 20) / usize::from(shards.max(1));
         Self {
             stop: StopLoading::default(),
@@ -48,14 +49,15 @@ impl StorageResources {
 
 pub(super) fn database_options() -> Options {
     let mut options = Options::default();
-    // RocksDB drops what is behind the first break of a log, whatever that is. It may: `files` has seen before that the
-    // break is a torn end, as a power failure leaves it of writes that nobody was told of.
+    // RocksDB drops what is behind the first break of a log, whatever that is. It may: `files` has seen
+    // before that the break is a torn end, as a power failure leaves it of writes that nobody was told of.
     options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
     // A log that was synced and is shorter now, or gone, is refused at open.
     options.set_track_and_verify_wals_in_manifest(true);
     options.set_max_background_jobs(2);
     if let Ok(mut environment) = Env::new() {
-        // Flushes and compactions of all stores share these threads, and wait for a core rather than let readers wait.
+        // Flushes and compactions of all stores share these threads, and wait for a core rather than let
+        // readers wait.
         environment.lower_thread_pool_cpu_priority();
         environment.lower_high_priority_thread_pool_cpu_priority();
         options.set_env(&environment);

@@ -1,7 +1,7 @@
 //! From a directory to a shard in memory: the last checkpoint, then every delta after it.
 //!
-//! Knows: which parts may be damaged and still be repaired (tree pages, from members), and which may not. Must not know:
-//! queues; the caller compares what came back with them.
+//! Knows: which parts may be damaged and still be repaired (tree pages, from members), and which may not.
+//! Must not know: queues; the caller compares what came back with them.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -51,8 +51,8 @@ pub struct Recovered {
 /// Loads a shard.
 ///
 /// # Errors
-/// When anything but a tree page is damaged: members, deltas or their order; or when a tree has to be made from members
-/// because its pages are damaged, and not all of its member pages are there.
+/// When anything but a tree page is damaged: members, deltas or their order; or when a tree has to be made
+/// from members because its pages are damaged, and not all of its member pages are there.
 pub fn recover(
     store: &Store,
     trees_from: TreesFrom,
@@ -67,8 +67,8 @@ pub fn recover(
             shard.applied.sequence
         )));
     }
-    // Only now: a member that the checkpoint no longer places may be named by a delta, and must be found under its own
-    // handle then, or the pages that knew it by that handle would not be due.
+    // Only now: a member that the checkpoint no longer places may be named by a delta, and must be found
+    // under its own handle then, or the pages that knew it by that handle would not be due.
     for handle in 0..shard.members.handle_space() {
         shard.members.forget_unless_referred(Handle(handle));
     }
@@ -79,8 +79,8 @@ pub fn recover(
     Ok(recovered)
 }
 
-/// Which trees list others than they are to. Member pages may be of any moment since the checkpoint began, so that only
-/// now it can be told whether one is missing.
+/// Which trees list others than they are to. Member pages may be of any moment since the checkpoint began, so
+/// that only now it can be told whether one is missing.
 fn lacking(shard: &Shard, totals: &Totals) -> Vec<String> {
     let mut lacking = Vec::new();
     for (id, total) in totals {
@@ -127,7 +127,8 @@ fn load_checkpoint(
         board.definition = definitions.share(&board.definition);
     }
     let manifest = manifest;
-    // The dictionary and the trees are read side by side. Its ids put the trees in order while they are indexed.
+    // The dictionary and the trees are read side by side. Its ids put the trees in order while they are
+    // indexed.
     let dictionary = OnceLock::new();
     let (index, loaded) = std::thread::scope(|scope| {
         let loaded = scope.spawn(|| load_trees(store, &manifest, trees_from, &dictionary, progress));
@@ -297,8 +298,8 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, dictionary: &Dictiona
     Ok(tree)
 }
 
-/// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where most of the
-/// shard's members are listed, since everything else that is kept by handle lies in that order.
+/// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where
+/// most of the shard's members are listed, since everything else that is kept by handle lies in that order.
 fn for_each_listed(tree: &Tree, handle_space: u32, mut each: impl FnMut(Handle)) {
     if tree.len() * 4 >= u64::from(handle_space) {
         (0..handle_space).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
@@ -345,8 +346,8 @@ fn rebuild_tree(
     Ok(tree)
 }
 
-/// Whether a page's handles are those that its number promises, each once, ascending. A damaged one must not make us
-/// reserve memory for four billion members.
+/// Whether a page's handles are those that its number promises, each once, ascending. A damaged one must not
+/// make us reserve memory for four billion members.
 struct PageOrder {
     kind: &'static str,
     least: u64,
@@ -440,7 +441,8 @@ fn check_extra(kind: &'static str, extra: &Extra, tree: &WindowTree) -> Result<(
     Ok(())
 }
 
-/// The pages of these boards no longer match their trees: removes them, and makes all due at the next checkpoint.
+/// The pages of these boards no longer match their trees: removes them, and makes all due at the next
+/// checkpoint.
 ///
 /// # Errors
 /// When the disk refuses.

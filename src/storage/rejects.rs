@@ -1,11 +1,11 @@
 //! Stored rejects of several shards in one order, newest first, a page at a time.
 //!
-//! Knows: by what rejects are ordered, and where each shard's next one lies, so that a page goes on where the one before
-//! ended, whatever is rejected meanwhile. Must not know: who asks, or how a reject is written.
+//! Knows: by what rejects are ordered, and where each shard's next one lies, so that a page goes on where the
+//! one before ended, whatever is rejected meanwhile. Must not know: who asks, or how a reject is written.
 //!
-//! The order: the later time first; of the same time, the lower shard first; within a shard the later place in its queue
-//! first. Along a shard's queue times never go down, so that merging the shards' newest ones gives that order. Rejects of
-//! before times were put down come last.
+//! The order: the later time first; of the same time, the lower shard first; within a shard the later place
+//! in its queue first. Along a shard's queue times never go down, so that merging the shards' newest ones
+//! gives that order. Rejects of before times were put down come last.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -51,8 +51,8 @@ pub struct Unread {
 /// `before`: where the page before ended; `None` for the first one. A shard that it does not name has none.
 /// `tell`: is handed each reject in order, and gives the bytes that it takes, or `None` if it is not wanted.
 ///
-/// Gives where the next page begins; `None` if there is none. A page that read as much as it may can be short, or empty,
-/// and be followed by another.
+/// Gives where the next page begins; `None` if there is none. A page that read as much as it may can be
+/// short, or empty, and be followed by another.
 ///
 /// # Errors
 /// When a disk cannot be read.

@@ -1,11 +1,12 @@
-//! The deltas after a checkpoint, put over it: what start-up does after a kill, and the writer after a failed commit.
+//! The deltas after a checkpoint, put over it: what start-up does after a kill, and the writer after a failed
+//! commit.
 //!
-//! Knows: that deltas are absolute, so that many of them can be taken together and only the last word on an entry
-//! counts. Must not know: where the shard came from.
+//! Knows: that deltas are absolute, so that many of them can be taken together and only the last word on an
+//! entry counts. Must not know: where the shard came from.
 //!
-//! One thread reads and decodes, the other one applies. Most of applying is waiting for memory, so members are looked up in
-//! groups, each of whose cache lines is asked for before any is used, and a tree gets as many changes at once as make
-//! its own groups worthwhile.
+//! One thread reads and decodes, the other one applies. Most of applying is waiting for memory, so members
+//! are looked up in groups, each of whose cache lines is asked for before any is used, and a tree gets as
+//! many changes at once as make its own groups worthwhile.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -24,8 +25,8 @@ use crate::types::{Sequence, count};
 
 /// Changes applied at once: enough for the last word on an entry to save some, and little to keep in memory.
 const CHANGES_AT_ONCE: usize = if cfg!(test) { 8 } else { 65_536 };
-/// Deltas decoded in advance. One has a thousand changes or so; the largest, of a full batch of whole requests, some
-/// tens of thousands.
+/// Deltas decoded in advance. One has a thousand changes or so; the largest, of a full batch of whole
+/// requests, some tens of thousands.
 const DECODED_AHEAD: usize = 16;
 /// Look-ups whose waits for memory overlap.
 const GROUP: usize = 16;
@@ -205,7 +206,8 @@ impl Pending {
 
     /// Applies what was added, of each entry the last word.
     fn apply(&mut self, shard: &mut Shard) {
-        // By handle, because all that is kept by handle lies in that order; then in the order of their coming.
+        // By handle, because all that is kept by handle lies in that order; then in the order of their
+        // coming.
         let numbered = (0_usize..).zip(&self.changes);
         let mut order: Vec<_> = numbered.map(|(at, change)| (change.tree, change.handle, at)).collect();
         order.sort_unstable();

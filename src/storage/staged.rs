@@ -1,7 +1,7 @@
 //! Sorted files on their way into RocksDB, where they take effect together.
 //!
-//! Knows: the staging folder, and in which order records and deletions of ranges count. Must not know: what a checkpoint
-//! consists of.
+//! Knows: the staging folder, and in which order records and deletions of ranges count. Must not know: what a
+//! checkpoint consists of.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,7 +43,8 @@ impl<'a> Staged<'a> {
         file_bytes: u64,
     ) -> Result<Self, StorageError> {
         let folder = store.staging();
-        // An attempt that failed may have left files behind; a folder that was never there is as good as empty.
+        // An attempt that failed may have left files behind; a folder that was never there is as good as
+        // empty.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| StorageError::Io { path: folder.clone(), error })?;
         let (writer, files, figures) = (None, Vec::new(), CheckpointFigures::default());
@@ -81,8 +82,9 @@ impl<'a> Staged<'a> {
         if self.writer_bytes >= self.file_bytes { self.finish_file() } else { Ok(()) }
     }
 
-    /// Removes all of a tree's records of a kind: those on disk, and those in files before this one. Records of the same
-    /// file stay, so whoever has staged any of that kind and tree calls [`Staged::finish_file`] first.
+    /// Removes all of a tree's records of a kind: those on disk, and those in files before this one. Records
+    /// of the same file stay, so whoever has staged any of that kind and tree calls [`Staged::finish_file`]
+    /// first.
     pub(super) fn delete_tree(&mut self, kind: u8, tree: TreeId) -> Result<(), StorageError> {
         let prefix = keys::of_tree(kind, tree);
         Ok(self.writer()?.delete_range(prefix.to_vec(), keys::after(&prefix))?)

@@ -1,6 +1,7 @@
 //! Checks everything a directory holds against itself, and makes trees again.
 //!
-//! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how either works.
+//! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how
+//! either works.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +28,10 @@ pub struct Verified {
     pub deltas: u64,
 }
 
-/// Recomputes every tree from members and deltas, and compares it with the one its pages give: order, scores, ties,
-/// counts, versions and times; every member has one handle, every handle is accounted for, and every entry that has metadata
-/// finds them. Returns what was found wrong, in words; nothing means that all is well.
+/// Recomputes every tree from members and deltas, and compares it with the one its pages give: order, scores,
+/// ties, counts, versions and times; every member has one handle, every handle is accounted for, and every
+/// entry that has metadata finds them. Returns what was found wrong, in words; nothing means that all is
+/// well.
 ///
 /// # Errors
 /// When so much is damaged that a start would be refused too.

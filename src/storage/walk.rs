@@ -2,7 +2,8 @@
 //!
 //! Knows: that keys of a kind lie in the order of their trees' numbers. Must not know: what the records say.
 //!
-//! An iterator for each tree would be opened and positioned 100,000 times for as many boards of a few entries.
+//! An iterator for each tree would be opened and positioned 100,000 times for as many boards of a few
+//! entries.
 
 use rocksdb::DBRawIterator;
 
@@ -27,8 +28,8 @@ impl<'a> TreeWalk<'a> {
         Self { store, kind, iterator, ended: false }
     }
 
-    /// Hands every record of a tree to `each`, in key order. Trees are asked for in ascending order, each once; after an
-    /// error the walk goes on with the next one.
+    /// Hands every record of a tree to `each`, in key order. Trees are asked for in ascending order, each
+    /// once; after an error the walk goes on with the next one.
     ///
     /// # Errors
     /// When the disk cannot be read, or as `each`.

@@ -1,8 +1,8 @@
 //! A batch of edits at once: the hot path.
 //!
-//! In a tree of ten million entries nearly every leaf is a cache miss, and misses are most of an edit's cost. So edits
-//! go in groups: each level is asked for, for the whole group, before any of the group is worked on, and the misses of
-//! a group overlap. Sorting by the new words lets neighbours share nodes.
+//! In a tree of ten million entries nearly every leaf is a cache miss, and misses are most of an edit's cost.
+//! So edits go in groups: each level is asked for, for the whole group, before any of the group is worked on,
+//! and the misses of a group overlap. Sorting by the new words lets neighbours share nodes.
 //!
 //! Must not know how an entry is put in or taken out; that is `edit`.
 
@@ -12,7 +12,8 @@ use super::leaf::NONE;
 use super::prefetch;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
-/// Edits whose misses overlap. A core follows one to two dozen misses at once; more only pushes out lines of the first.
+/// Edits whose misses overlap. A core follows one to two dozen misses at once; more only pushes out lines of
+/// the first.
 const GROUP: usize = 16;
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
@@ -134,7 +135,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             return false;
         }
         let (low, high) = entries.equal_range(new.as_slice());
-        // Places count the old entry too. Strictly inside, no separator changes, and no other leaf has these words.
+        // Places count the old entry too. Strictly inside, no separator changes, and no other leaf has these
+        // words.
         if low == 0 || high > last || (high > low && (high - low > 1 || low != at)) {
             return false;
         }
@@ -173,8 +175,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 self.prefetch_tails(leaf, at);
             }
 
-            // As long as no node splits or shares, the leaves found stay right: nothing is taken out meanwhile, and
-            // what comes in changes no separator but that of the first leaf, which it lowers.
+            // As long as no node splits or shares, the leaves found stay right: nothing is taken out
+            // meanwhile, and what comes in changes no separator but that of the first leaf, which it lowers.
             let group = group_before(arriving, step, 2);
             let (leaves, structure) = found[(step + 1) % 3];
             for (&leaf, item) in leaves.iter().zip(group) {
@@ -207,7 +209,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Asks for what a search for a handle reads, and for what says whether the new words lie in the same leaf.
+    /// Asks for what a search for a handle reads, and for what says whether the new words lie in the same
+    /// leaf.
     #[inline]
     fn prefetch_old_leaf(&self, leaf: u32) {
         prefetch::line_of(self.leaves.meta(leaf));

@@ -1,10 +1,10 @@
 //! Blocks of equal size under small numbers, in chunks that never move once they are full-sized.
 //!
-//! Must not know what is in a block. A `Vec` of all blocks would copy a hundred megabytes when it grows: a pause
-//! that readers and the writer would feel.
+//! Must not know what is in a block. A `Vec` of all blocks would copy a hundred megabytes when it grows: a
+//! pause that readers and the writer would feel.
 
-/// Blocks per chunk, as a shift. A chunk of the usual leaves is 1 MB: large enough that the chunk table stays in the
-/// first-level cache, small enough that the last, half-used chunk is no waste.
+/// Blocks per chunk, as a shift. A chunk of the usual leaves is 1 MB: large enough that the chunk table stays
+/// in the first-level cache, small enough that the last, half-used chunk is no waste.
 const CHUNK_SHIFT: u32 = 10;
 const CHUNK_BLOCKS: usize = 1 << CHUNK_SHIFT;
 
@@ -62,8 +62,8 @@ impl<T: Copy + Default> Blocks<T> {
         }
     }
 
-    /// Makes the block's memory exist. Other blocks keep their content; only the first chunk ever moves, while it
-    /// is small.
+    /// Makes the block's memory exist. Other blocks keep their content; only the first chunk ever moves,
+    /// while it is small.
     pub fn ensure(&mut self, id: u32) {
         let (chunk, slot) = (chunk_of(id), slot_of(id));
         if self.chunks.len() <= chunk {

@@ -1,8 +1,8 @@
 //! Leaves that are set aside for a checkpoint, by page.
 //!
-//! Must not know when. A hash map of them would be moved at once whenever it grows, while everybody waits: a checkpoint of
-//! ten million entries beside a busy writer sets a hundred thousand aside. So there is a place for each page, in groups that
-//! exist while one of them is taken.
+//! Must not know when. A hash map of them would be moved at once whenever it grows, while everybody waits: a
+//! checkpoint of ten million entries beside a busy writer sets a hundred thousand aside. So there is a place
+//! for each page, in groups that exist while one of them is taken.
 
 use super::page_image::PreImage;
 

@@ -2,9 +2,10 @@
 //!
 //! Knows dirty, pending and set-aside leaves. Must not know where pages go.
 //!
-//! A leaf has two marks, dirty and pending. `begin_capture` makes all dirty leaves pending by swapping the meaning of
-//! the two bits, so it costs nothing however many there are. Whoever changes a leaf calls `touch` first: a pending
-//! leaf is then copied aside, once, and the checkpoint stays exact while the tree goes on changing.
+//! A leaf has two marks, dirty and pending. `begin_capture` makes all dirty leaves pending by swapping the
+//! meaning of the two bits, so it costs nothing however many there are. Whoever changes a leaf calls `touch`
+//! first: a pending leaf is then copied aside, once, and the checkpoint stays exact while the tree goes on
+//! changing.
 
 use std::mem;
 
@@ -19,8 +20,8 @@ pub(super) struct Capture {
     dirty_mark: u8,
     /// Leaves that carry the dirty mark.
     dirty: Vec<u32>,
-    /// Leaves that were dirty at `begin_capture`. Each either carries the pending mark, is set aside, or has been
-    /// handed out.
+    /// Leaves that were dirty at `begin_capture`. Each either carries the pending mark, is set aside, or has
+    /// been handed out.
     pending: Vec<u32>,
     /// How many of `pending` have been handed out.
     handed_out: usize,

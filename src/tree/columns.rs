@@ -1,7 +1,7 @@
 //! Sorted entries laid out by column, as leaves and inner nodes both hold them: search, shift, move.
 //!
-//! Knows the format, a block of `n` slots per column, of which the first `len` are used. Must not know which node
-//! a block belongs to.
+//! Knows the format, a block of `n` slots per column, of which the first `len` are used. Must not know which
+//! node a block belongs to.
 //!
 //! ```text
 //! words    | column 0: n words | column 1: n words | ...

@@ -5,7 +5,8 @@ use super::large::LargeTree;
 use super::leaf::NONE;
 use super::words::{Handle, Words};
 
-/// A place between two entries. Forward as an iterator, backward with [`Cursor::prev`]; O(1) a step on average.
+/// A place between two entries. Forward as an iterator, backward with [`Cursor::prev`]; O(1) a step on
+/// average.
 #[derive(Clone)]
 pub struct Cursor<'a, const LEAF: usize, const INNER: usize> {
     /// What the leaf is one of many of; `None`: it is the only one.

@@ -25,7 +25,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         Some(words)
     }
 
-    /// Adds an entry to the leaf it belongs in, or, if that is full, to the one that it belongs in afterwards.
+    /// Adds an entry to the leaf it belongs in, or, if that is full, to the one that it belongs in
+    /// afterwards.
     #[inline]
     pub(super) fn insert_at(
         &mut self,

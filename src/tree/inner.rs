@@ -7,8 +7,8 @@
 //! ids    | handles of separators: n | children: n |
 //! ```
 //!
-//! A separator is the child's first entry, exactly: a handle that left the tree may be given to another member, whose
-//! id would then compare differently.
+//! A separator is the child's first entry, exactly: a handle that left the tree may be given to another
+//! member, whose id would then compare differently.
 
 use super::arena::Blocks;
 use super::columns::{Columns, find};

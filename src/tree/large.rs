@@ -22,7 +22,8 @@ pub(super) struct LargeTree<const LEAF: usize, const INNER: usize> {
     pub(super) inners: Inners<INNER>,
     pub(super) locator: Locator,
     pub(super) capture: Capture,
-    /// Counts splits, merges and moves between nodes: while it stands still, a leaf found for a key stays the leaf.
+    /// Counts splits, merges and moves between nodes: while it stands still, a leaf found for a key stays the
+    /// leaf.
     pub(super) structure: u64,
     /// Kept between batches, so that none of them allocates.
     pub(super) order_scratch: Vec<(u64, u32)>,
@@ -79,8 +80,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         tree
     }
 
-    /// The small tree that this one can be, if it has no more than `most` entries and no checkpoint wants any other
-    /// page of it, if only to delete it. This one is then of no more use.
+    /// The small tree that this one can be, if it has no more than `most` entries and no checkpoint wants any
+    /// other page of it, if only to delete it. This one is then of no more use.
     pub(super) fn take_small(&mut self, most: usize) -> Option<SmallTree<LEAF>> {
         if self.height > 0 || self.len > most as u64 {
             return None;

@@ -75,8 +75,8 @@ impl<const N: usize> Leaves<N> {
         leaf
     }
 
-    /// Makes a leaf's memory exist. Metadata exists for every id below `allocated`, memory only for leaves that were
-    /// used: a loaded tree may have holes.
+    /// Makes a leaf's memory exist. Metadata exists for every id below `allocated`, memory only for leaves
+    /// that were used: a loaded tree may have holes.
     pub(super) fn ensure(&mut self, leaf: u32) {
         self.words.ensure(leaf);
         self.handles.ensure(leaf);

@@ -59,7 +59,8 @@ pub struct PageLoader<const LEAF: usize = 64, const INNER: usize = 64> {
 }
 
 impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
-    /// One past the highest page number: eight billion entries in leaves of 64. Beyond it lies only corruption.
+    /// One past the highest page number: eight billion entries in leaves of 64. Beyond it lies only
+    /// corruption.
     pub const PAGES_MAX: u32 = 1 << 27;
 
     /// # Panics
@@ -96,7 +97,8 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
         fill(PageSlots { words: leaves.words.get_mut(page), handles, stride: LEAF })
     }
 
-    /// Orders the pages, checks every entry, and builds what is above the leaves. No page is dirty afterwards.
+    /// Orders the pages, checks every entry, and builds what is above the leaves. No page is dirty
+    /// afterwards.
     ///
     /// O(n), and O(p log p) for p pages.
     ///

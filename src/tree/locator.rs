@@ -1,8 +1,8 @@
 //! Where each handle's entry is: handle → leaf.
 //!
-//! Must not know what is in a leaf. Handles are split into ranges of 65,536; each range is a hash map while the tree
-//! holds few of it and an array once it holds a quarter. So a window of ten members costs no array, ten million
-//! members cost four bytes each, and nothing larger than 256 KB is ever copied at once.
+//! Must not know what is in a leaf. Handles are split into ranges of 65,536; each range is a hash map while
+//! the tree holds few of it and an array once it holds a quarter. So a window of ten members costs no array,
+//! ten million members cost four bytes each, and nothing larger than 256 KB is ever copied at once.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -14,7 +14,8 @@ use super::words::Handle;
 /// Handles per range: a `u16` names one within it, so that an array access needs no bounds check.
 const RANGE: usize = 1 << 16;
 
-/// A map entry takes 9 to 18 bytes and an array slot 4, so a quarter is about where the array becomes smaller.
+/// A map entry takes 9 to 18 bytes and an array slot 4, so a quarter is about where the array becomes
+/// smaller.
 const DENSE_AT: usize = RANGE / 4;
 
 /// Back to a map far below `DENSE_AT`, so that a tree at the boundary does not convert again and again.

@@ -1,7 +1,7 @@
 //! Asks the processor for memory before it is needed. Changes no result; the only unsafe code of the tree.
 //!
-//! Reading a word of each line instead, in safe code, was measured slower while this was designed: a read has to wait
-//! for its line.
+//! Reading a word of each line instead, in safe code, was measured slower while this was designed: a read has
+//! to wait for its line.
 
 /// Bytes that come into the cache together.
 const LINE_BYTES: usize = 64;

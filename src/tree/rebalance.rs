@@ -2,9 +2,9 @@
 //!
 //! Knows when nodes share and when they split. Must not know which entry made it necessary.
 //!
-//! A full leaf shares with a sibling that has room before it splits, and three leaves become two where they fit, which
-//! keeps leaves about three quarters full under random updates. It costs little: a leaf of 64 fills up about once in
-//! some hundred updates.
+//! A full leaf shares with a sibling that has room before it splits, and three leaves become two where they
+//! fit, which keeps leaves about three quarters full under random updates. It costs little: a leaf of 64
+//! fills up about once in some hundred updates.
 
 use super::columns::{close, open, spread};
 use super::large::LargeTree;
@@ -12,7 +12,8 @@ use super::leaf::NONE;
 use super::words::{Handle, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
-    /// A full leaf shares with a sibling that has at least this much room. Two, so that both have room afterwards.
+    /// A full leaf shares with a sibling that has at least this much room. Two, so that both have room
+    /// afterwards.
     const LEAF_ROOM: usize = if LEAF / 8 > 2 { LEAF / 8 } else { 2 };
     /// Two leaves become one if it holds no more than this: it shall not have to split at once.
     pub(super) const LEAF_MERGED: usize = LEAF - LEAF / 8;
@@ -135,8 +136,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// A leaf's entries go to the siblings on both sides, of which the left one then holds `target`. Three leaves that
-    /// fit into two: where entries only leave, merging pairs alone would let leaves stay half empty.
+    /// A leaf's entries go to the siblings on both sides, of which the left one then holds `target`. Three
+    /// leaves that fit into two: where entries only leave, merging pairs alone would let leaves stay half
+    /// empty.
     fn dissolve_leaf(&mut self, parent: u32, slot: usize, target: usize) {
         let (left, leaf) = (self.inners.child(parent, slot - 1), self.inners.child(parent, slot));
         self.spread_leaves(parent, slot - 1, target);

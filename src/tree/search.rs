@@ -67,7 +67,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     fn count_from(&self, mut node: u32, height: u8, mut before: impl FnMut(Columns<'_>) -> usize) -> u64 {
         let mut counted = 0;
         for _ in 0..height {
-            // All of the child whose first entry is not before the place comes after it, and so do later ones.
+            // All of the child whose first entry is not before the place comes after it, and so do later
+            // ones.
             let Some(slot) = before(self.inners.separators(node)).checked_sub(1) else { return counted };
             counted += self.inners.counts(node)[..slot].iter().sum::<u64>();
             node = self.inners.child(node, slot);

@@ -1,7 +1,8 @@
 //! A tree that fits into one leaf: entries in order in one array, no larger than they need.
 //!
-//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and what of them a
-//! checkpoint still wants. Must not know inner nodes or a locator: looking through a leaf is as quick as asking one.
+//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and what of
+//! them a checkpoint still wants. Must not know inner nodes or a locator: looking through a leaf is as quick
+//! as asking one.
 
 use std::cmp::Ordering;
 use std::mem;

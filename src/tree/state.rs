@@ -13,9 +13,9 @@ use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
 
 /// A counted tree over entries `(words, handle)`, ascending by words, then by [`MemberOrder`].
 ///
-/// `LEAF` and `INNER` are the most entries of a leaf and children of an inner node; the defaults are the measured
-/// best. A handle is in the tree at most once. Every operation on one entry costs O(log n), whatever the ties.
-/// An empty tree is 48 bytes, and one of a few entries takes little more than they do.
+/// `LEAF` and `INNER` are the most entries of a leaf and children of an inner node; the defaults are the
+/// measured best. A handle is in the tree at most once. Every operation on one entry costs O(log n), whatever
+/// the ties. An empty tree is 48 bytes, and one of a few entries takes little more than they do.
 pub struct Tree<const LEAF: usize = 64, const INNER: usize = 64> {
     form: Form<LEAF, INNER>,
 }
@@ -42,8 +42,8 @@ impl<const LEAF: usize, const INNER: usize> From<LargeTree<LEAF, INNER>> for Tre
 }
 
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
-    /// A large tree becomes small at half of what a small one can hold, so that one at the boundary does not change
-    /// form again and again.
+    /// A large tree becomes small at half of what a small one can hold, so that one at the boundary does not
+    /// change form again and again.
     const SMALL_AGAIN: usize = LEAF / 2;
 
     /// An empty tree whose entries have `columns` words.
@@ -56,12 +56,12 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         SmallTree::new(columns).into()
     }
 
-    /// A tree of entries which come in order. O(n), about 50 ns an entry, most of it the system's handing out of memory.
-    /// Every page of it is dirty.
+    /// A tree of entries which come in order. O(n), about 50 ns an entry, most of it the system's handing out
+    /// of memory. Every page of it is dirty.
     ///
     /// # Panics
-    /// When words are not `columns` many, or a handle comes twice. Order is only checked in debug builds, and only
-    /// by words; [`Tree::check`] does so thoroughly.
+    /// When words are not `columns` many, or a handle comes twice. Order is only checked in debug builds, and
+    /// only by words; [`Tree::check`] does so thoroughly.
     #[must_use]
     pub fn from_sorted(columns: usize, entries: impl IntoIterator<Item = (Words, Handle)>) -> Self {
         LargeTree::from_sorted(columns, entries).into()
@@ -130,7 +130,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// First of two hints for a coming [`Tree::get`] or edit: asks for what says where the entry is.
     ///
-    /// Give it for a group of 8 to 32 handles, then [`Tree::prefetch_entry`] for the group, then look them up.
+    /// Give it for a group of 8 to 32 handles, then [`Tree::prefetch_entry`] for the group, then look them
+    /// up.
     #[inline]
     pub fn prefetch_locator(&self, handle: Handle) {
         match &self.form {
@@ -176,14 +177,14 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Takes the present entry of every edit's handle out, then puts the new ones in. A handle may be in at most one
-    /// edit; it need not be in the tree.
+    /// Takes the present entry of every edit's handle out, then puts the new ones in. A handle may be in at
+    /// most one edit; it need not be in the tree.
     ///
-    /// All old entries go before any new one comes, so a handle freed and given to another member in the same batch
-    /// is compared only as what it is now: `order` answers for the state after the batch.
+    /// All old entries go before any new one comes, so a handle freed and given to another member in the same
+    /// batch is compared only as what it is now: `order` answers for the state after the batch.
     ///
-    /// O(log n) an edit; a score update in a tree of ten million entries costs well below a microsecond in batches of
-    /// a thousand.
+    /// O(log n) an edit; a score update in a tree of ten million entries costs well below a microsecond in
+    /// batches of a thousand.
     ///
     /// # Panics
     /// When new words are not `columns` many.
@@ -197,9 +198,9 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a lock that
-    /// readers wait for, and can do the waiting for memory beside them first. About half of what applying costs from
-    /// cold memory; a few hundred edits fit into a second-level cache.
+    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a
+    /// lock that readers wait for, and can do the waiting for memory beside them first. About half of what
+    /// applying costs from cold memory; a few hundred edits fit into a second-level cache.
     pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
         match &self.form {
             Form::Small(small) => small.prefetch(),
@@ -257,7 +258,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// [`Tree::count_below`] and [`Tree::count_through`] at once: one descent, and another from where the two part.
+    /// [`Tree::count_below`] and [`Tree::count_through`] at once: one descent, and another from where the two
+    /// part.
     ///
     /// # Panics
     /// When `prefix` has more words than an entry.
@@ -273,8 +275,9 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Entries strictly before `(words, member)`, for a member that need not be in this tree: `compare` says how a
-    /// handle's id compares with the sought one. One descent, and a call of `compare` per halving of equal words.
+    /// Entries strictly before `(words, member)`, for a member that need not be in this tree: `compare` says
+    /// how a handle's id compares with the sought one. One descent, and a call of `compare` per halving of
+    /// equal words.
     ///
     /// # Panics
     /// When `words` has more words than an entry.
@@ -286,7 +289,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Entries before the handle's own: its 0-based index. No key is compared; up from the leaf, a sum per level.
+    /// Entries before the handle's own: its 0-based index. No key is compared; up from the leaf, a sum per
+    /// level.
     #[must_use]
     #[inline]
     pub fn index_of(&self, handle: Handle) -> Option<u64> {
@@ -321,11 +325,11 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
 /// What checkpoints want of a tree.
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
-    /// The leaves changed, allocated or freed since the last call become the pending ones, to be handed out by
-    /// [`Tree::capture_next`] exactly as they are now.
+    /// The leaves changed, allocated or freed since the last call become the pending ones, to be handed out
+    /// by [`Tree::capture_next`] exactly as they are now.
     ///
-    /// If the last capture was handed out to its end, it counts as stored. If not, it is abandoned first. Takes
-    /// nanoseconds in the first case.
+    /// If the last capture was handed out to its end, it counts as stored. If not, it is abandoned first.
+    /// Takes nanoseconds in the first case.
     pub fn begin_capture(&mut self) {
         match &mut self.form {
             Form::Small(small) => small.begin_capture(),
@@ -346,8 +350,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller, who can
-    /// sort without keeping the tree from its writer.
+    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller,
+    /// who can sort without keeping the tree from its writer.
     ///
     /// # Panics
     /// When pages were handed out already, or when there are more or fewer of them.
@@ -360,8 +364,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// Hands out up to `max_pages` pending pages, and says whether there are more.
     ///
-    /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20 bytes an
-    /// entry on a board with one key, and is let go of when handed out.
+    /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20
+    /// bytes an entry on a board with one key, and is let go of when handed out.
     pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
         match &mut self.form {
             Form::Small(small) => {
@@ -374,9 +378,9 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is dirty
-    /// again, up to `max_pages` of it at each call. Says whether there are more. Also after the last page was handed
-    /// out, until the next capture begins. Between two calls the tree may change.
+    /// The checkpoint failed: all that was pending at the last [`Tree::begin_capture`], handed out or not, is
+    /// dirty again, up to `max_pages` of it at each call. Says whether there are more. Also after the last
+    /// page was handed out, until the next capture begins. Between two calls the tree may change.
     pub fn abandon_capture(&mut self, max_pages: usize) -> bool {
         match &mut self.form {
             Form::Small(small) => {
@@ -413,8 +417,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Checks everything that must hold: order, counts, separators, parents, the locator both ways, free lists and
-    /// marks. O(n).
+    /// Checks everything that must hold: order, counts, separators, parents, the locator both ways, free
+    /// lists and marks. O(n).
     ///
     /// Leaves may hold few entries, as loaded ones may; inner nodes have at least two children.
     ///

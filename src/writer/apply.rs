@@ -14,8 +14,8 @@ use crate::writer::source::AnswerTo;
 /// Changes whose memory is brought into the cache before others are let in again: some ten microseconds.
 const WARMED_AT_ONCE: usize = 64;
 
-/// Applies a step, and gives back who waits for it, with the answers. The caller sends them once readers have been told
-/// of the sequence, so that whoever has an answer can read what it wrote.
+/// Applies a step, and gives back who waits for it, with the answers. The caller sends them once readers have
+/// been told of the sequence, so that whoever has an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
         PlannedStep::Bulk(step) => {
@@ -38,8 +38,8 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     }
 }
 
-/// Waiting for memory is half of the work, and needs no readers kept out. Nor does it keep out who comes to change something, for
-/// whom readers would wait.
+/// Waiting for memory is half of the work, and needs no readers kept out. Nor does it keep out who comes to
+/// change something, for whom readers would wait.
 fn warm(shard: &StateLock, changes: &[Change]) {
     let mut shard = LongReading::new(shard, Purpose::Warm);
     for changes in changes.chunks(WARMED_AT_ONCE) {

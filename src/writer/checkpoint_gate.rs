@@ -1,4 +1,5 @@
-//! Whose turn it is to write a checkpoint: one shard of the process at a time, in the order in which they came to be due.
+//! Whose turn it is to write a checkpoint: one shard of the process at a time, in the order in which they
+//! came to be due.
 //!
 //! Knows: places in a queue. Must not know: what is done with a turn.
 
@@ -42,8 +43,8 @@ impl CheckpointGate {
     }
 }
 
-/// A place in the line, and the turn once it is the first. Whoever drops it leaves the line, and lets the next one have
-/// the turn.
+/// A place in the line, and the turn once it is the first. Whoever drops it leaves the line, and lets the
+/// next one have the turn.
 pub struct PlaceInLine {
     line: Arc<Line>,
     number: u64,

@@ -1,8 +1,8 @@
 //! When a shard is checkpointed, and the thread that does it beside the writer.
 //!
-//! Knows: one checkpoint at a time per shard, and that it begins when the shard has its turn and not before: from its
-//! beginning on, the writer sets aside every leaf that it changes. Must not know: what a checkpoint consists of
-//! (`storage::checkpoint`), or who else waits for a turn (`checkpoint_gate`).
+//! Knows: one checkpoint at a time per shard, and that it begins when the shard has its turn and not before:
+//! from its beginning on, the writer sets aside every leaf that it changes. Must not know: what a checkpoint
+//! consists of (`storage::checkpoint`), or who else waits for a turn (`checkpoint_gate`).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -14,10 +14,10 @@ use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 use crate::writer::checkpoint_gate::{CheckpointGate, PlaceInLine};
 
-/// When a checkpoint is due. Start-up after a kill replays what came since the last one began. A checkpoint that
-/// follows scattered changes writes nearly everything, which costs as much as a fifth of the members' changes do.
-/// So under full load it waits for as many changes as there are members; under less, it comes as soon as it takes
-/// no more than a small share of a core.
+/// When a checkpoint is due. Start-up after a kill replays what came since the last one began. A checkpoint
+/// that follows scattered changes writes nearly everything, which costs as much as a fifth of the members'
+/// changes do. So under full load it waits for as many changes as there are members; under less, it comes as
+/// soon as it takes no more than a small share of a core.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
     /// Changes since the last one, at least.
@@ -50,7 +50,8 @@ impl CheckpointPolicy {
 /// A checkpoint that a thread is writing.
 struct Running {
     thread: JoinHandle<()>,
-    /// Shared with the thread: should it end without a word, what the checkpoint owes the disk is not forgotten.
+    /// Shared with the thread: should it end without a word, what the checkpoint owes the disk is not
+    /// forgotten.
     checkpoint: Arc<Checkpoint>,
     written: Receiver<Result<CheckpointFigures, StorageError>>,
 }
@@ -108,7 +109,8 @@ impl Checkpointer {
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
     }
 
-    /// Whether one can begin that is not due yet: there is something to put into it, and the last did not just fail.
+    /// Whether one can begin that is not due yet: there is something to put into it, and the last did not
+    /// just fail.
     #[must_use]
     pub fn can_begin(&self) -> bool {
         let failed_just_now = self.failed.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
@@ -139,8 +141,8 @@ impl Checkpointer {
         self.changes > 0
     }
 
-    /// Begins a checkpoint of the shard as it is now, if it is the shard's turn, and returns while it is written. If not,
-    /// the shard has its place in the line and is due until it has begun.
+    /// Begins a checkpoint of the shard as it is now, if it is the shard's turn, and returns while it is
+    /// written. If not, the shard has its place in the line and is due until it has begun.
     pub fn start_in_turn(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
         let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
         if place.has_turn() {
@@ -150,7 +152,8 @@ impl Checkpointer {
         }
     }
 
-    /// As [`Checkpointer::start_in_turn`], after waiting for the turn: at the end, when there is nothing else to do.
+    /// As [`Checkpointer::start_in_turn`], after waiting for the turn: at the end, when there is nothing else
+    /// to do.
     pub fn start_after_others(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
         let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
         place.wait_for_turn();

@@ -46,7 +46,8 @@ pub fn decide(
         return Err(Reject::new(RejectCode::StaleVersion, detail));
     }
     let version = request.version.or_else(|| before.and_then(|entry| entry.version));
-    // A version is remembered also where there is nothing to hide or show: an older job that comes late must not count.
+    // A version is remembered also where there is nothing to hide or show: an older job that comes late must
+    // not count.
     let remembered = || {
         version.map(|version| Entry {
             standing: Standing::Removed,

@@ -159,8 +159,8 @@ impl Health {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
     }
 
-    /// What was found damaged of the shard's files, and what to do; it stays so until a restart. Only what a start does not
-    /// read comes to light later: metadata and rejects.
+    /// What was found damaged of the shard's files, and what to do; it stays so until a restart. Only what a
+    /// start does not read comes to light later: metadata and rejects.
     #[must_use]
     pub fn damage(&self) -> Option<Arc<str>> {
         self.damage.read().clone()
@@ -175,7 +175,8 @@ impl Health {
         true
     }
 
-    /// How full the queue was when it was last looked at; `None` if there is nothing to look at, or nobody did yet.
+    /// How full the queue was when it was last looked at; `None` if there is nothing to look at, or nobody
+    /// did yet.
     #[must_use]
     pub fn queue_room(&self) -> Option<Arc<QueueRoom>> {
         self.queue_room.read().clone()

@@ -11,8 +11,9 @@ use crate::job::Reject;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
-/// The batch that held the message could not be committed. It is unknown whether it will be there after the shard
-/// reopens, unless the queue holds a copy, which is applied then; a versioned job may safely be sent again.
+/// The batch that held the message could not be committed. It is unknown whether it will be there after the
+/// shard reopens, unless the queue holds a copy, which is applied then; a versioned job may safely be sent
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the batch could not be committed: {reason}")]
 pub struct CommitFailed {
@@ -23,7 +24,8 @@ pub struct CommitFailed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobOutcome {
     Rejected(Reject),
-    /// One per board that the job named, in its order; for a removal from every board, one per board it was on.
+    /// One per board that the job named, in its order; for a removal from every board, one per board it was
+    /// on.
     Applied(Vec<BoardOutcome>),
     /// It is stored and waits for the definition of a board.
     Parked(Later),

@@ -1,10 +1,10 @@
 //! Jobs that wait for the definition of a board, where definitions come through the queue.
 //!
-//! They wait on disk, in **lines**. All jobs of a member are in one line, in their order, and a line is freed from its
-//! front: so a member's jobs apply in their order. A job of a member in whose line others wait, waits behind them. A member
-//! has a line of its own, unless a great many members wait: those that come then share lines. So what is known of lines in
-//! memory is bounded however many jobs wait; of the jobs themselves only those are in memory that the batch being
-//! planned has brought.
+//! They wait on disk, in **lines**. All jobs of a member are in one line, in their order, and a line is freed
+//! from its front: so a member's jobs apply in their order. A job of a member in whose line others wait,
+//! waits behind them. A member has a line of its own, unless a great many members wait: those that come then
+//! share lines. So what is known of lines in memory is bounded however many jobs wait; of the jobs themselves
+//! only those are in memory that the batch being planned has brought.
 //!
 //! Knows: which lines there are, and how many jobs wait in each. Must not know: how a definition is decided,
 //! or where the jobs are kept. What waits and what is freed follows from the messages alone, so that every
@@ -26,8 +26,8 @@ use crate::writer::outcome::Freed;
 use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, Wants};
 
-/// While so many lines are in use, members that begin to wait share lines. A line takes some hundred bytes while jobs wait in
-/// it. Any number would do, but it is the same on all replicas.
+/// While so many lines are in use, members that begin to wait share lines. A line takes some hundred bytes
+/// while jobs wait in it. Any number would do, but it is the same on all replicas.
 pub const OWN_LINES: usize = 1 << 15;
 /// Lines that are shared. It is part of the disk format, as is how a member's line is told.
 pub const SHARED_LINES: u32 = 1 << 14;
@@ -137,7 +137,8 @@ impl Parking {
         }
     }
 
-    /// Takes over what is on disk, in place of what was there: lines, how many jobs each has, and its first one.
+    /// Takes over what is on disk, in place of what was there: lines, how many jobs each has, and its first
+    /// one.
     pub fn load(
         &mut self,
         lines: impl IntoIterator<Item = (u32, usize, Place, ParkedJob)>,
@@ -176,8 +177,8 @@ impl Parking {
         shared_line(member, self.shared_lines)
     }
 
-    /// The line in use in which this member's jobs wait, or would have to. While a line of its own is in use, all of them
-    /// are there; else, while the shared one is, they may be in that one.
+    /// The line in use in which this member's jobs wait, or would have to. While a line of its own is in use,
+    /// all of them are there; else, while the shared one is, they may be in that one.
     fn line_in_use(&self, member: &MemberId) -> Option<u32> {
         if self.jobs == 0 {
             return None;
@@ -318,8 +319,8 @@ impl Parking {
         self.asked.remove(&place).filter(|asker| !asker.tell.is_closed())
     }
 
-    /// Tells that boards are wanted: those that jobs named since the last call, and now and then all that lines wait for,
-    /// a part of them at each call, should the first time have come to nothing.
+    /// Tells that boards are wanted: those that jobs named since the last call, and now and then all that
+    /// lines wait for, a part of them at each call, should the first time have come to nothing.
     pub fn tell_wanted(&mut self) {
         if self.auto_create {
             self.wants.tell(|from| self.order.wanted(from, TOLD_PER_TURN));

@@ -1,9 +1,9 @@
 //! One definition per board for the whole node, whoever names the board first.
 //!
-//! Shards create boards on their own, each in its own write batch, while clients define boards too. Both ask here
-//! first, under one lock, so a board cannot begin with two definitions; what was decided here reaches the shards
-//! through their queues. At start the registry is what the shards hold together, and `service` completes on the other
-//! shards what a crash cut short.
+//! Shards create boards on their own, each in its own write batch, while clients define boards too. Both ask
+//! here first, under one lock, so a board cannot begin with two definitions; what was decided here reaches
+//! the shards through their queues. At start the registry is what the shards hold together, and `service`
+//! completes on the other shards what a crash cut short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -234,14 +234,15 @@ impl Registry {
         created
     }
 
-    /// Whether a job may create this board by naming it. Between this answer and the job another may create it: who
-    /// decides what comes of the job asks [`Registry::named`] instead.
+    /// Whether a job may create this board by naming it. Between this answer and the job another may create
+    /// it: who decides what comes of the job asks [`Registry::named`] instead.
     #[must_use]
     pub fn creates(&self, name: &str) -> bool {
         self.auto_create && !self.boards.lock().by_name.contains_key(name)
     }
 
-    /// What a board is that a job names. All of it is one question: between two, another shard may create the board.
+    /// What a board is that a job names. All of it is one question: between two, another shard may create the
+    /// board.
     #[must_use]
     pub fn named(&self, name: &str) -> Named {
         let named = match self.boards.lock().by_name.get(name) {
@@ -253,9 +254,9 @@ impl Registry {
         named
     }
 
-    /// Creates boards with the defaults, those of them that do not exist yet, and gives what each of them is. A board
-    /// whose drop has not ended begins its next life. `None`: one of them exists with another definition, and nothing
-    /// was created.
+    /// Creates boards with the defaults, those of them that do not exist yet, and gives what each of them is.
+    /// A board whose drop has not ended begins its next life. `None`: one of them exists with another
+    /// definition, and nothing was created.
     ///
     /// # Errors
     /// When there would be too many boards. Nothing was created then.
@@ -332,7 +333,8 @@ impl Registry {
         self.boards.lock().count_named(prefixes)
     }
 
-    /// Which of these boards nobody has, and as [`Registry::count_named`] how many boards there are, at one moment.
+    /// Which of these boards nobody has, and as [`Registry::count_named`] how many boards there are, at one
+    /// moment.
     #[must_use]
     pub fn lacking<'a>(
         &self,
@@ -344,8 +346,8 @@ impl Registry {
         (lacking.collect(), boards.count_named(prefixes))
     }
 
-    /// From now on the board is unknown to readers, and to jobs on shards that have dropped it. `None`: there is no such
-    /// board.
+    /// From now on the board is unknown to readers, and to jobs on shards that have dropped it. `None`: there
+    /// is no such board.
     #[must_use]
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
         let mut boards = self.boards.lock();
@@ -354,7 +356,8 @@ impl Registry {
         Some(registered.known.incarnation)
     }
 
-    /// Every shard has dropped this life of a board: the name is free again, unless the next life has begun meanwhile.
+    /// Every shard has dropped this life of a board: the name is free again, unless the next life has begun
+    /// meanwhile.
     pub fn finish_drop(&self, name: &str, incarnation: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
@@ -416,7 +419,8 @@ impl Boards {
     /// Creates a board that is not there, or the next life of one that is being dropped.
     fn create(&mut self, name: &BoardName, definition: Definition) -> Result<Known, DefineRefused> {
         if self.by_name.contains_key(name) {
-            // Some shards have dropped the life before, and others will: until then jobs must not go into that one.
+            // Some shards have dropped the life before, and others will: until then jobs must not go into
+            // that one.
             self.begun_anew.insert(name.clone());
         } else if self.by_name.len() >= MAX_BOARDS {
             return Err(DefineRefused::TooMany);

@@ -1,7 +1,9 @@
-//! What the log says of jobs that were refused: one line by reason at most every ten seconds, however many they are.
+//! What the log says of jobs that were refused: one line by reason at most every ten seconds, however many
+//! they are.
 //!
-//! Knows: how many were refused since the last line, and one of them. Shared by all shards of a process, so that more shards do
-//! not mean more lines. The example holds what clients sent, which may be anything: whatever looks like a token is left out.
+//! Knows: how many were refused since the last line, and one of them. Shared by all shards of a process, so
+//! that more shards do not mean more lines. The example holds what clients sent, which may be anything:
+//! whatever looks like a token is left out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

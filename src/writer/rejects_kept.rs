@@ -1,7 +1,7 @@
 //! Which of a shard's rejects are kept: a number of the newest, and all that were not published yet.
 //!
-//! Knows: where in the stream every so many rejects lie, so that the oldest can go without being read or counted again. Must
-//! not know: what is rejected and why, or how it is published.
+//! Knows: where in the stream every so many rejects lie, so that the oldest can go without being read or
+//! counted again. Must not know: what is rejected and why, or how it is published.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use crate::types::Sequence;
 
 /// Rejects kept per shard. Older ones go away once they are published; their count stays.
 pub const REJECTS_KEPT: u64 = 100_000;
-/// Unpublished ones are kept up to this many, which take up to a gigabyte and usually a few hundred MiB. Who floods a
-/// shard with bad jobs while their publishing fails must not fill the disk.
+/// Unpublished ones are kept up to this many, which take up to a gigabyte and usually a few hundred MiB. Who
+/// floods a shard with bad jobs while their publishing fails must not fill the disk.
 const UNPUBLISHED_KEPT: u64 = 1_000_000;
 /// So many go away at a time: a range delete in every batch would slow scans down.
 const AT_A_TIME: u64 = 1_024;

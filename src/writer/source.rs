@@ -18,7 +18,8 @@ pub struct Message {
     pub sequence: Sequence,
     /// When it entered the queue; the time of jobs that name none.
     pub timestamp: Timestamp,
-    /// A hash of its bytes, by which the queue's identity is recognised; 0 where there is nothing to recognise.
+    /// A hash of its bytes, by which the queue's identity is recognised; 0 where there is nothing to
+    /// recognise.
     pub hash: u64,
     pub payload: Payload,
     /// Its size as the batch's byte limit counts it.
@@ -30,8 +31,8 @@ pub struct Message {
 /// What is told of a message to who waits for it.
 pub type Outcome = Result<MessageOutcome, CommitFailed>;
 
-/// Who waits to hear what came of a message. Where the queue brings messages again, it brings those who wait along, until
-/// they were told: so one that is dropped may be another time's.
+/// Who waits to hear what came of a message. Where the queue brings messages again, it brings those who wait
+/// along, until they were told: so one that is dropped may be another time's.
 pub struct AnswerTo(Way);
 
 enum Way {
@@ -65,8 +66,8 @@ impl From<oneshot::Sender<Outcome>> for AnswerTo {
 pub enum Payload {
     /// 1 to 1,000 jobs, decoded; what could not be decoded comes with its bytes and the reason.
     Jobs(Vec<Result<Job, BadJob>>),
-    /// Creates a board, or changes what may change of it. Has the number of the record that it comes from, if a stream
-    /// decides what boards there are.
+    /// Creates a board, or changes what may change of it. Has the number of the record that it comes from, if
+    /// a stream decides what boards there are.
     Define {
         board: BoardName,
         incarnation: Incarnation,
@@ -75,8 +76,8 @@ pub enum Payload {
     },
     /// Drops a board; with a number as a definition has one.
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
-    /// Removes members' entries from a life of a board, those of them that lie behind a place when it is applied, hidden ones
-    /// included; as a removal without a version does.
+    /// Removes members' entries from a life of a board, those of them that lie behind a place when it is
+    /// applied, hidden ones included; as a removal without a version does.
     Trim { board: BoardName, incarnation: Incarnation, behind: Cut, members: Vec<MemberId> },
     /// Frees up to so many jobs that need to wait no longer: what earlier messages left.
     Free { jobs: usize },
@@ -138,10 +139,12 @@ pub struct OriginChanged {
 
 /// A shard's queue, read by its one writer, on the writer's own thread.
 pub trait JobSource: Send {
-    /// Positions the source right after `applied`. Called once before the first fetch, and after every reopening.
+    /// Positions the source right after `applied`. Called once before the first fetch, and after every
+    /// reopening.
     ///
     /// # Arguments
-    /// `stream`: which queue the shard was filled from, as [`JobSource::stream`] said then; empty for the embedded one.
+    /// `stream`: which queue the shard was filled from, as [`JobSource::stream`] said then; empty for the
+    /// embedded one.
     ///
     /// # Errors
     /// When the queue does not continue what this shard holds; the text says what to do.

@@ -25,7 +25,8 @@ use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::reopen::{Interrupted, Waiting};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 
-/// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is noticed.
+/// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is
+/// noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// While the queue is full until there is a checkpoint: publishers wait for it.
 const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
@@ -203,8 +204,8 @@ impl<S: JobSource> Writer<S> {
             for (board, incarnation) in dropped {
                 self.registry.forget(&board, incarnation);
             }
-            // Publish after commit and apply: a reader must never see what a crash could take back, and a writer who
-            // has an answer must be able to read what it wrote.
+            // Publish after commit and apply: a reader must never see what a crash could take back, and a
+            // writer who has an answer must be able to read what it wrote.
             self.applied.send_replace(sequence);
             answers.send();
         }
@@ -230,8 +231,8 @@ impl<S: JobSource> Writer<S> {
         planner.plan(messages, parking)
     }
 
-    /// Writes the batch. On failure nothing has been applied, and everyone who waits is told, unless the queue will bring
-    /// the messages again.
+    /// Writes the batch. On failure nothing has been applied, and everyone who waits is told, unless the
+    /// queue will bring the messages again.
     fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {

@@ -25,8 +25,8 @@ pub fn agent(config: Config, tls: Option<ClientTls>) -> Agent {
     Agent::with_parts(config, connector, DefaultResolver::default())
 }
 
-/// Whether a request failed because the service's certificate is not accepted, or the port does not speak TLS:
-/// nothing was sent then, and waiting does not help. The error's own words say what to do.
+/// Whether a request failed because the service's certificate is not accepted, or the port does not speak
+/// TLS: nothing was sent then, and waiting does not help. The error's own words say what to do.
 pub fn is_tls_refused(error: &Error) -> bool {
     let Error::Io(error) = error else { return false };
     error.get_ref().and_then(|inner| inner.downcast_ref::<TlsRefused>()).is_some()
@@ -67,8 +67,8 @@ pub fn lacks_tls(base: &str, error: &Error) -> Option<&'static str> {
 /// Sets TLS up on connections to https. Without a configuration there is no such connection.
 struct TlsConnector(Option<ClientTls>);
 
-/// TLS cannot be set up, because the service's certificate is not taken or the port does not speak TLS: nothing was sent,
-/// and waiting does not help.
+/// TLS cannot be set up, because the service's certificate is not taken or the port does not speak TLS:
+/// nothing was sent, and waiting does not help.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct TlsRefused(String);

@@ -79,8 +79,8 @@ impl Progress {
         if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(text) }
     }
 
-    /// Takes the bar away. Where there were lines, a last one says how far it came: the one before would look like an end short
-    /// of it.
+    /// Takes the bar away. Where there were lines, a last one says how far it came: the one before would look
+    /// like an end short of it.
     pub fn finish(&self, rows: u64) {
         let last = self.lines.lock().last;
         if last.is_some_and(|last| last < rows) {

@@ -44,8 +44,8 @@ pub fn is_ready(api: &Api) -> bool {
     })
 }
 
-/// Whether a shard lags too much to be called ready. Once it does, it has to get down to half the limit: a load balancer would
-/// take a node whose lag is about the limit in and out at every look.
+/// Whether a shard lags too much to be called ready. Once it does, it has to get down to half the limit: a
+/// load balancer would take a node whose lag is about the limit in and out at every look.
 fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
     lag > if was_lagging { limit / 2 } else { limit }
 }

@@ -318,8 +318,8 @@ async fn a_read_waits_for_the_write_that_its_token_names() {
     assert_eq!(read["score"], json!(2));
 }
 
-/// On one thread, so that their order is always the same: the drop has waited for the definition, and begins before the
-/// definition's request goes on.
+/// On one thread, so that their order is always the same: the drop has waited for the definition, and begins
+/// before the definition's request goes on.
 #[tokio::test]
 async fn a_definition_is_answered_whatever_drops_the_board_next() {
     let service = start(2);

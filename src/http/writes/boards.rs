@@ -102,8 +102,8 @@ pub async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     let payload = || Payload::Drop { board: name.clone(), incarnation, number: None };
     let token = publish_to(&api, &shards, payload).await?;
     api.registry.finish_drop(name.as_str(), incarnation);
-    // The drop is over on every shard. Each batch that drops a board copies what its shard remembers of drops: that must
-    // not grow with their number. `service` forgets the drops that a crash leaves behind.
+    // The drop is over on every shard. Each batch that drops a board copies what its shard remembers of
+    // drops: that must not grow with their number. `service` forgets the drops that a crash leaves behind.
     let complete = [(name, incarnation)];
     for shard in &api.node.shards {
         shard.state.write(Purpose::Boards).forget_dropped(&complete);

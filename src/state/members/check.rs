@@ -9,8 +9,9 @@ use crate::tree::Handle;
 const PLACES: [&str; 5] = ["free", "held back", "quarantined", "leaving", "being freed"];
 
 impl Members {
-    /// Checks that each handle ever given out is in one place: a member's, or one of those above; that as many trees know a
-    /// member as it says, and the same ones; and that each member has one handle, which is found by its id.
+    /// Checks that each handle ever given out is in one place: a member's, or one of those above; that as
+    /// many trees know a member as it says, and the same ones; and that each member has one handle, which is
+    /// found by its id.
     ///
     /// # Arguments
     /// `known`: the members that trees know, with each of these trees.

@@ -9,8 +9,9 @@ use thiserror::Error;
 
 pub(super) const CONFIG: Configuration = standard();
 
-/// A damaged length must not make us reserve memory for it. A record takes at most this many bytes of memory for each
-/// of its own before it turns out to end too soon: the greediest, a dropped board of a name of one letter, takes 18.
+/// A damaged length must not make us reserve memory for it. A record takes at most this many bytes of memory
+/// for each of its own before it turns out to end too soon: the greediest, a dropped board of a name of one
+/// letter, takes 18.
 const MEMORY_PER_BYTE: usize = 32;
 
 /// A value that is not what its kind says it is.
@@ -38,7 +39,8 @@ pub(super) fn from_slice<T: Decode<()>>(kind: &'static str, bytes: &[u8]) -> Res
     if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "bytes follow it")) }
 }
 
-/// Decodes within a multiple of the record's own length, rounded up to a power of 64: bincode's limits are constants.
+/// Decodes within a multiple of the record's own length, rounded up to a power of 64: bincode's limits are
+/// constants.
 pub(super) fn decode_bounded<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), DecodeError> {
     let bound = bytes.len().saturating_mul(MEMORY_PER_BYTE);
     if bound <= 1 << 14 {

@@ -23,7 +23,8 @@ use crate::types::{BoardName, MemberId, Sequence};
 pub struct Manifest {
     /// What the checkpoint is of.
     pub applied: Applied,
-    /// How far the shard had come when the last of it was looked at. A log that ends before cannot make it right.
+    /// How far the shard had come when the last of it was looked at. A log that ends before cannot make it
+    /// right.
     pub seen: Sequence,
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,

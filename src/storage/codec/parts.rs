@@ -1,4 +1,5 @@
-//! Parts of several kinds of record: how far a shard is, a board's name and definition, and where an entry stands.
+//! Parts of several kinds of record: how far a shard is, a board's name and definition, and where an entry
+//! stands.
 
 use bincode::de::Decoder;
 use bincode::enc::Encoder;

@@ -1,4 +1,5 @@
-//! Records of the log that stand for themselves: how far a shard is, rejects, waiting jobs, and metadata of entries.
+//! Records of the log that stand for themselves: how far a shard is, rejects, waiting jobs, and metadata of
+//! entries.
 
 use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
@@ -59,7 +60,8 @@ pub struct RejectRecord {
     pub detail: String,
     /// The job as it came, cut to a length that storage can bear.
     pub job: Vec<u8>,
-    /// The shard's effective time when it was rejected, which never runs backwards. `None`: put down before there were times.
+    /// The shard's effective time when it was rejected, which never runs backwards. `None`: put down before
+    /// there were times.
     pub time: Option<Timestamp>,
 }
 

@@ -1,4 +1,5 @@
-//! Golden bytes of every value kind, round trips of all that varies, and what damage does: an error, and nothing else.
+//! Golden bytes of every value kind, round trips of all that varies, and what damage does: an error, and
+//! nothing else.
 
 use std::sync::Arc;
 
@@ -147,7 +148,8 @@ fn extra() -> Extra {
     }
 }
 
-/// These bytes are on people's disks. A change here needs a new format version and code that reads the old one.
+/// These bytes are on people's disks. A change here needs a new format version and code that reads the old
+/// one.
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
@@ -233,8 +235,8 @@ fn dictionary(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, Undecodable> {
     Ok(members)
 }
 
-/// A service may create as many boards in one batch as its jobs name, with names of one letter: what was committed must
-/// be readable, whatever the bound on damaged lengths.
+/// A service may create as many boards in one batch as its jobs name, with names of one letter: what was
+/// committed must be readable, whatever the bound on damaged lengths.
 #[test]
 fn the_greediest_records_are_within_the_bound() {
     for count in [1, 10, 1_000, 70_000] {
@@ -332,7 +334,8 @@ fn a_damaged_length_reserves_no_memory() {
             {
                 let mut damaged = bytes.clone();
                 damaged.splice(at..=at, length.iter().copied());
-                // Where there was a number and no length, it may even be readable: it only must not end the process.
+                // Where there was a number and no length, it may even be readable: it only must not end the
+                // process.
                 let readable = reads(&damaged);
                 assert!(!readable || kind != "dictionary" || at > 0, "{kind} with a length at {at}");
             }

@@ -17,7 +17,8 @@ pub fn last_sequence(record: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*first) + u64::from(operations).saturating_sub(1))
 }
 
-/// Whether nothing is written by it. RocksDB puts such a batch into the new log that it begins behind a torn one.
+/// Whether nothing is written by it. RocksDB puts such a batch into the new log that it begins behind a torn
+/// one.
 pub fn is_empty(record: &[u8]) -> bool {
     record.get(8..12).is_some_and(|operations| operations == [0; 4])
 }

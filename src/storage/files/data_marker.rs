@@ -1,8 +1,8 @@
 //! The file `RANKTREE` of a data directory: that all of its shards were there, and how many.
 //!
-//! Each shard has a marker of its own, which goes with the shard. So where that was emptied, nothing in it tells that it
-//! ever held anything; other shards may, and this does also where there is no other one. Data directories of before this
-//! file get one.
+//! Each shard has a marker of its own, which goes with the shard. So where that was emptied, nothing in it
+//! tells that it ever held anything; other shards may, and this does also where there is no other one. Data
+//! directories of before this file get one.
 //!
 //! ```text
 //! ranktree data directory

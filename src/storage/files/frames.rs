@@ -5,12 +5,12 @@
 //! types      1 a whole record, 2 its beginning, 3 its middle, 4 its end
 //! ```
 //!
-//! The last bytes of a block are zeros if a header does not fit. Other types exist in RocksDB (logs that are used again,
-//! compression, timestamps), and none is ever written for us.
+//! The last bytes of a block are zeros if a header does not fit. Other types exist in RocksDB (logs that are
+//! used again, compression, timestamps), and none is ever written for us.
 //!
-//! RocksDB's own reader is not asked, because it never returns from some damage: a fragment whose type was changed to one
-//! of a log that is used again is neither taken nor passed over (`ReadPhysicalRecord`, 11.8.1). It also passes over zeros
-//! without a word, and with them over records.
+//! RocksDB's own reader is not asked, because it never returns from some damage: a fragment whose type was
+//! changed to one of a log that is used again is neither taken nor passed over (`ReadPhysicalRecord`,
+//! 11.8.1). It also passes over zeros without a word, and with them over records.
 
 use std::ops::ControlFlow;
 
@@ -119,7 +119,8 @@ fn break_at(bytes: &[u8], record_end: usize, at: usize) -> Break {
     }
 }
 
-/// Whether a record begins here or behind: at any byte of the rest of the block, and where later blocks' fragments are.
+/// Whether a record begins here or behind: at any byte of the rest of the block, and where later blocks'
+/// fragments are.
 fn begins_a_record_from(bytes: &[u8], at: usize) -> bool {
     let anywhere = |from: usize, to: usize| {
         (from..to).any(|at| fragment_at(bytes, at).is_some_and(|fragment| fragment.begins_a_record()))
@@ -142,7 +143,8 @@ fn begins_a_record_from(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// Whether RocksDB's reader comes to the end of the file from here. It drops the rest of a block that it cannot read.
+/// Whether RocksDB's reader comes to the end of the file from here. It drops the rest of a block that it
+/// cannot read.
 fn rocksdb_returns_from(bytes: &[u8], from: usize) -> bool {
     let mut at = from;
     while at < bytes.len() {

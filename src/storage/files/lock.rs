@@ -1,7 +1,7 @@
 //! A directory belongs to one process at a time.
 //!
-//! RocksDB has a lock of its own, which it takes only to write. This one is taken before anything is looked at, and it
-//! needs no file, so that it works where nothing may be written.
+//! RocksDB has a lock of its own, which it takes only to write. This one is taken before anything is looked
+//! at, and it needs no file, so that it works where nothing may be written.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! RocksDB's logs, before RocksDB reads them: where they break, if they do, and what is behind the break.
 //!
-//! RocksDB takes any break for the torn end that a power failure leaves, and drops what is behind it without a word.
+//! RocksDB takes any break for the torn end that a power failure leaves, and drops what is behind it without
+//! a word.
 
 use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
@@ -13,7 +14,8 @@ use crate::storage::files::frames::{Break, read_records};
 /// What the logs of a directory are.
 #[derive(Debug, Default)]
 pub struct Logs {
-    /// RocksDB's number of the last operation before the end or the break; `None` if there is no record before it.
+    /// RocksDB's number of the last operation before the end or the break; `None` if there is no record
+    /// before it.
     pub last_sequence: Option<u64>,
     pub torn: Option<TornEnd>,
 }
@@ -103,8 +105,8 @@ impl TornEnd {
         self.log.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Ends the logs where they break, as RocksDB would; but it passes over some breaks, never returns from others, and begins a
-    /// new log behind a torn one, which is one more state to be cut short in.
+    /// Ends the logs where they break, as RocksDB would; but it passes over some breaks, never returns from
+    /// others, and begins a new log behind a torn one, which is one more state to be cut short in.
     ///
     /// # Errors
     /// When the disk refuses.

@@ -9,7 +9,8 @@ use crate::storage::files::frames::read_records;
 
 const CURRENT: &str = "CURRENT";
 
-// RocksDB's tags of what an edit of the manifest says (`db/version_edit.h`), as far as they come before its files.
+// RocksDB's tags of what an edit of the manifest says (`db/version_edit.h`), as far as they come before its
+// files.
 const COMPARATOR: u64 = 1;
 const LAST_SEQUENCE: u64 = 4;
 /// Of logs, of the next file, of column families: each with one number.
@@ -46,7 +47,8 @@ pub fn check_manifest(directory: &Path) -> Result<InFiles, StorageError> {
         ControlFlow::Continue(())
     });
     match broken {
-        // A power failure may tear the end, of a change that nothing was built on: RocksDB knows what to do then.
+        // A power failure may tear the end, of a change that nothing was built on: RocksDB knows what to do
+        // then.
         Some(broken) if broken.goes_on || !broken.rocksdb_returns => {
             damaged(format!("the file {name} is broken after {} of {} bytes", broken.at, manifest.len()))
         }

@@ -1,7 +1,8 @@
-//! The file `RANKTREE` beside RocksDB's: that this shard exists, which one it is, and how far it has come at least.
+//! The file `RANKTREE` beside RocksDB's: that this shard exists, which one it is, and how far it has come at
+//! least.
 //!
-//! RocksDB makes an empty database where it finds none, and opens an older one where it finds the beginning of its
-//! manifest. So what is there is compared with what is known to have been there.
+//! RocksDB makes an empty database where it finds none, and opens an older one where it finds the beginning
+//! of its manifest. So what is there is compared with what is known to have been there.
 //!
 //! ```text
 //!    0  "ranktree" │ format: u32 │ stage: u32 │ shard: u16 │ shards: u16 │ crc32c of all that: u32
@@ -10,9 +11,9 @@
 //! 1024  another
 //! ```
 //!
-//! The floors are written in turns, each in a sector of its own, so that one is whole whatever a power failure does to the
-//! other. A floor is written after what it speaks of was synced, and is not synced itself: a crash leaves it, a power
-//! failure takes it back by seconds, and it is never ahead of the data.
+//! The floors are written in turns, each in a sector of its own, so that one is whole whatever a power
+//! failure does to the other. A floor is written after what it speaks of was synced, and is not synced
+//! itself: a crash leaves it, a power failure takes it back by seconds, and it is never ahead of the data.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -205,7 +206,8 @@ impl Marker {
         self.written.lock().floor
     }
 
-    /// Notes what is on disk for good. It takes a write to memory of the system, which the system brings to disk.
+    /// Notes what is on disk for good. It takes a write to memory of the system, which the system brings to
+    /// disk.
     pub fn raise(&self, floor: Floor) {
         let mut written = self.written.lock();
         let floor = written.floor.max(floor);

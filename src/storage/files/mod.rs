@@ -1,7 +1,8 @@
-//! A shard's files, looked at without RocksDB and before it: what RocksDB would lose, empty or spin over is refused here.
+//! A shard's files, looked at without RocksDB and before it: what RocksDB would lose, empty or spin over is
+//! refused here.
 //!
-//! Knows: how RocksDB lays out `CURRENT`, its manifest and its logs, and the markers, which are files of our own. Must not
-//! know: column families, or what our records say.
+//! Knows: how RocksDB lays out `CURRENT`, its manifest and its logs, and the markers, which are files of our
+//! own. Must not know: column families, or what our records say.
 
 mod batch;
 mod data_marker;

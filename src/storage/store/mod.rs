@@ -1,7 +1,7 @@
 //! One shard's RocksDB directory: opening it, and the few ways in which it is touched.
 //!
-//! Knows: column families, and what an error of RocksDB means for us. Must not know: what records say, beyond the meta
-//! record that tells whose directory this is; others are read in [`records`] and [`parked`].
+//! Knows: column families, and what an error of RocksDB means for us. Must not know: what records say, beyond
+//! the meta record that tells whose directory this is; others are read in [`records`] and [`parked`].
 
 mod open;
 mod parked;
@@ -263,8 +263,8 @@ impl Store {
         damaged
     }
 
-    /// What was first found damaged since the store was opened, and what to do. A start does not read everything, so
-    /// that this may come to light later.
+    /// What was first found damaged since the store was opened, and what to do. A start does not read
+    /// everything, so that this may come to light later.
     #[must_use]
     pub fn found_damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)

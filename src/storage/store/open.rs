@@ -1,9 +1,10 @@
 //! From a directory to an open store. Nothing is written before what is there was read and judged.
 //!
-//! RocksDB makes an empty database where it finds none, drops what it cannot read of its logs, and removes the files that
-//! its manifest does not name: opening a damaged directory makes the damage final. So a directory that holds a database
-//! is opened three times over: its manifest and logs are read here, then RocksDB opens it without writing, and once the
-//! shard is loaded from that, for writing. That costs reading the log three times and no page twice.
+//! RocksDB makes an empty database where it finds none, drops what it cannot read of its logs, and removes
+//! the files that its manifest does not name: opening a damaged directory makes the damage final. So a
+//! directory that holds a database is opened three times over: its manifest and logs are read here, then
+//! RocksDB opens it without writing, and once the shard is loaded from that, for writing. That costs reading
+//! the log three times and no page twice.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -39,8 +40,8 @@ impl Store {
         Self::open_to_load(path, shard, shards, resources)?.into_writable()
     }
 
-    /// As [`Store::open`], but what is there is only read until [`Store::into_writable`]: the caller loads the shard in
-    /// between, so that damage that only loading finds changes nothing either.
+    /// As [`Store::open`], but what is there is only read until [`Store::into_writable`]: the caller loads
+    /// the shard in between, so that damage that only loading finds changes nothing either.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -53,8 +54,8 @@ impl Store {
         Self::judge(path, shard, shards, resources)?.open()
     }
 
-    /// Locks a shard's directory, and looks whether it may be opened, before RocksDB does anything with it. It is made if it
-    /// is not there; nothing else is changed.
+    /// Locks a shard's directory, and looks whether it may be opened, before RocksDB does anything with it.
+    /// It is made if it is not there; nothing else is changed.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -112,8 +113,8 @@ impl Store {
         Judged { place, lock, found }.open()
     }
 
-    /// Whether a directory belongs to a shard of a service that has run: other shards beside it may hold data that
-    /// belong to what it holds.
+    /// Whether a directory belongs to a shard of a service that has run: other shards beside it may hold data
+    /// that belong to what it holds.
     ///
     /// # Errors
     /// When it cannot be read, or is another shard's.
@@ -123,7 +124,8 @@ impl Store {
         Ok(marker.damage.is_none().then_some(marker.stage == Stage::InService))
     }
 
-    /// Puts down that every shard of the data directory is there. From then on one that is empty has lost its data.
+    /// Puts down that every shard of the data directory is there. From then on one that is empty has lost its
+    /// data.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -260,7 +262,8 @@ enum Found {
 }
 
 impl Judged {
-    /// Whether opening it to load changes files: a new shard is made, and a break that RocksDB would pass over is cut off.
+    /// Whether opening it to load changes files: a new shard is made, and a break that RocksDB would pass
+    /// over is cut off.
     #[must_use]
     pub fn changes_when_opened(&self) -> bool {
         match &self.found {
@@ -365,9 +368,9 @@ impl Place {
             )));
         }
         if torn.goes_on {
-            // Without a stream each write is synced before the next one begins, so that no power failure does this. With
-            // one nothing is synced between checkpoints, a power failure may bring later blocks to disk and not
-            // earlier ones, and the stream holds everything since the last sync.
+            // Without a stream each write is synced before the next one begins, so that no power failure does
+            // this. With one nothing is synced between checkpoints, a power failure may bring later blocks to
+            // disk and not earlier ones, and the stream holds everything since the last sync.
             let is_of_a_stream = match &torn.last_value {
                 Some(bytes) => codec::decode_meta(bytes).is_ok_and(|meta| !meta.stream.is_empty()),
                 None => marker.is_some_and(Marker::is_of_a_stream),
@@ -436,8 +439,9 @@ fn check_layout(path: &Path, found: (u16, u16), wanted: (u16, u16)) -> Result<()
     Err(StorageError::OtherLayout { path: path.to_owned(), found_shard, found_shards, shard, shards })
 }
 
-/// Whether another process, or another opening in this one, holds the directory. The crate has no kind for it; the words
-/// are RocksDB's own, pinned with its version. They come first, so that no path can look like them.
+/// Whether another process, or another opening in this one, holds the directory. The crate has no kind for
+/// it; the words are RocksDB's own, pinned with its version. They come first, so that no path can look like
+/// them.
 fn is_in_use(words: &str) -> bool {
     ["IO error: While lock file: ", "IO error: lock hold by current process"]
         .iter()

@@ -107,7 +107,8 @@ impl Store {
     }
 }
 
-/// A store at one moment: the last commit before it. Keeps old data from being compacted away, so it is short-lived.
+/// A store at one moment: the last commit before it. Keeps old data from being compacted away, so it is
+/// short-lived.
 pub struct StoreSnapshot<'a> {
     store: &'a Store,
     moment: rocksdb::Snapshot<'a>,

@@ -1,4 +1,5 @@
-//! Boards as the batch sees them: the shard's, with those that it has defined and without those that it has dropped.
+//! Boards as the batch sees them: the shard's, with those that it has defined and without those that it has
+//! dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,9 +56,9 @@ impl Batch<'_> {
         board_in(&self.boards, &self.shard, name)
     }
 
-    /// The life that a board has begun elsewhere on this node, while the shard is still to hear of it. A client that has seen the
-    /// board empty must not write into the old life, with which the write would go. Where the queue says what boards are, it
-    /// says so in its turn.
+    /// The life that a board has begun elsewhere on this node, while the shard is still to hear of it. A
+    /// client that has seen the board empty must not write into the old life, with which the write would go.
+    /// Where the queue says what boards are, it says so in its turn.
     pub(super) fn begun_anew(&self, name: &BoardName) -> Option<Known> {
         let registry = self.planner.registry;
         if self.parking.is_some() || !registry.has_begun_anew() {
@@ -66,11 +67,13 @@ impl Batch<'_> {
         registry.begun_anew(name.as_str(), self.board(name)?.incarnation)
     }
 
-    /// The boards that know a member, by name: of those that did before the batch and those where the batch changed something
-    /// of it, the ones that do now. Takes no longer for boards that never heard of the member. Lets others in.
+    /// The boards that know a member, by name: of those that did before the batch and those where the batch
+    /// changed something of it, the ones that do now. Takes no longer for boards that never heard of the
+    /// member. Lets others in.
     pub(super) fn boards_of(&mut self, handle: Handle) -> Vec<BoardName> {
         let (changed_of, by_entry) = (&mut self.changed_of, &self.by_entry);
-        // As many as the batch has changes, and as many as the member has boards: neither is for a hold of the lock.
+        // As many as the batch has changes, and as many as the member has boards: neither is for a hold of
+        // the lock.
         let changed: Vec<TreeId> = self.shard.aside(|| {
             let changed = changed_of
                 .get_or_insert_with(|| by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
@@ -146,8 +149,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether a definition would create a board that was dropped since, for all that is remembered. If it is not so, it comes
-    /// again with a later number.
+    /// Whether a definition would create a board that was dropped since, for all that is remembered. If it is
+    /// not so, it comes again with a later number.
     pub(super) fn may_be_over(&self, name: &BoardName, number: Option<RecordNumber>) -> bool {
         self.board(name).is_none() && self.dropped().is_forgotten(number)
     }
@@ -190,9 +193,9 @@ impl Batch<'_> {
         }
     }
 
-    /// Events come before changes, in a step and in the delta. The definition of a new board may: nothing refers to a board before
-    /// it. What ends a life may: it is mostly a message of its own, and ends the step before it; and what else the step says of
-    /// that life is gone with it.
+    /// Events come before changes, in a step and in the delta. The definition of a new board may: nothing
+    /// refers to a board before it. What ends a life may: it is mostly a message of its own, and ends the
+    /// step before it; and what else the step says of that life is gone with it.
     fn put_event(&mut self, event: BoardEvent) {
         self.events.push(event.clone());
         self.step.events.push(event);

@@ -160,8 +160,9 @@ impl Batch<'_> {
         Err(Reject::new(RejectCode::TooLarge, detail))
     }
 
-    /// Creates the boards that an accepted job names and nobody has: all of them or none. `false`: a client has
-    /// defined one of them otherwise in this very moment, and the job is to be decided again, by its rules.
+    /// Creates the boards that an accepted job names and nobody has: all of them or none. `false`: a client
+    /// has defined one of them otherwise in this very moment, and the job is to be decided again, by its
+    /// rules.
     fn settle(&self, decided: &mut [Decided<'_>]) -> Result<bool, Reject> {
         let is_nowhere = |decided: &&Decided<'_>| matches!(decided.board, Board::Nowhere);
         let names: Vec<&BoardName> = decided.iter().filter(is_nowhere).map(|decided| decided.name).collect();

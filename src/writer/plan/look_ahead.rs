@@ -6,8 +6,8 @@ use crate::job::{Job, Targets};
 use crate::writer::plan::Batch;
 use crate::writer::source::{BadJob, Message, Payload};
 
-/// Jobs looked at ahead, so that the memory they need is on its way: enough to cover a cache miss, few enough to stay
-/// in the first-level cache.
+/// Jobs looked at ahead, so that the memory they need is on its way: enough to cover a cache miss, few enough
+/// to stay in the first-level cache.
 pub(super) const LOOK_AHEAD: usize = 16;
 
 impl Batch<'_> {
@@ -28,7 +28,8 @@ impl Batch<'_> {
         }
     }
 
-    /// A look-up waits for memory four times over: index, id, locator, leaf. Each wait is shared by the group.
+    /// A look-up waits for memory four times over: index, id, locator, leaf. Each wait is shared by the
+    /// group.
     pub(super) fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
         let shard = &*self.shard;
         let members = &shard.members;

@@ -9,7 +9,8 @@ use crate::writer::source::{AnswerTo, Message, Payload};
 
 /// Jobs per step of messages that nobody waits for: some 50 µs under the lock.
 const STEP_JOBS: usize = 64;
-/// Waiting jobs that a definition frees: enough for the first jobs of a board, few enough to be applied in one step.
+/// Waiting jobs that a definition frees: enough for the first jobs of a board, few enough to be applied in
+/// one step.
 const FREED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 
 impl Batch<'_> {
@@ -36,7 +37,8 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), freed, applied);
             }
             (Payload::Define { board, incarnation, number, definition }, answer) => {
-                // A definition that its own drop overtook must not bring the board back; nor one that the next life did.
+                // A definition that its own drop overtook must not bring the board back; nor one that the
+                // next life did.
                 if !self.is_over(&board, incarnation) && !self.may_be_over(&board, number) {
                     if self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
                         // It ends a life of the board, as a drop does.

@@ -1,22 +1,25 @@
 //! Plan: what a batch of messages changes, worked out against the state before it. Changes nothing itself.
 //!
-//! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it is handed a shard to
-//! read and gives back a [`Plan`].
+//! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it is handed
+//! a shard to read and gives back a [`Plan`].
 //!
-//! **Others come in between.** A batch takes a millisecond and more to plan, and readers wait behind whoever waits to change
-//! something: so every few jobs the shard is let go of and taken again, and it is not held while the disk is read. That is sound
-//! because nothing that a plan rests on changes meanwhile. Members, boards and entries are changed by applying steps, and by
-//! letting go of what dropped boards left: both are done by the thread that plans. Others change only
+//! **Others come in between.** A batch takes a millisecond and more to plan, and readers wait behind whoever
+//! waits to change something: so every few jobs the shard is let go of and taken again, and it is not held
+//! while the disk is read. That is sound because nothing that a plan rests on changes meanwhile. Members,
+//! boards and entries are changed by applying steps, and by letting go of what dropped boards left: both are
+//! done by the thread that plans. Others change only
 //! - who has joined a checkpoint, and what it keeps of pages that it has copied, which no plan looks at; and
-//! - which drops are remembered, where there is no NATS: one is forgotten that is over on every shard and whose board nobody is
-//!   dropping. A plan asks for drops only to pass over a definition that its own drop overtook, and such a one comes from a
-//!   decision before that drop. It is the same whether a drop is forgotten between two jobs of a batch or between two batches.
+//! - which drops are remembered, where there is no NATS: one is forgotten that is over on every shard and
+//!   whose board nobody is dropping. A plan asks for drops only to pass over a definition that its own drop
+//!   overtook, and such a one comes from a decision before that drop. It is the same whether a drop is
+//!   forgotten between two jobs of a batch or between two batches.
 //!
-//! So no reference into the shard is kept from one job to the next, and what was read of it before still holds.
+//! So no reference into the shard is kept from one job to the next, and what was read of it before still
+//! holds.
 //!
-//! A plan says everything twice, for its two readers. The **commit** wants each (tree, member) once, as the batch found
-//! it and left it. The **apply** wants steps: whole messages in their order, each step short enough to apply under one
-//! lock, so that a reader always sees the state at some message's end.
+//! A plan says everything twice, for its two readers. The **commit** wants each (tree, member) once, as the
+//! batch found it and left it. The **apply** wants steps: whole messages in their order, each step short
+//! enough to apply under one lock, so that a reader always sees the state at some message's end.
 //!
 //! - [`planned`]: what a plan consists of
 //! - [`messages`], [`look_ahead`]: the batch's way through its messages
@@ -99,7 +102,8 @@ struct Batch<'a> {
     board_count: usize,
     /// What the shard will remember of drops, if the batch has any.
     dropped: Option<Dropped>,
-    /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's millions.
+    /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's
+    /// millions.
     told: Option<Vec<PlannedBoard>>,
     /// The effective time of the message being planned.
     time: Timestamp,
@@ -118,7 +122,8 @@ struct Batch<'a> {
     parked: Vec<(u32, ParkedRecord)>,
     unparked: Vec<(u32, Sequence, u32)>,
     unreadable: Option<String>,
-    /// Jobs are planned that waited, in their order: they do not wait for those of their member that still do.
+    /// Jobs are planned that waited, in their order: they do not wait for those of their member that still
+    /// do.
     frees: bool,
     jobs: usize,
 }
@@ -127,19 +132,20 @@ impl Planner<'_> {
     /// Plans a batch: at least one message, in sequence.
     ///
     /// # Arguments
-    /// `parking`: where jobs for unknown boards wait, if definitions come through the queue; else the registry decides
-    /// them at once.
+    /// `parking`: where jobs for unknown boards wait, if definitions come through the queue; else the
+    /// registry decides them at once.
     #[must_use]
     pub fn plan(&self, messages: Vec<Message>, parking: Option<Parking>) -> Plan {
-        // Room for what comes of jobs on one board each, before the lock is taken: to move ten thousand changes into other memory, as
-        // whoever grows does, takes milliseconds where that memory is new.
+        // Room for what comes of jobs on one board each, before the lock is taken: to move ten thousand
+        // changes into other memory, as whoever grows does, takes milliseconds where that memory is new.
         let jobs: usize = messages.iter().map(|message| message.payload.cost().min(CHANGES_RESERVED)).sum();
         let jobs = CHANGES_RESERVED.min(jobs);
         let (net, by_entry) =
             (Vec::with_capacity(jobs), HashMap::with_capacity_and_hasher(jobs, FixedState::default()));
         let newcomers = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
         let shard = LongReading::new(self.shard, Purpose::Plan);
-        // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers it.
+        // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers
+        // it.
         let mut applied = shard.applied;
         let first = applied.sequence.next();
         let (board_count, next_tree) = (shard.board_count(), shard.next_tree().0);
@@ -198,7 +204,8 @@ impl Batch<'_> {
         let (names, net) = self.shard.aside(|| {
             let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
             let names: HashMap<Handle, &[u8], FixedState> = names.collect();
-            // What netted to nothing is redone too: a checkpoint may have looked while the batch was half applied.
+            // What netted to nothing is redone too: a checkpoint may have looked while the batch was half
+            // applied.
             let mut net: Vec<&NetChange> = all.iter().collect();
             net.sort_by_key(|net| net.tree);
             (names, net)

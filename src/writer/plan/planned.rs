@@ -22,7 +22,8 @@ pub struct PlannedBoard {
     pub changed: bool,
 }
 
-/// One job of a message that somebody waits for, applied on its own so that its place before and after can be told.
+/// One job of a message that somebody waits for, applied on its own so that its place before and after can be
+/// told.
 #[derive(Debug, Clone)]
 pub enum PlannedJob {
     Rejected(Reject),
@@ -84,8 +85,8 @@ impl PlannedStep {
 pub struct Plan {
     pub first: Sequence,
     pub applied: Applied,
-    /// The shard's effective time after it: the latest time of any message so far. It never runs backwards, whatever the clocks
-    /// of the queue's servers do, and is the time of a job that names none.
+    /// The shard's effective time after it: the latest time of any message so far. It never runs backwards,
+    /// whatever the clocks of the queue's servers do, and is the time of a job that names none.
     pub time: Timestamp,
     pub jobs: usize,
     pub changes: usize,
@@ -99,9 +100,10 @@ pub struct Plan {
     pub parked: Vec<(u32, ParkedRecord)>,
     /// Those that wait no longer: line, sequence and index.
     pub unparked: Vec<(u32, Sequence, u32)>,
-    /// What the planner was given, with what this batch changed. Should the batch not be committed, what is on disk
-    /// counts.
+    /// What the planner was given, with what this batch changed. Should the batch not be committed, what is
+    /// on disk counts.
     pub parking: Option<Parking>,
-    /// Why jobs that wait could not be read. The plan must not be committed then: it lacks what they would have done.
+    /// Why jobs that wait could not be read. The plan must not be committed then: it lacks what they would
+    /// have done.
     pub unreadable: Option<String>,
 }

@@ -1,7 +1,8 @@
 //! What a trim takes from a board.
 //!
-//! Knows: which of the members that it names still lie behind its place. Who they are was found out before, by whoever
-//! published it: a message that says it is decided by nothing but the messages before it, on every replica and replay.
+//! Knows: which of the members that it names still lie behind its place. Who they are was found out before,
+//! by whoever published it: a message that says it is decided by nothing but the messages before it, on every
+//! replica and replay.
 
 use crate::job::Op;
 use crate::state::{Applied, Cut, Incarnation};
@@ -13,8 +14,8 @@ use crate::writer::plan::Batch;
 const MEMBERS_BETWEEN_LOOKS: usize = 16;
 
 impl Batch<'_> {
-    /// Removes those of the members whose entries lie behind a place; how many there were. Of another life of the board none
-    /// do.
+    /// Removes those of the members whose entries lie behind a place; how many there were. Of another life of
+    /// the board none do.
     pub(super) fn trim(
         &mut self,
         name: &BoardName,

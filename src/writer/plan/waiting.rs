@@ -27,7 +27,8 @@ pub const FREED_PER_MESSAGE: usize = 256;
 #[derive(Default)]
 pub(super) struct FreedJobs {
     pub(super) count: usize,
-    /// All that the step holds, in order, if somebody waits for one of the jobs; otherwise it is in the step being filled.
+    /// All that the step holds, in order, if somebody waits for one of the jobs; otherwise it is in the step
+    /// being filled.
     pub(super) told: Vec<PlannedFreed>,
 }
 
@@ -45,8 +46,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether the shard holds as many boards as there can be: no definition of another one will come. Told by the
-    /// shard's own boards, so that every replica rejects the same jobs.
+    /// Whether the shard holds as many boards as there can be: no definition of another one will come. Told
+    /// by the shard's own boards, so that every replica rejects the same jobs.
     fn has_all_boards(&self, parking: &Parking) -> bool {
         self.board_count >= parking.boards_max
     }
@@ -197,7 +198,8 @@ impl Batch<'_> {
         let mut waits = false;
         let (planner, boards) = (self.planner, &self.boards);
         let mut goes_on = |parked: &ParkedJob| {
-            // Within `aside`: the disk may take its time, and a second lock beside the first could wait for ever.
+            // Within `aside`: the disk may take its time, and a second lock beside the first could wait for
+            // ever.
             let shard = planner.shard.read(Purpose::Plan);
             let is_known = |name: &BoardName| board_in(boards, &shard, name).is_some();
             waits = !has_all && !parked.job.boards().all(is_known);

@@ -44,8 +44,8 @@ fn disturbed(harness: &mut Harness, at: usize, act: impl Fn(&mut Harness)) {
     written.expect("the disk takes it");
 }
 
-/// Member pages are looked at while a batch is half applied. Had the batch's delta left out what came to nothing in the
-/// end, the half would be what start-up finds.
+/// Member pages are looked at while a batch is half applied. Had the batch's delta left out what came to
+/// nothing in the end, the half would be what start-up finds.
 #[test]
 fn a_change_that_a_batch_takes_back_is_redone_too() {
     let mut harness = with_members(1);
@@ -96,8 +96,8 @@ fn an_entry_hidden_and_shown_within_a_batch_is_listed_after_a_restart() {
     }
 }
 
-/// A newcomer may get another handle when its arrival is replayed. If a checkpoint had put it down under the first one,
-/// the next holder of that handle would find itself on boards that it never entered.
+/// A newcomer may get another handle when its arrival is replayed. If a checkpoint had put it down under the
+/// first one, the next holder of that handle would find itself on boards that it never entered.
 #[test]
 fn a_newcomer_during_a_checkpoint_leaves_nothing_under_the_handle_it_had() {
     for looked_at in 0..6 {
@@ -122,8 +122,8 @@ fn a_newcomer_during_a_checkpoint_leaves_nothing_under_the_handle_it_had() {
     }
 }
 
-/// Hidden when the checkpoint began, shown before it was looked at: neither the tree's page nor an extra names the
-/// member then, and start-up must not give its handle away before the replay has named it.
+/// Hidden when the checkpoint began, shown before it was looked at: neither the tree's page nor an extra
+/// names the member then, and start-up must not give its handle away before the replay has named it.
 #[test]
 fn a_member_that_only_the_replay_names_keeps_its_handle() {
     for looked_at in 0..4 {
@@ -171,8 +171,8 @@ fn a_checkpoint_that_failed_anywhere_is_made_up_for_by_the_next() {
     }
 }
 
-/// Boards join a checkpoint one after the other, and each is in it as it was when it began: also one that changes, is
-/// defined anew, dropped, or dropped and created again before its turn.
+/// Boards join a checkpoint one after the other, and each is in it as it was when it began: also one that
+/// changes, is defined anew, dropped, or dropped and created again before its turn.
 #[test]
 fn boards_that_change_before_they_join_are_in_the_checkpoint_as_they_were() {
     let names = ["a", "b", "c", "d", "e"];
@@ -202,7 +202,8 @@ fn boards_that_change_before_they_join_are_in_the_checkpoint_as_they_were() {
     }
 }
 
-/// More boards than lists of boards are shared of: who leaves all of them is on none, whatever the batch itself did before.
+/// More boards than lists of boards are shared of: who leaves all of them is on none, whatever the batch
+/// itself did before.
 #[test]
 fn a_member_of_many_boards_leaves_all_of_them_and_those_that_the_batch_brought() {
     let mut harness = with_members(3);
@@ -279,8 +280,8 @@ fn a_crash_around_the_ingestion_leaves_the_old_checkpoint_or_the_new_one() {
     }
 }
 
-/// A board dropped while it is checkpointed, and created again under its name, before and after a restart. The checkpoint
-/// goes on without it.
+/// A board dropped while it is checkpointed, and created again under its name, before and after a restart.
+/// The checkpoint goes on without it.
 #[test]
 fn a_board_dropped_and_created_again_during_a_checkpoint_starts_empty() {
     for dropped_at in 0..14 {
@@ -304,8 +305,9 @@ fn a_board_dropped_and_created_again_during_a_checkpoint_starts_empty() {
     }
 }
 
-/// Where matches' boards come and go, something is dropped during every checkpoint. None of the checkpoints may be given
-/// up for that, or the log, start-up and the handles that are held back would grow without bound.
+/// Where matches' boards come and go, something is dropped during every checkpoint. None of the checkpoints
+/// may be given up for that, or the log, start-up and the handles that are held back would grow without
+/// bound.
 #[test]
 fn boards_dropped_continuously_let_every_checkpoint_complete() {
     let mut harness = with_members(9);
@@ -320,10 +322,12 @@ fn boards_dropped_continuously_let_every_checkpoint_complete() {
         harness.batch(&[jobs(0..9, &names)]);
         let mut slice = 0;
         let written = harness.checkpoint(&mut |harness, moment| {
-            // Another board each time, at every third slice, so that the first drop comes at another place each round.
+            // Another board each time, at every third slice, so that the first drop comes at another place
+            // each round.
             if matches!(moment, Moment::Joining | Moment::Slice) && (slice + round) % 3 == 0 {
                 let name = dropped.next().expect("it goes round");
-                // The definition changes before the drop: the replay of that must find the board that it is of.
+                // The definition changes before the drop: the replay of that must find the board that it is
+                // of.
                 let changed =
                     Definition { keep: u32::try_from(slice).expect("small"), ..Definition::default() };
                 harness.batch(&[Say::Define(board(name), Arc::new(changed))]);
@@ -370,7 +374,8 @@ fn nothing_is_left_on_disk_of_a_board_dropped_during_a_checkpoint() {
     assert!(!whole.is_empty() && whole.iter().all(|records| *records > 0), "{left:?}");
 }
 
-/// Boards that came and went between two checkpoints were never on disk: there is nothing to remove, however many.
+/// Boards that came and went between two checkpoints were never on disk: there is nothing to remove, however
+/// many.
 #[test]
 fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
     let mut harness = with_members(1);
@@ -383,8 +388,8 @@ fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
     assert_eq!(harness.shard.write(Purpose::Apply).take_gone().len(), 1);
 }
 
-/// From the moment a checkpoint begins, the writer sets aside each leaf that it changes. So one that waits for another
-/// shard's begins when that one has ended, and holds what came meanwhile.
+/// From the moment a checkpoint begins, the writer sets aside each leaf that it changes. So one that waits
+/// for another shard's begins when that one has ended, and holds what came meanwhile.
 #[test]
 fn a_checkpoint_begins_when_it_has_its_turn_and_not_before() {
     let mut harness = with_members(3);
@@ -412,8 +417,9 @@ fn a_checkpoint_begins_when_it_has_its_turn_and_not_before() {
     harness.check_all();
 }
 
-/// Where there is time for it, checkpoints come as soon as there is enough to write, so that little is to be replayed
-/// after a kill. They rest in proportion to what the last one took, so that they never take more than a share of a core.
+/// Where there is time for it, checkpoints come as soon as there is enough to write, so that little is to be
+/// replayed after a kill. They rest in proportion to what the last one took, so that they never take more
+/// than a share of a core.
 #[test]
 fn a_checkpoint_is_due_after_few_changes_unless_the_last_one_was_long_in_proportion() {
     let mut harness = with_members(3);
@@ -459,7 +465,8 @@ fn checkpoints_complete_beside_a_writer_that_does_nothing_but_drop_boards() {
     harness.check_all();
 }
 
-/// What a dropped board had on disk goes with the next checkpoint, and not before: until then the old one needs it.
+/// What a dropped board had on disk goes with the next checkpoint, and not before: until then the old one
+/// needs it.
 #[test]
 fn a_dropped_boards_pages_leave_the_disk() {
     let mut harness = with_members(6);
@@ -507,8 +514,8 @@ fn handles_come_back_after_a_checkpoint_and_not_before() {
     harness.check_all();
 }
 
-/// Start-up compares what the disk has with what was there when the checkpoint was taken: a log that lost what the
-/// checkpoint was taken beside cannot make it right any more.
+/// Start-up compares what the disk has with what was there when the checkpoint was taken: a log that lost
+/// what the checkpoint was taken beside cannot make it right any more.
 #[test]
 fn a_log_that_ends_before_what_its_checkpoint_saw_is_refused() {
     let mut harness = with_members(2);
@@ -527,8 +534,9 @@ fn a_log_that_ends_before_what_its_checkpoint_saw_is_refused() {
     assert!(error.contains("checkpoint"), "{error}");
 }
 
-/// The page of extras has m1 as hidden, and the tree's pages, which are older, as listed: nothing of the record is kept when they
-/// are loaded. Were the page not due again, the record would outlive its member, and no start would take it.
+/// The page of extras has m1 as hidden, and the tree's pages, which are older, as listed: nothing of the
+/// record is kept when they are loaded. Were the page not due again, the record would outlive its member, and
+/// no start would take it.
 #[test]
 fn an_extra_of_which_nothing_is_kept_does_not_outlive_its_member() {
     let mut harness = with_members(2);

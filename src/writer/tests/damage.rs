@@ -1,5 +1,5 @@
-//! Directories that someone or something damaged: repaired where members can tell, refused in words where not, and never
-//! a wrong rank.
+//! Directories that someone or something damaged: repaired where members can tell, refused in words where
+//! not, and never a wrong rank.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::writer::tests::harness::{Harness, Say, open};
 const NOTHING: &[u8] = b"";
 const GARBAGE: &[u8] = b"\xff\x00garbage\xfd\xff\xff\xff\xff\xff\xff\xff\x7f";
 
-/// A few hundred entries on two boards, so that trees have several pages; checkpointed, and some deltas after it.
+/// A few hundred entries on two boards, so that trees have several pages; checkpointed, and some deltas after
+/// it.
 fn harness() -> Harness {
     let mut harness = Harness::new(true);
     let many = (0..200).map(|number| job(&format!("m{number}"), &[("auto", &[number % 7])]));
@@ -340,8 +341,8 @@ fn a_directory_that_lost_its_meta_record_is_refused_and_not_begun_anew() {
     }
 }
 
-/// What a power failure may do to the log that RocksDB wrote last: it ends earlier, anywhere. The shard then opens at an
-/// earlier message with everything right, or not at all.
+/// What a power failure may do to the log that RocksDB wrote last: it ends earlier, anywhere. The shard then
+/// opens at an earlier message with everything right, or not at all.
 #[test]
 fn a_log_cut_short_opens_at_an_earlier_message_or_is_refused() {
     let mut harness = harness();

@@ -1,7 +1,8 @@
-//! Every file of a shard's directory, damaged in every way at many places: flipped bits, cut short, zeroed blocks, gone.
+//! Every file of a shard's directory, damaged in every way at many places: flipped bits, cut short, zeroed
+//! blocks, gone.
 //!
-//! Whatever it is, a start shows everything that was written, or refuses in words and changes no byte; so does the next
-//! one; and `verify` says no to what a start refuses. Nothing hangs.
+//! Whatever it is, a start shows everything that was written, or refuses in words and changes no byte; so
+//! does the next one; and `verify` says no to what a start refuses. Nothing hangs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +41,8 @@ struct Crashed {
     synced: u64,
 }
 
-/// Two checkpoints with a restart between them, so that there are files of every kind, and a log that is written to.
+/// Two checkpoints with a restart between them, so that there are files of every kind, and a log that is
+/// written to.
 fn crashed(stream: &str) -> Crashed {
     let mut harness = Harness::new(true);
     harness.synced = stream.is_empty();
@@ -327,8 +329,8 @@ fn a_new_log_that_is_broken_at_its_beginning_is_no_loss_where_a_stream_holds_wha
     }
 }
 
-/// RocksDB begins a new log behind a torn one, with a batch of nothing in it, before the torn one goes. A start that is cut short
-/// between the two leaves both.
+/// RocksDB begins a new log behind a torn one, with a batch of nothing in it, before the torn one goes. A
+/// start that is cut short between the two leaves both.
 #[test]
 fn a_start_that_was_cut_short_behind_a_torn_log_is_made_again() {
     let crashed = crashed("");

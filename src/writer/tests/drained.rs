@@ -255,7 +255,8 @@ fn hidden_entries_count_nowhere_go_on_receiving_updates_and_come_back() {
     assert_eq!(running.board("b"), list(&[("m", 7), ("n", 4)]));
 }
 
-/// Jobs before a drop meet the old board, and those after it a new one, also while other shards have yet to make the drop.
+/// Jobs before a drop meet the old board, and those after it a new one, also while other shards have yet to
+/// make the drop.
 #[test]
 fn a_drop_in_the_middle_of_a_batch_parts_what_came_before_from_what_comes_after() {
     let running = Running::new(true);
@@ -312,7 +313,8 @@ fn numbered_drop(name: &str, life: u64, number: u64) -> Payload {
     Payload::Drop { board: board(name), incarnation: Incarnation(life), number: Some(RecordNumber(number)) }
 }
 
-/// Boards that come and go, and at last definitions that come late. The second one of "slow" is of a record behind the first.
+/// Boards that come and go, and at last definitions that come late. The second one of "slow" is of a record
+/// behind the first.
 fn boards_that_come_and_go() -> Vec<Payload> {
     let most = u64::try_from(REMEMBERED_MAX).expect("a count");
     let mut messages = vec![numbered_define("stays", 1, 1), numbered_define("a", 2, 2)];
@@ -337,7 +339,8 @@ fn boards_that_come_and_go() -> Vec<Payload> {
     messages
 }
 
-/// What is forgotten follows from the messages alone, however they share batches, and a start finds it as it was.
+/// What is forgotten follows from the messages alone, however they share batches, and a start finds it as it
+/// was.
 #[test]
 fn a_definition_that_comes_long_after_its_drop_does_not_bring_the_board_back() {
     let most = u64::try_from(REMEMBERED_MAX).expect("a count");
@@ -364,7 +367,8 @@ fn a_definition_that_comes_long_after_its_drop_does_not_bring_the_board_back() {
     assert!(seen.iter().all(|dropped| *dropped == seen[0]));
 }
 
-/// Nothing of a batch that could not be committed is shown, whoever waits is told, reads go on, and the shard heals.
+/// Nothing of a batch that could not be committed is shown, whoever waits is told, reads go on, and the shard
+/// heals.
 #[test]
 fn a_failed_commit_is_answered_changes_nothing_and_heals() {
     let running = Running::new(true);
@@ -379,7 +383,8 @@ fn a_failed_commit_is_answered_changes_nothing_and_heals() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let (store, counted) = (Arc::clone(&running.store), Arc::clone(&attempts));
     let mut fetches = 0;
-    // The second batch finds no store, as one finds a store that refuses; then nothing comes until it is open again.
+    // The second batch finds no store, as one finds a store that refuses; then nothing comes until it is open
+    // again.
     source.before_fetch = Box::new(move || {
         fetches += 1;
         if fetches == 2 {
@@ -454,8 +459,8 @@ fn answers_tell_the_place_before_and_after() {
     assert_eq!(running.shard.read(Purpose::Read).applied.timestamp, time(2));
 }
 
-/// A plan only reads. What it means to give to newcomers, and to take from those who leave, stays as it is if it is not committed,
-/// also beside a checkpoint, while handles are held back.
+/// A plan only reads. What it means to give to newcomers, and to take from those who leave, stays as it is if
+/// it is not committed, also beside a checkpoint, while handles are held back.
 #[test]
 fn a_plan_that_is_never_committed_leaves_every_handle_accounted_for() {
     use crate::writer::tests::harness::{Harness, Say};

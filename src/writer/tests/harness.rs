@@ -1,4 +1,5 @@
-//! One shard on a real directory, driven a verb at a time, so that a test can stop, fail and crash between any two.
+//! One shard on a real directory, driven a verb at a time, so that a test can stop, fail and crash between
+//! any two.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! How much is planned under one hold of the lock, counted: in tests the planner lets others in at every chance that it has.
+//! How much is planned under one hold of the lock, counted: in tests the planner lets others in at every
+//! chance that it has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -61,7 +61,8 @@ impl Node {
     }
 }
 
-/// The step in which a board comes with its first members. Every shard reads the definition from a message of its own.
+/// The step in which a board comes with its first members. Every shard reads the definition from a message of
+/// its own.
 fn creation(shard: &Shard, board: &BoardName, known: &Known, ids: &[MemberId]) -> Step {
     let definition = Arc::new(Definition::clone(&known.definition));
     let step = arrivals(shard, shard.next_tree(), &definition, ids, None);
@@ -113,7 +114,8 @@ fn an_empty_board_costs_a_shard_at_most_200_bytes() {
             drop(node.registry.create_default(&name).expect("there is room"));
         }
     });
-    // The name, 32 bytes with its counts, is counted for both: after a start every shard has names of its own.
+    // The name, 32 bytes with its counts, is counted for both: after a start every shard has names of its
+    // own.
     let shard = bytes_per(all, boards) - bytes_per(registry, boards) + 32;
     println!("an empty board: {shard} bytes a shard, {} in the registry", bytes_per(registry, boards));
     assert!(shard <= 200, "{shard} bytes");
@@ -144,8 +146,9 @@ fn a_hundred_thousand_boards_of_ten_are_within_250_mb_at_150_bytes_an_entry() {
     }
 }
 
-/// What is done under the lock when a checkpoint begins, fails or completes is as much for 20,000 boards as for ten: nothing
-/// is allocated for any of them. Boards join it a slice at a time, and only those with something due hold memory.
+/// What is done under the lock when a checkpoint begins, fails or completes is as much for 20,000 boards as
+/// for ten: nothing is allocated for any of them. Boards join it a slice at a time, and only those with
+/// something due hold memory.
 #[test]
 fn a_checkpoint_begins_and_ends_without_a_look_at_the_boards() {
     let mut begun = Vec::new();

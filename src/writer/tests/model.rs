@@ -34,7 +34,8 @@ pub struct ModelBoard {
     pub life: u32,
 }
 
-/// A place that entries are trimmed behind: a score or its first key, and for one of a member also when that one reached it.
+/// A place that entries are trimmed behind: a score or its first key, and for one of a member also when that
+/// one reached it.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub score: Vec<i64>,
@@ -81,7 +82,8 @@ impl ModelBoard {
         Some((like(Ordering::Less), like(Ordering::Equal), count(ahead), count(listed.len())))
     }
 
-    /// Removes those of the members who come after a place, as a removal without a version does. How many there were.
+    /// Removes those of the members who come after a place, as a removal without a version does. How many
+    /// there were.
     pub fn trim(&mut self, place: &Place, members: &[String], now: i64) -> u64 {
         let mut removed = 0;
         for id in members {
@@ -209,7 +211,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Creates a board, changes what may change of it, or begins a later life of it. An earlier life's definition comes too late.
+    /// Creates a board, changes what may change of it, or begins a later life of it. An earlier life's
+    /// definition comes too late.
     pub fn create(&mut self, name: &BoardName, definition: &Arc<Definition>, life: u32) {
         let created = ModelBoard { definition: Arc::clone(definition), entries: BTreeMap::new(), life };
         match self.boards.get_mut(name) {
@@ -239,8 +242,8 @@ impl Model {
         for (name, given) in targets {
             let mut life = self.life(&name);
             let is_being_dropped = self.being_dropped.contains(&name);
-            // A job comes to the life that the node knows, also where its definition is still on its way. Where a board is
-            // dropped already, and not everywhere, the job begins its next life.
+            // A job comes to the life that the node knows, also where its definition is still on its way.
+            // Where a board is dropped already, and not everywhere, the job begins its next life.
             if next.get(&name).is_none_or(|board| board.life < life && !is_being_dropped) {
                 if is_being_dropped {
                     life += 1;

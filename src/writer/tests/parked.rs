@@ -1,5 +1,6 @@
-//! Jobs that wait for the definition of their board. Whenever it comes, in whatever batches, and over whatever crashes,
-//! a member's jobs take effect in the order of the stream: in the end all is as if every board had been there first.
+//! Jobs that wait for the definition of their board. Whenever it comes, in whatever batches, and over
+//! whatever crashes, a member's jobs take effect in the order of the stream: in the end all is as if every
+//! board had been there first.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -98,7 +99,8 @@ proptest! {
     }
 }
 
-/// A member's later jobs wait behind the first, also those that name no board or a known one; other members' do not.
+/// A member's later jobs wait behind the first, also those that name no board or a known one; other members'
+/// do not.
 #[test]
 fn who_waits_waits_with_all_that_comes_later() {
     let mut fed = Fed::new(&["auto", "more"]);
@@ -174,7 +176,8 @@ fn a_drop_has_jobs_wait_again_that_were_not_freed_yet() {
     fed.check_replica();
 }
 
-/// However many jobs wait, none is rejected, and what a message frees is as much as it may and no more: one short step.
+/// However many jobs wait, none is rejected, and what a message frees is as much as it may and no more: one
+/// short step.
 #[test]
 fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
     const JOBS: usize = 110_000;

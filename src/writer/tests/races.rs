@@ -1,5 +1,5 @@
-//! Shards and clients that decide on the same board at the same moment: each event comes between two questions of a
-//! shard's planner, so that every race is certain.
+//! Shards and clients that decide on the same board at the same moment: each event comes between two
+//! questions of a shard's planner, so that every race is certain.
 
 use crate::board::{Definition, Policy};
 use crate::job::{Job, RejectCode};
@@ -8,8 +8,8 @@ use crate::writer::tests::build::{board, job};
 use crate::writer::tests::harness::{Harness, Say};
 use crate::writer::{Defined, Known};
 
-/// Plans one job on a new shard, one event after each of the planner's questions. The reason if the job is rejected, and
-/// the boards that the plan defines.
+/// Plans one job on a new shard, one event after each of the planner's questions. The reason if the job is
+/// rejected, and the boards that the plan defines.
 fn race(job: Job, events: Vec<Event>) -> (Harness, Option<RejectCode>, Vec<Policy>) {
     let mut harness = Harness::new(true);
     harness.registry.after_question.lock().extend(events);
@@ -79,7 +79,8 @@ fn a_job_that_comes_while_its_board_is_being_dropped_begins_the_boards_next_life
     assert_eq!(plan.rejects.first().map(|reject| reject.code), None);
     let next = harness.registry.get("b").expect("readers see the next life");
     assert!(next.incarnation > dropped.incarnation);
-    // Of a shard that still holds the life before, jobs go into the next one, until that shard has dropped it too.
+    // Of a shard that still holds the life before, jobs go into the next one, until that shard has dropped it
+    // too.
     assert_eq!(harness.registry.begun_anew("b", dropped.incarnation), Some(next.clone()));
     harness.registry.finish_drop("b", dropped.incarnation);
     assert_eq!(harness.registry.get("b"), Some(next));

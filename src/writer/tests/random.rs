@@ -1,5 +1,5 @@
-//! Random jobs in random batches, with checkpoints, failures, crashes and restarts in between: the state, the disk by
-//! pages, the disk by members and the model always agree.
+//! Random jobs in random batches, with checkpoints, failures, crashes and restarts in between: the state, the
+//! disk by pages, the disk by members and the model always agree.
 
 use std::collections::VecDeque;
 
@@ -92,7 +92,8 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
     )
 }
 
-/// A trim names members as somebody found them a while ago: some of them, and some who are not behind the place.
+/// A trim names members as somebody found them a while ago: some of them, and some who are not behind the
+/// place.
 fn trims(members: u32) -> impl Strategy<Value = Say> {
     let name = prop::sample::select(BOARDS.to_vec());
     let value = prop_oneof![8 => -3_i64..=3, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 4])];

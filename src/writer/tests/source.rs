@@ -209,7 +209,8 @@ impl Running {
         self.run(source, answers)
     }
 
-    /// Lets a writer drain a source, checkpoints and all, and reads the directory again: both states are the same.
+    /// Lets a writer drain a source, checkpoints and all, and reads the directory again: both states are the
+    /// same.
     pub fn run(&self, mut source: VecSource, answers: Vec<oneshot::Receiver<Answer>>) -> Vec<Answer> {
         // The vector begins where the shard is.
         let done = usize::try_from(self.shard.read(Purpose::Read).applied.sequence.0).expect("small");

@@ -1,5 +1,5 @@
-//! Checkpoints in several files: where one ends and the next begins makes no difference to what is on disk afterwards,
-//! whatever of it is deleted by the range.
+//! Checkpoints in several files: where one ends and the next begins makes no difference to what is on disk
+//! afterwards, whatever of it is deleted by the range.
 
 use crate::job::Op;
 use crate::state_lock::Purpose;
@@ -42,8 +42,9 @@ struct Left {
     was_disturbed: bool,
 }
 
-/// A checkpoint that rewrites pages, deletes some, and removes one board by the range that was dropped before it, and
-/// one that is dropped in its slice `dropped_at`, of which pages may be staged already. New boards have their names.
+/// A checkpoint that rewrites pages, deletes some, and removes one board by the range that was dropped before
+/// it, and one that is dropped in its slice `dropped_at`, of which pages may be staged already. New boards
+/// have their names.
 fn checkpoint_beside_drops(file_bytes: u64, dropped_at: usize) -> Left {
     let mut harness = Harness::new(true);
     harness.staged_file_bytes = file_bytes;
@@ -106,7 +107,8 @@ fn a_checkpoint_leaves_the_same_on_disk_in_however_many_files_it_is_staged() {
     assert!(slices > 6, "{slices}");
 }
 
-/// Files that are staged have no effect before all are: one that cannot be staged, and a crash behind any of them.
+/// Files that are staged have no effect before all are: one that cannot be staged, and a crash behind any of
+/// them.
 #[test]
 fn a_checkpoint_that_ends_between_two_of_its_files_has_no_effect() {
     let refused =

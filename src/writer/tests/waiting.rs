@@ -1,4 +1,5 @@
-//! A writer whose definitions come through its queue: where jobs wait between its turns, and who is told of them.
+//! A writer whose definitions come through its queue: where jobs wait between its turns, and who is told of
+//! them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +30,9 @@ pub fn parking() -> Parking {
     Parking::new(true, Arc::default())
 }
 
-/// Who waits for the first job of a board is told what came of it once the board is there: its place, and the sequence of
-/// the message that freed it. Who waits for another job of the same message need not wait for the board.
+/// Who waits for the first job of a board is told what came of it once the board is there: its place, and the
+/// sequence of the message that freed it. Who waits for another job of the same message need not wait for the
+/// board.
 #[test]
 fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
     let running = Running::new(true);

@@ -185,7 +185,8 @@ fn an_unknown_command_halts_a_shard_until_the_operator_accepts_it() {
     service.verify();
 }
 
-/// The limit on file sizes of the running service plays the disk: the command is fetched and decoded, and cannot be committed.
+/// The limit on file sizes of the running service plays the disk: the command is fetched and decoded, and
+/// cannot be committed.
 #[test]
 fn an_unknown_command_stays_accepted_until_it_is_applied() {
     let mut nats = Nats::start();

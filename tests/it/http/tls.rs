@@ -151,7 +151,8 @@ fn imports_and_exports_go_over_https_with_a_token() {
     assert_eq!(status, Some(0), "{words}");
     let client = Client::trusting(service.base(), &certificate).with_token(secret);
     assert_eq!(client.get("/v1/boards/a/members/n").1["rank"], 1);
-    // A scheme that is not the port's is told of by itself: an import that went on trying would say so later, or in other words.
+    // A scheme that is not the port's is told of by itself: an import that went on trying would say so later,
+    // or in other words.
     let plain = Node::start();
     let cleartext = service.base().replace("https:", "http:");
     let no_tls = format!("https://{}", plain.address());

@@ -162,7 +162,8 @@ fn a_second_prefix_finds_room_and_a_third_one_is_told_what_makes_some() {
     assert!(said.contains("LARGE_JOBS_0") && said.contains("--nats-stream-mib below 4096"), "{said}");
 }
 
-/// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the stream.
+/// The checkpoint is beyond the end of a stream that lost its last messages: purging up to it would empty the
+/// stream.
 #[test]
 fn a_stream_that_lost_its_end_is_not_purged() {
     let mut nats = Nats::start();

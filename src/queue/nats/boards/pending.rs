@@ -13,8 +13,8 @@ use crate::types::{BoardName, ShardId};
 
 /// How long a delivered decision may take to arrive before it is delivered again.
 const DELIVER_AGAIN: Duration = Duration::from_secs(5);
-/// How long a change of a board that exists is watched after it was noted. An earlier change that another node
-/// delivered late may overtake it on one shard; the later change is delivered again then.
+/// How long a change of a board that exists is watched after it was noted. An earlier change that another
+/// node delivered late may overtake it on one shard; the later change is delivered again then.
 const WATCHED: Duration = Duration::from_secs(60);
 
 /// A decision that a shard may still lack.

@@ -1,7 +1,8 @@
 //! What `--accept-gap` has to give: one thing that is accepted, once.
 //!
-//! Knows: after which applied sequence it was used. It is spent for good only when more than that is applied: what was
-//! fetched and decoded comes again if its commit fails, and is to be accepted again then. Must not know: what is accepted.
+//! Knows: after which applied sequence it was used. It is spent for good only when more than that is applied:
+//! what was fetched and decoded comes again if its commit fails, and is to be accepted again then. Must not
+//! know: what is accepted.
 
 use parking_lot::Mutex;
 

@@ -125,8 +125,8 @@ impl JetStream {
         )))
     }
 
-    /// Creates streams of one size: the operator's, or the largest that leaves as much room to others. Returns
-    /// their limits.
+    /// Creates streams of one size: the operator's, or the largest that leaves as much room to others.
+    /// Returns their limits.
     async fn create_jobs_streams(&self, missing: Vec<Config>) -> Result<Vec<i64>, PrepareError> {
         if missing.is_empty() {
             return Ok(Vec::new());
