@@ -13,7 +13,7 @@ const NO_PATHS: &[(&str, &str)] = &[
     ("staging/", "a folder of a shard"),
 ];
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -35,7 +35,7 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-fn documents() -> Vec<PathBuf> {
+pub fn documents() -> Vec<PathBuf> {
     let mut found = files("docs", ".md");
     found.extend(
         ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md"].map(|name| root().join(name)),
@@ -43,7 +43,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-fn sources() -> Vec<PathBuf> {
+pub fn sources() -> Vec<PathBuf> {
     ["src", "tests", "benches"].iter().flat_map(|folder| files(folder, ".rs")).collect()
 }
 

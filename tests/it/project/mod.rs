@@ -4,6 +4,7 @@
 //! - [`circles`]: files import one another without circles
 //! - [`documents`]: links, paths and modules that documents and comments name exist
 //! - [`command_line`]: the commands, flags and variables that documents and containers name exist
+//! - [`widths`]: lines are no wider than agreed
 //! - [`publishers`]: the publishers that the documents show work as they stand there
 
 mod circles;
@@ -11,3 +12,4 @@ mod command_line;
 mod documents;
 mod layering;
 mod publishers;
+mod widths;

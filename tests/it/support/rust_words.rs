@@ -48,6 +48,15 @@ pub fn words(text: &str) -> Vec<(usize, String)> {
     words
 }
 
+/// The text without literals, line by line as before.
+pub fn without_literals(text: &str) -> String {
+    let kept = |(piece, text): (Piece, &str)| match piece {
+        Piece::Literal => "\n".repeat(text.matches('\n').count()),
+        _ => text.to_owned(),
+    };
+    pieces(text).into_iter().map(kept).collect()
+}
+
 fn pieces(text: &str) -> Vec<(Piece, &str)> {
     let mut pieces = Vec::new();
     let mut rest = text;
