@@ -6,6 +6,8 @@ mod harness;
 mod model;
 mod source;
 
+mod checkpointed_boards;
+mod checkpointed_members;
 mod checkpoints;
 mod damage;
 mod damaged_files;
