@@ -11,7 +11,7 @@ use crate::writer::tests::build::{bare, board, job};
 use crate::writer::tests::checkpoints::{
     disturbed, goes_on_after_a_restart, refused, undisturbed, with_members,
 };
-use crate::writer::tests::harness::{Say, time};
+use crate::writer::tests::harness::Say;
 use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
 /// Boards join a checkpoint one after the other, and each is in it as it was when it began: also one that

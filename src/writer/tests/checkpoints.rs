@@ -9,7 +9,7 @@ use crate::job::Op;
 use crate::state_lock::Purpose;
 use crate::storage::{Moment, StorageError};
 use crate::writer::tests::build::{bare, job, leave_all};
-use crate::writer::tests::harness::{Harness, Say, time};
+use crate::writer::tests::harness::{Harness, Say};
 use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
 pub(super) fn refused() -> StorageError {
