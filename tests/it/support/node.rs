@@ -137,12 +137,11 @@ impl NodeSetup {
 
     fn stopped(self) -> Node {
         let Self { shards, data_dir, folder, flags, environment } = self;
-        let (data_dir, folder) = match data_dir {
-            Some(data_dir) => (data_dir, folder),
-            None => {
-                let folder = tempfile::tempdir().expect("a temporary directory");
-                (folder.path().join("data"), Some(folder))
-            }
+        let (data_dir, folder) = if let Some(data_dir) = data_dir {
+            (data_dir, folder)
+        } else {
+            let folder = tempfile::tempdir().expect("a temporary directory");
+            (folder.path().join("data"), Some(folder))
         };
         let shards = shards.unwrap_or(1).to_string();
         let mut arguments =
