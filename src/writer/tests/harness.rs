@@ -1,7 +1,7 @@
 //! One shard on a real directory, driven a verb at a time, so that a test can stop, fail and crash between
 //! any two.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -9,64 +9,19 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Cut, Entry, Incarnation, Shard, Standing, TreeId, WindowTree};
+use crate::state::{Cut, Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, Commit, Moment, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
     TreesFrom, mark_rebuilt, recover, verify,
 };
-use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp};
 use crate::writer::apply::{Answers, apply};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
-use crate::writer::tests::model::{Model, ModelBoard, Place, Shown};
+pub use crate::writer::tests::compare::{check, check_shard};
+use crate::writer::tests::model::{Model, Place};
+pub use crate::writer::tests::say::Say;
 use crate::writer::{BadJob, CommitFailed, JobOutcome, Known, Message, MessageOutcome, Payload, Registry};
-
-/// A message, as tests say it.
-#[derive(Clone)]
-pub enum Say {
-    /// Nobody waits for these.
-    Jobs(Vec<Job>),
-    /// Somebody does.
-    Ask(Vec<Job>),
-    Define(BoardName, Arc<Definition>),
-    Drop(BoardName),
-    Clear(BoardName),
-    /// Of these members, removes those who are behind a place.
-    Trim(BoardName, Place, Vec<String>),
-}
-
-/// One line a message, so that a failing history can be read.
-impl std::fmt::Debug for Say {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (what, jobs) = match self {
-            Self::Jobs(jobs) => ("jobs", jobs),
-            Self::Ask(jobs) => ("ask", jobs),
-            Self::Define(name, _) => return write!(f, "define {name}"),
-            Self::Drop(name) => return write!(f, "drop {name}"),
-            Self::Clear(name) => return write!(f, "clear {name}"),
-            Self::Trim(name, place, members) => return write!(f, "trim {name} {place:?} {members:?}"),
-        };
-        write!(f, "{what}")?;
-        for job in jobs {
-            let Job { member, targets, op, version, at, meta } = job;
-            write!(f, " [{member} {op:?}")?;
-            match targets {
-                crate::job::Targets::EveryBoard => write!(f, " everywhere")?,
-                crate::job::Targets::Boards(boards) => {
-                    boards.iter().try_for_each(|(name, score)| write!(f, " {name}={score:?}"))?;
-                }
-            }
-            write!(
-                f,
-                " v{version:?} @{:?} {:?}]",
-                at.map(Timestamp::as_micros),
-                meta.as_ref().map(|meta| &*meta.0)
-            )?;
-        }
-        Ok(())
-    }
-}
 
 type Places = Vec<Option<(u64, u64, u64, u64)>>;
 type Told = Vec<Result<Places, RejectCode>>;
@@ -431,88 +386,6 @@ fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
         JobOutcome::Applied(boards) => {
             let place = |place: crate::writer::Place| (place.better, place.tied, place.ahead, place.total);
             Ok(boards.into_iter().map(|board| board.after.map(place)).collect())
-        }
-    }
-}
-
-/// Whether a shard and its disk are what the model says.
-pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
-    check_shard(shard, model, last);
-    for (name, expected) in &model.boards {
-        let board = shard.board(name.as_str()).expect("it was just seen");
-        for (id, entry) in &expected.entries {
-            let record = store.metadata(board.all, id.as_bytes()).expect("readable");
-            assert_eq!(record.map(|record| record.json), entry.meta, "metadata of {id} on {name}");
-        }
-    }
-}
-
-/// Whether a shard in memory is what the model says.
-pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
-    while shard.release_retired(3) {}
-    shard.check_handles().expect("every handle is accounted for");
-    assert_eq!(shard.applied.sequence.0, last);
-    let names: Vec<&BoardName> = shard.boards().map(|(name, _)| name).collect();
-    assert_eq!(names, model.boards.keys().collect::<Vec<_>>());
-    for (name, expected) in &model.boards {
-        let board = shard.board(name.as_str()).expect("it was just seen");
-        assert_eq!(board.definition, expected.definition, "{name}");
-        let tree = shard.tree(board.all).expect("a board has a tree");
-        tree.tree.check(&shard.members).unwrap_or_else(|violation| panic!("board {name}: {violation}"));
-        let listed: Vec<String> = (tree.tree.cursor_at(0))
-            .map(|(handle, _)| String::from_utf8(shard.members.id(handle).to_vec()).expect("ids are UTF-8"))
-            .collect();
-        assert_eq!(
-            listed,
-            expected.listed().iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>(),
-            "{name}"
-        );
-        let known = tree.known().count();
-        assert_eq!(known, expected.entries.len(), "board {name} knows others than the model");
-        for (id, entry) in &expected.entries {
-            let handle = shard.members.get(id.as_bytes()).unwrap_or_else(|| panic!("{id} is unknown"));
-            let found = tree.entry(handle).unwrap_or_else(|| panic!("{id} is not on {name}"));
-            check_entry(expected, tree, &found, entry, &format!("{id} on {name}"));
-        }
-    }
-    assert!(shard.tree_bytes_are_right(), "memory is counted along with every change");
-    let mut known_by: BTreeMap<Handle, Vec<TreeId>> = BTreeMap::new();
-    for (id, tree) in shard.trees() {
-        tree.known().for_each(|handle| known_by.entry(handle).or_default().push(id));
-    }
-    for handle in (0..shard.members.handle_space()).map(Handle) {
-        let told: Vec<TreeId> =
-            shard.members.trees_behind(handle, None).filter(|id| shard.tree(*id).is_some()).collect();
-        assert_eq!(told, known_by.remove(&handle).unwrap_or_default(), "{handle:?} is known by other trees");
-    }
-    assert!(known_by.is_empty(), "trees know nobody's handles: {known_by:?}");
-    assert_eq!(
-        shard.members.len(),
-        model.members().len(),
-        "members of no board are remembered, or some are not"
-    );
-}
-
-fn check_entry(
-    board: &ModelBoard,
-    tree: &WindowTree,
-    found: &Entry,
-    expected: &crate::writer::tests::model::ModelEntry,
-    who: &str,
-) {
-    let shown = match found.standing {
-        Standing::Listed(_) => Shown::Listed,
-        Standing::Hidden(_) => Shown::Hidden,
-        Standing::Removed => Shown::Removed,
-    };
-    assert_eq!(shown, expected.shown, "{who}");
-    assert_eq!(found.version, expected.version, "{who}");
-    assert_eq!(found.updated_at.as_micros(), expected.updated, "{who}");
-    assert_eq!(found.has_metadata, expected.meta.is_some(), "{who}");
-    if let Some(words) = found.words() {
-        assert_eq!(tree.definition.score_of(words.as_slice()).keys(), expected.score, "{who}");
-        if let Some(reached) = board.definition.reached_at(words.as_slice()) {
-            assert_eq!(reached.as_micros(), expected.reached, "{who}");
         }
     }
 }

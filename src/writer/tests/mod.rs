@@ -1,11 +1,15 @@
 //! The write path as a whole, on real RocksDB directories, against a model too simple to be wrong.
 
 mod build;
+mod compare;
 mod fed;
 mod harness;
 mod model;
+mod say;
 mod source;
 
+mod checkpointed_boards;
+mod checkpointed_members;
 mod checkpoints;
 mod damage;
 mod damaged_files;
