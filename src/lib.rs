@@ -1,6 +1,6 @@
 //! ranktree keeps leaderboards of any size exact.
 //!
-//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted N-ary
+//! Game services publish set-score jobs; one writer per shard drains them in batches into a counted B+
 //! tree that is persisted in RocksDB, one write batch per drained batch; reads ask every shard and add the
 //! counts up.
 //!
@@ -9,7 +9,7 @@
 //!
 //! - [`types`], [`board`], [`job`]: the nouns
 //! - [`wire`]: a job as JSON
-//! - [`tree`]: the counted N-ary tree
+//! - [`tree`]: the counted B+ tree
 //! - [`state`]: a shard in memory
 //! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
@@ -22,7 +22,9 @@
 //! - [`loadgen`]: a load generator for a running service, and what it measured
 //! - [`credential_files`]: tokens and certificates from files, read again when they change
 //! - [`service`]: puts it all together; it alone sees everything
-//! - [`cli`]: one file per subcommand
+//! - [`cli`]: a file or folder per subcommand
+//!
+//! Beside them: [`metrics`], the name of every metric, and [`config`], the settings.
 
 #[cfg(test)]
 mod allocated;

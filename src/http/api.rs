@@ -1,4 +1,4 @@
-//! Everything that requests are answered from.
+//! What all handlers share: the shards, the queues, the boards, the tokens, the limits.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::queue::Publishers;
 use crate::queue::nats::BoardsStream;
 use crate::writer::Registry;
 
-/// Everything that requests are answered from.
+/// What all handlers share.
 pub struct Api {
     pub node: Arc<Node>,
     pub publishers: Arc<Publishers>,

@@ -1,4 +1,5 @@
-//! What reads answer with: entries, and how a score stands.
+//! What answers consist of: entries, pages, and how a score stands. The whole, with its `as_of`, is `Answer`
+//! of `query::read`.
 
 use crate::query::board_view::Part;
 use crate::query::cursor::PageCursor;

@@ -1,4 +1,5 @@
-//! What a job did, told for the whole board: the writer knows its own shard, the others are added here.
+//! What a job did, told for the whole board. The writer knows its own shard only (`writer::outcome`); the
+//! counts of the others are added here.
 
 use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
 use crate::query::board_view::{BoardView, SortKey};

@@ -1,4 +1,4 @@
-//! How any score stands, submitted or not.
+//! The rank of any score, submitted or not: its counts on each shard, and their sums.
 
 use crate::query::answer::Standing;
 use crate::query::board_view::{BoardView, ShardStanding};

@@ -1,4 +1,5 @@
-//! Where writes go: straight to the shard's writer, or into its stream.
+//! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::local`) or the shard's
+//! stream (`queue::nats::publish::publisher`).
 
 use crate::job::Job;
 use crate::queue::error::NotPublished;

@@ -6,6 +6,7 @@
 //!
 //! - `decode`: the way in, by `fast_path` for jobs in their commonest form, else by `strict`, which explains
 //!   refusals
+//! - `strict` alone: the way in of a job whose board and member the path of a request names
 //! - `encode`: the way out
 //! - `lenient`: JSON values as text, read once it is known what they should be
 

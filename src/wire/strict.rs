@@ -118,6 +118,8 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
+    /// # Arguments
+    /// `home`: the board and the member that the path of the request names.
     fn into_job(self, names: &mut BoardNames, home: Option<(BoardName, MemberId)>) -> Decoded {
         let op = read_op(given(self.op))?;
         if let Some(stray) = self.stray {

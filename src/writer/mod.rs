@@ -1,6 +1,12 @@
-//! The write path, one writer per shard: fetch → decode → plan → commit → apply → publish.
+//! The write path, one writer per shard: fetch → decode → plan → commit → apply → show.
 //!
-//! [`Writer`] is the loop; each verb has a file of its own, and fetch and decode are the source's.
+//! - `turn`: [`Writer`], the loop over the six verbs; show is the end of its `turn`
+//! - `source`: what fetch gives, decoded. The sources are in `queue`
+//! - `plan`: what a batch changes; `decide`: what one operation does to one entry
+//! - commit is `storage::commit`; `reopen`: what follows when it fails
+//! - `apply`: steps of a plan, put into the state in memory
+//! - `outcome`: what came of a job, for whoever waits
+//! - `registry`: which boards there are; `parking`, `order`, `wanted`: jobs whose board is unknown yet
 
 mod source;
 

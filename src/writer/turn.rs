@@ -1,4 +1,4 @@
-//! The loop of one shard: fetch → decode → plan → commit → apply → publish.
+//! The loop of one shard: fetch → decode → plan → commit → apply → show.
 //!
 //! Knows: the order of the six verbs, and what happens when one fails. Must not know: what any of them does.
 
@@ -183,7 +183,10 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// One drained batch, waited for so long, from decoded messages to readers who see it.
+    /// Takes one batch from plan to show.
+    ///
+    /// # Arguments
+    /// `waited`: how long the fetch took.
     fn turn(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), Interrupted> {
         let started = Instant::now();
         let arrived = self.gauges.note_batch(&messages, waited);
@@ -204,8 +207,8 @@ impl<S: JobSource> Writer<S> {
             for (board, incarnation) in dropped {
                 self.registry.forget(&board, incarnation);
             }
-            // Publish after commit and apply: a reader must never see what a crash could take back, and a
-            // writer who has an answer must be able to read what it wrote.
+            // Show after commit and apply: a reader must never see what a crash could take back, and a client
+            // that has an answer must be able to read what it wrote.
             self.applied.send_replace(sequence);
             answers.send();
         }

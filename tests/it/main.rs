@@ -1,6 +1,6 @@
 //! The integration tests: one binary, so that `RocksDB` is linked once, and a file per behaviour.
 //!
-//! Each wing's own page lists its files and says what each of them holds:
+//! The `mod.rs` of each folder lists its files and says what each of them holds:
 //!
 //! - [`durability`]: nothing answered is lost or counted twice, whatever is killed, damaged or full
 //! - [`exactness`]: ranks, tokens, removals and rejections are what the jobs say

@@ -1,4 +1,9 @@
 //! A request as handlers see it: its path, parameters and body, and the boards that it asks.
+//!
+//! - `call`: a request, all of it read: from `head` and `body`
+//! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
+//! - `ask`: how a handler asks a board
+//! - `metrics`: the metrics of requests
 
 pub mod ask;
 pub mod body;

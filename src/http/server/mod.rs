@@ -1,4 +1,10 @@
 //! Sockets, TLS, connections, their limits, and how they end.
+//!
+//! In the order in which a request meets them:
+//! - `listener`: accepts connections; `connection_limit`: how many; `threads`: gives each to a thread
+//! - `connection`: from the handshake (`tls`) to the end (`ended`); `socket`: whether the client has left
+//! - `activity`, `observed_stream`, `pipelining`, `timeouts`: what a connection is doing, and for how long
+//! - `requests`: the requests of a connection, handed to the router; `context`: what all connections share
 
 mod activity;
 mod connection;

@@ -1,4 +1,10 @@
 //! Writes: from a request's jobs or boards to the shards' queues, and back to what came of them.
+//!
+//! - `scatter`: jobs to shards, and their results back in the order of the request
+//! - `options`: how long a write waits; `new_boards`: boards that are created before the jobs are sent
+//! - `publish`: messages to shards; `settle`: waits for jobs that are parked
+//! - `results`: the result of each job; `results_json`: as JSON; `sent_metadata`: metadata in them
+//! - `boards`: definitions, clears and drops; `trim`: trims
 
 pub mod boards;
 pub mod new_boards;

@@ -1,4 +1,5 @@
-//! Messages to the shards' queues: who may publish, in which order, and for how long a request waits.
+//! Messages to the shards' queues: whether a shard takes writes now, in which order messages are sent, and
+//! for how long a request waits.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,8 +12,8 @@ use crate::queue::NotPublished;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::{Payload, ShardState};
 
-/// How long a request waits for its commit. Commits take milliseconds. A shard that lost its disk says so
-/// earlier.
+/// How long a request waits until its messages are stored, or applied. Both take milliseconds. A shard that
+/// lost its disk says so earlier.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The size of a definition, a clear or a drop as a batch counts it: about what its record takes.
 pub const COMMAND_BYTES: usize = 512;

@@ -1,4 +1,5 @@
-//! The outcome of jobs over whole boards. A writer knows its own shard; the others are added here.
+//! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
+//! one shard cannot know: the counts of the others.
 
 use crate::http::api::Api;
 use crate::http::request::ask::HoldsChanges;

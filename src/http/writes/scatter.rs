@@ -41,9 +41,9 @@ pub struct Written {
     pub results: Vec<JobResult>,
 }
 
-/// Publishes the jobs to their members' shards, and waits for their synced commits. Jobs of one member apply
-/// in order: once one of them is refused, none behind it is sent. A failure of a part of the jobs is told by
-/// job.
+/// Publishes the jobs to their members' shards. Waits until their streams have stored them, or until they are
+/// applied, as the options say; without NATS, for their synced commits. Jobs of one member apply in order:
+/// once one of them is refused, none behind it is sent. A failure of a part of the jobs is told by job.
 ///
 /// # Errors
 /// When their answer may be larger than there is room for; when a shard takes no writes, or does not answer

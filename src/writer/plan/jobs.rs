@@ -63,7 +63,8 @@ impl Batch<'_> {
     /// Plans one job as a step of its own, so that its place before and after can be told.
     ///
     /// # Arguments
-    /// `then`: `applied`, but with the time of the message that brought the job.
+    /// `then`: `applied`, but with the effective time of the message that brought the job. For a job that was
+    /// parked, that is an earlier message.
     pub(super) fn plan_told_job(
         &mut self,
         job: &Result<Job, BadJob>,

@@ -1,4 +1,5 @@
-//! What a module must not know, read from the source: the invariants that STYLE states as absences.
+//! What a module must not know, read from the source: the invariants that `ARCHITECTURE.md` states as
+//! absences.
 //!
 //! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in
 //! `ranktree_rocksdb_reads`.
