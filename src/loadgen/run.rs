@@ -129,8 +129,9 @@ pub async fn run(
                 ticked = now;
                 let hopeful = tally.last_success().unwrap_or(feed.started());
                 let failing = tally.with(|counts| !counts.errors.is_empty());
+                let is_too_long = now - hopeful >= plan.give_up;
                 // Once all operations are handed out, only answers are waited for, and these have timeouts.
-                if ended == Ended::Completed && !feed.is_stopped() && failing && now - hopeful >= plan.give_up {
+                if ended == Ended::Completed && !feed.is_stopped() && failing && is_too_long {
                     ended = Ended::GaveUp;
                     feed.stop();
                 }

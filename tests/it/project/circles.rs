@@ -20,34 +20,9 @@ const EXCEPTIONS: &[Exception] = &[
     ("writer/reopen.rs", "writer/turn.rs", "a part of `Writer`"),
     ("storage/copies.rs", "storage/checkpoint.rs", "a part of `Checkpoint`"),
     ("tree/capture.rs", "tree/large.rs", "a part of `LargeTree`"),
-    ("queue/jetstream/boards/tombstones.rs", "queue/jetstream/boards/mod.rs", "a part of `Boards`"),
-    ("queue/jetstream/fetcher/doubts.rs", "queue/jetstream/fetcher/mod.rs", "a part of `Fetcher`"),
-    // A type that wants a file of its own, below both.
-    ("query/outcome.rs", "query/metadata.rs", "`HoldsEntries`"),
-    ("service/opening.rs", "service.rs", "`ServiceError`"),
-    // The queue: the error of publishers, the shard's stream, and the names of boards.
-    ("queue/jetstream/publisher.rs", "queue/publisher.rs", "`NotPublished`"),
-    ("queue/jetstream/groups.rs", "queue/publisher.rs", "`NotPublished`"),
-    ("queue/local.rs", "queue/publisher.rs", "`NotPublished`"),
-    ("queue/message_order.rs", "queue/publisher.rs", "`NotPublished`"),
-    ("queue/jetstream/fetcher/", "queue/jetstream/source.rs", "`Shared`"),
-    ("queue/jetstream/keeper.rs", "queue/jetstream/source.rs", "`Shared`"),
-    ("queue/jetstream/streams.rs", "queue/jetstream/source.rs", "`OnGap`"),
-    ("queue/plain.rs", "queue/wire.rs", "`BoardNames`"),
-    // HTTP: routes, and what resources share.
-    ("http/authorize.rs", "http/routes.rs", "`refuse`"),
-    ("http/new_boards.rs", "http/boards.rs", "`define_in_order`"),
-    ("http/ranks.rs", "http/lists.rs", "`BATCH_MAX`"),
-    ("http/results.rs", "http/writes.rs", "`Asking`"),
-    ("http/openapi/mod.rs", "http/router.rs", "`routes`"),
-    ("http/openapi/parameters.rs", "http/openapi/doc.rs", "`component`"),
-    ("http/openapi/notation.rs", "http/openapi/page.rs", "`escape`"),
-    ("http/openapi/schemas/", "http/openapi/schemas/mod.rs", "patterns and helpers of all schemas"),
     // Subcommands.
     ("cli/", "cli/mod.rs", "`Failure`"),
     ("cli/export/output.rs", "cli/export/mod.rs", "`Format`"),
-    ("cli/import/patience.rs", "cli/import/connection.rs", "`Service`"),
-    ("cli/import/input.rs", "cli/import/mod.rs", "`is_stdin`"),
 ];
 
 #[test]

@@ -141,8 +141,8 @@ impl StreamPublisher {
         let Some((_pending, applied)) = pending else { return };
         tokio::select! {
             outcome = applied => {
-                let outcome = outcome.map_err(|_| lost()).and_then(|outcome| outcome.map_err(will_be_applied));
-                batcher::reply_applied(group, outcome);
+                let applied = outcome.map_err(|_| lost());
+                batcher::reply_applied(group, applied.and_then(|applied| applied.map_err(will_be_applied)));
             }
             // A shard that is halted never replies.
             () = batcher::all_disconnected(&mut group) => {}
