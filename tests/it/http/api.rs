@@ -145,7 +145,8 @@ fn check_probes(service: &Node, client: &Client) {
     assert_eq!(status["shards"].as_array().map(Vec::len), Some(3), "{status}");
     has(
         &status["shards"][0],
-        "shard owner state reason applied_sequence last_sequence lag members rejects checkpoint_sequence",
+        "shard owner state reason damage applied_sequence last_sequence lag members rejects \
+         checkpoint_sequence",
     );
     for probe in ["/healthz", "/readyz"] {
         assert_eq!(client.get(probe).0, 200, "{probe}");
