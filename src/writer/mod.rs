@@ -1,6 +1,6 @@
 //! The write path, one writer per shard: fetch → decode → plan → commit → apply → publish.
 //!
-//! [`Writer`] is the loop; each verb has a file of its own, and fetch and decode are the source's.
+//! [`Writer`] is the loop. Each verb has a file of its own, except fetch and decode, which the source does.
 
 mod source;
 
