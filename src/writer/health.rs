@@ -53,7 +53,7 @@ pub struct Health {
     jobs_parked: AtomicU64,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
-    /// Whether jobs need to wait no longer, and are still to be freed.
+    /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     frees: watch::Sender<bool>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
@@ -126,7 +126,7 @@ impl Health {
         *self.rejects_published.write() = place;
     }
 
-    /// Whether jobs need to wait no longer, and are still to be freed.
+    /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     #[must_use]
     pub fn frees(&self) -> watch::Receiver<bool> {
         self.frees.subscribe()

@@ -27,7 +27,7 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(1);
 /// Why a batch was not processed to its end.
 pub(super) struct Interrupted {
     pub(super) reason: String,
-    /// Not the commit failed: a parked job could not be read.
+    /// A parked job could not be read, so the commit was not tried.
     pub(super) is_unreadable: bool,
     pub(super) waiting: Waiting,
 }
