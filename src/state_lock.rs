@@ -1,10 +1,10 @@
-//! The lock of a shard's state. Whoever locks says for what, and how long locks are held and waited for is
-//! told by that.
+//! The lock of a shard's state. Every caller states a purpose, and hold and wait times are measured by
+//! purpose.
 //!
 //! Knows: the lock, the clock and the metrics. Must not know: what is read or changed under the lock.
 //!
-//! It is between `state`, which reads no clock and holds no lock, and all that shares a shard between
-//! threads.
+//! It stands between `state`, which reads no clock and holds no lock, and the modules that share a shard
+//! between threads.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -17,11 +17,12 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::metrics::{STATE_LOCK_HELD_SECONDS, STATE_LOCK_WAIT_SECONDS};
 use crate::state::Shard;
 
-/// Of the reads for answers, one in so many is timed: two looks at the clock are a fortieth of the shortest
-/// read. A prime, so that a thread that locks several shards for each answer comes to time each of them.
+/// One in this many reads for answers is timed: reading the clock twice costs a fortieth of the shortest
+/// read. A prime, so that a thread that locks several shards for each answer times each of them in turn.
 const READS_PER_TIMED: u32 = 17;
 
-/// After so long a long reading lets others in. In tests at every chance: they count the holds.
+/// After this time a long reading yields the lock. In tests it yields at every opportunity, as they count the
+/// holds.
 const LONGEST_READING: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
 
 /// What the state is locked for.
@@ -29,25 +30,25 @@ const LONGEST_READING: Duration = if cfg!(test) { Duration::ZERO } else { Durati
 pub enum Purpose {
     /// Answers to clients.
     Read,
-    /// Working out a batch.
+    /// Planning a batch.
     Plan,
     /// Bringing the memory of a step into the cache, before it is applied.
     Warm,
     /// Applying a step.
     Apply,
-    /// Letting go of what dropped boards and members that left held.
+    /// Releasing members of dropped boards, and handles of members that left.
     Release,
-    /// Beginning a checkpoint, and having some boards join it.
+    /// Beginning a checkpoint, and joining some boards to it.
     CheckpointBegin,
-    /// Copying a slice of what a checkpoint writes.
+    /// Copying a slice of a checkpoint's data.
     CheckpointCopy,
-    /// A checkpoint is complete, or failed and gives back a slice of what it owed.
+    /// Completing a checkpoint, or marking a slice of a failed one dirty again.
     CheckpointEnd,
-    /// Figures for metrics and the status.
+    /// Reading gauges for metrics and the status.
     Gauges,
-    /// What boards there are, compared with what was decided.
+    /// Comparing the shard's boards with the decided ones.
     Boards,
-    /// Before anything is served, or while nothing can be written.
+    /// Loading, before anything is served or while nothing can be written.
     Start,
 }
 
@@ -66,7 +67,7 @@ impl Purpose {
         Self::Start,
     ];
 
-    /// As metrics name it.
+    /// Its name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +85,7 @@ impl Purpose {
         }
     }
 
-    /// Its place in [`Purpose::ALL`].
+    /// Its index in [`Purpose::ALL`].
     const fn index(self) -> usize {
         match self {
             Self::Read => 0,
@@ -102,14 +103,14 @@ impl Purpose {
     }
 }
 
-/// A shard's state, for its one writer and all who read.
+/// A shard's state, shared by its one writer and all readers.
 pub struct StateLock {
     state: RwLock<Shard>,
     timings: [Timings; Purpose::ALL.len()],
 }
 
-/// A purpose's metrics, looked up once. They are the process's and not a shard's: a reader waits for
-/// whichever shard is held, and as many series again for each shard would tell little more.
+/// A purpose's metrics, looked up once. They are per process and not per shard: a reader locks all shards, so
+/// series per shard would say little more.
 struct Timings {
     purpose: Purpose,
     held: Histogram,
@@ -117,13 +118,13 @@ struct Timings {
     observer: Option<Arc<dyn HoldObserver>>,
 }
 
-/// Told of the holds that are timed, by the thread that holds: the clock says how long a hold was, and not
-/// what took so long. A service has none.
+/// Observes timed holds, on the holding thread, so that a bench can find out what a long hold was spent on. A
+/// service has none.
 pub trait HoldObserver: Send + Sync {
-    /// The thread has the lock.
+    /// The thread has acquired the lock.
     fn taken(&self);
 
-    /// The thread has let go of it.
+    /// The thread has released it.
     fn let_go(&self, purpose: Purpose, held: Duration);
 }
 
@@ -139,7 +140,7 @@ impl StateLock {
         Self { state: RwLock::new(shard), timings }
     }
 
-    /// A lock whose holds are told to a bench or a test.
+    /// A lock whose holds are reported to a bench or a test.
     #[must_use]
     pub fn observed(shard: Shard, observer: &Arc<dyn HoldObserver>) -> Self {
         let mut lock = Self::new(shard);
@@ -147,7 +148,7 @@ impl StateLock {
         lock
     }
 
-    /// Locks for reading, beside others who read.
+    /// Locks for reading, shared with other readers.
     pub fn read(&self, purpose: Purpose) -> Reading<'_> {
         let timings = self.timings.get(purpose.index());
         let shard = self.state.try_read().unwrap_or_else(|| waiting(timings, || self.state.read()));
@@ -165,14 +166,13 @@ impl StateLock {
 
 #[cfg(test)]
 impl StateLock {
-    /// Whether anybody holds it, for whatever purpose.
+    /// Whether any thread holds it, for any purpose.
     pub fn is_held(&self) -> bool {
         self.state.try_write().is_none()
     }
 }
 
-/// Locks, and takes note of how long that takes. Not called where a lock is to be had at once, which is
-/// nearly always.
+/// Locks, and records how long that takes. Called only if the lock is not free at once, which is rare.
 #[cold]
 fn waiting<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
     let asked = Instant::now();
@@ -183,8 +183,8 @@ fn waiting<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
     locked
 }
 
-/// Whether this read is the one of several that is timed. Counted by thread, as a count that threads share
-/// would cost as much as it saves.
+/// Whether this read is one of those that are timed. Counted per thread, as a shared counter would cost as
+/// much as it saves.
 fn is_due() -> bool {
     thread_local! {
         static READS: Cell<u32> = const { Cell::new(0) };
@@ -197,8 +197,8 @@ fn is_due() -> bool {
     })
 }
 
-/// Since when a lock is held; the time is told when it is dropped. In guards it comes after the lock itself,
-/// so that it is dropped after that.
+/// Since when a lock is held; records the time when dropped. Guards declare it after the lock itself, so that
+/// it is dropped after that.
 struct Held<'a>(Option<(Instant, &'a Timings)>);
 
 impl<'a> Held<'a> {
@@ -222,14 +222,14 @@ impl Drop for Held<'_> {
     }
 }
 
-/// The state, which nobody changes meanwhile.
+/// A read guard.
 pub struct Reading<'a> {
     shard: RwLockReadGuard<'a, Shard>,
     held: Held<'a>,
 }
 
 impl Reading<'_> {
-    /// How long it is held already; zero if that is not timed.
+    /// How long it has been held; zero if it is not timed.
     fn held_for(&self) -> Duration {
         self.held.0.map_or(Duration::ZERO, |(since, _)| since.elapsed())
     }
@@ -243,10 +243,10 @@ impl Deref for Reading<'_> {
     }
 }
 
-/// The state, read on and on by one who lets others in between.
+/// A read guard for long work, which yields the lock in between.
 ///
-/// To hold it for long keeps no reader out by itself. But who waits for a lock to change something keeps out
-/// all readers that come after it, so that they would wait for the whole of it.
+/// A long read hold blocks no readers by itself. But a waiting writer blocks all later readers, and would
+/// have to wait for the whole hold.
 pub struct LongReading<'a> {
     lock: &'a StateLock,
     purpose: Purpose,
@@ -260,14 +260,14 @@ impl<'a> LongReading<'a> {
         Self { lock, purpose, shard: Some(lock.read(purpose)) }
     }
 
-    /// Lets others in, if it was held for long enough. What was read may not be so any more.
+    /// Yields the lock, if it was held for long enough. Values read before may be outdated afterwards.
     pub fn let_others_in(&mut self) {
         if self.shard.as_ref().is_some_and(|shard| shard.held_for() >= LONGEST_READING) {
             self.aside(|| ());
         }
     }
 
-    /// Lets go, for work that needs no lock.
+    /// Releases the lock for `work`, and takes it again.
     pub fn aside<R>(&mut self, work: impl FnOnce() -> R) -> R {
         self.shard = None;
         let done = work();
@@ -284,15 +284,15 @@ impl Deref for LongReading<'_> {
     }
 }
 
-/// The state, which nobody else sees meanwhile.
+/// A write guard.
 pub struct Changing<'a> {
     shard: RwLockWriteGuard<'a, Shard>,
     held: Held<'a>,
 }
 
 impl Changing<'_> {
-    /// Lets go, and hands the lock to who waits for it: else whoever locks again soon would be there first
-    /// every time.
+    /// Unlocks fairly, handing the lock to a waiting thread. Otherwise a thread that soon locks again would
+    /// get it first every time.
     pub fn let_go_fairly(self) {
         let Self { shard, held } = self;
         RwLockWriteGuard::unlock_fair(shard);

@@ -1,6 +1,6 @@
 //! A shard's boards by name, 76 bytes each beside the name.
 //!
-//! Must not know their trees, only those trees' numbers.
+//! Knows only the numbers of their trees. Must not know the trees.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -19,7 +19,7 @@ use crate::types::BoardName;
 pub struct Board {
     pub definition: Arc<Definition>,
     pub incarnation: Incarnation,
-    /// The tree of the `all` window. Other windows will stand beside it.
+    /// The tree of the `all` window, the only window so far.
     pub all: TreeId,
 }
 
@@ -29,8 +29,8 @@ pub(super) struct Boards {
     definitions: Definitions,
 }
 
-/// A board with its name. Boxed, because nodes of a set that is filled in order stay half empty, and then
-/// every byte in them is paid for twice.
+/// A board with its name. Boxed, because nodes of a set that is filled in order stay half empty, which
+/// doubles the cost of every byte in them.
 struct Named(Box<(BoardName, Board)>);
 
 impl Boards {
@@ -52,7 +52,7 @@ impl Boards {
         self.behind(None)
     }
 
-    /// Those whose names come after this one, or all.
+    /// Boards whose names come after this one, or all.
     pub(super) fn behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         let named = self.by_name.range::<str, _>((from, Bound::Unbounded));
@@ -63,7 +63,7 @@ impl Boards {
         self.by_name.len()
     }
 
-    /// Adds a board, or puts it in the place of the one of that name.
+    /// Adds a board, or replaces the one of that name.
     pub(super) fn insert(&mut self, name: BoardName, board: Board) {
         self.by_name.replace(Named(Box::new((name, board))));
     }
@@ -72,7 +72,7 @@ impl Boards {
         self.by_name.take(name).map(|named| named.0.1)
     }
 
-    /// The definition that boards of this content share.
+    /// The shared copy of an equal definition.
     pub(super) fn share(&mut self, definition: &Arc<Definition>) -> Arc<Definition> {
         self.definitions.share(definition)
     }

@@ -1,4 +1,4 @@
-//! A place in a board's order, behind which a trim takes entries away.
+//! A place in a board's order, behind which a trim removes entries.
 //!
 //! Knows: how an entry compares with it. Must not know: who chose it, or what is done with the entries.
 
@@ -9,16 +9,14 @@ use crate::tree::Words;
 /// A place in a board's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// What an entry's words begin with that lies at the place: a score, its first keys, or all words of an
-    /// entry.
+    /// The words at the place: a score, the first keys of one, or all words of an entry.
     pub words: Words,
-    /// Whose entry lies there, where the words are all of an entry's. Others with the same words are told by
-    /// their ids.
+    /// If the words are all of an entry's: its member. Entries with the same words are compared by id.
     pub member: Option<Box<[u8]>>,
 }
 
 impl Cut {
-    /// Whether an entry comes after the place. None that lies there does.
+    /// Whether an entry comes after the place. One that is at the place does not.
     #[must_use]
     pub fn is_ahead_of(&self, words: &Words, member: &[u8]) -> bool {
         let cut = self.words.as_slice();

@@ -1,16 +1,15 @@
 //! Equal definitions, kept once.
 //!
-//! Boards that come in thousands are alike: matches, clans, levels. Must not know which board has which
-//! definition.
+//! Where there are thousands of boards, most have equal definitions: matches, clans, levels. Must not know
+//! which board has which definition.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::board::Definition;
 
-/// Different definitions that are remembered. Beyond it boards keep definitions of their own, which is what
-/// they cost anyway if all of them differ; and looking for those that nobody has any more stays a matter of
-/// microseconds.
+/// Different definitions that are remembered. Further boards keep definitions of their own, which costs
+/// nothing extra if all differ. The bound keeps the search for unused ones to microseconds.
 const REMEMBERED_MAX: usize = 256;
 
 /// Definitions by their content.
@@ -20,7 +19,7 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// The definition of that content that others have already, or this one.
+    /// The remembered definition that equals this one, or else this one.
     #[must_use]
     pub fn share(&mut self, definition: &Arc<Definition>) -> Arc<Definition> {
         if let Some(known) = self.known.get(definition) {

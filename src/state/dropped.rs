@@ -1,12 +1,12 @@
 //! Lives of boards that are over.
 //!
-//! Knows: which life of a name was dropped last, of the latest [`REMEMBERED_MAX`] drops; and the number up to
-//! which drops were forgotten. A definition with such a number may be a late one of a board that was dropped
-//! since, so it creates no board. Nothing else may be concluded from that number: a board that the shard
-//! holds may have a lower one, and be alive.
+//! Knows: which incarnation of a name was dropped last, for the latest [`REMEMBERED_MAX`] drops; and the
+//! number up to which drops were forgotten. A definition with such a number may be a delayed one of a board
+//! that was dropped since, so it creates no board. Nothing else follows from that number: an existing board
+//! of the shard may have a lower one.
 //!
-//! What is forgotten follows from the drops alone, so that replicas and replays agree. Drops without a number
-//! come where no stream decides what boards there are: the node itself forgets them once they are complete.
+//! What is forgotten follows from the drops alone, so that replicas and replays agree. Without NATS, drops
+//! have no number, and the node itself forgets them once they are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -14,12 +14,11 @@ use std::ops::Bound;
 use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
-/// Drops that a shard remembers: the latest of them. Replicas of a shard must agree on it. A definition would
-/// have to arrive later than so many drops before it is held up; 4,096 names take half a megabyte.
+/// How many of the latest drops a shard remembers. Replicas of a shard must agree on it. Only a definition
+/// that is delayed past this many drops is held up; 4,096 names take half a megabyte.
 pub const REMEMBERED_MAX: usize = 4_096;
 
-/// The number of a record by which a definition or a drop was decided. Along the records of one name, numbers
-/// rise.
+/// The number of the record that decided a definition or a drop. Numbers rise along the records of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct RecordNumber(pub u64);
 
@@ -31,10 +30,10 @@ pub struct DroppedName {
     pub number: Option<RecordNumber>,
 }
 
-/// What a shard remembers of boards that it does not hold any more.
+/// The dropped boards that a shard remembers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The latest dropped life of a name.
+    /// The latest dropped incarnation of each name.
     by_name: BTreeMap<BoardName, (Incarnation, Option<RecordNumber>)>,
     /// Those with a number, which are all above `forgotten`.
     by_number: BTreeSet<(RecordNumber, BoardName)>,
@@ -46,7 +45,7 @@ pub struct Dropped {
 
 impl Dropped {
     /// # Arguments
-    /// `latest`: the highest number that the shard ever met, as far as `names` do not say so.
+    /// `latest`: the highest number that the shard has seen, apart from those in `names`.
     #[must_use]
     pub fn new(
         names: impl IntoIterator<Item = DroppedName>,
@@ -81,7 +80,7 @@ impl Dropped {
             self.by_name.remove(&name);
             self.forgotten = number;
         }
-        // What shares the number is forgotten with it: whatever is remembered has a higher one.
+        // Drops of the same number are forgotten together: all remembered ones have a higher number.
         while self.by_number.first().is_some_and(|(number, _)| *number <= self.forgotten)
             && let Some((_, name)) = self.by_number.pop_first()
         {
@@ -89,13 +88,13 @@ impl Dropped {
         }
     }
 
-    /// Takes note of numbers that were met in a definition.
+    /// Notes the numbers of a definition.
     pub fn note_met(&mut self, life: Incarnation, number: Option<RecordNumber>) {
         self.latest = self.latest.max(life.0).max(number.map_or(0, |number| number.0));
     }
 
-    /// Gives drops without a number that of their life, so that only the latest are remembered. For a shard
-    /// whose boards are decided in a stream, and were not always, or by a version that knew no numbers.
+    /// Gives drops without a number that of their incarnation, so that only the latest are remembered. For a
+    /// shard whose boards are now decided in a stream, but were not before, or by a version without numbers.
     pub fn number_all(&mut self) {
         let unnumbered = self.by_name.iter().filter(|(_, (_, number))| number.is_none());
         let unnumbered: Vec<_> = unnumbered.map(|(name, (life, _))| (name.clone(), *life)).collect();
@@ -111,13 +110,14 @@ impl Dropped {
         }
     }
 
-    /// The life of a name that is known to be over.
+    /// The latest dropped incarnation of a name, if it is remembered.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Incarnation> {
         self.by_name.get(name).map(|(life, _)| *life)
     }
 
-    /// Whether it is remembered that a life of a name is over. The shard does not hold the name.
+    /// Whether an incarnation of a name is remembered as dropped. Call it for names that the shard does not
+    /// hold.
     #[must_use]
     pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
         self.get(name).is_some_and(|dropped| life <= dropped)
@@ -144,7 +144,7 @@ impl Dropped {
         self.behind(None)
     }
 
-    /// Those whose names come after this one, or all.
+    /// Remembered drops of names after this one, or all.
     pub fn behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, Incarnation)> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         self.by_name.range::<str, _>((from, Bound::Unbounded)).map(|(name, (life, _))| (name, *life))

@@ -1,4 +1,4 @@
-//! What is known of one member in one tree, and what about it does not fit into the tree.
+//! An entry: one member in one tree, with the parts of it that the tree cannot hold.
 //!
 //! Knows: the pieces of an entry. Must not know: how they change (`writer::plan`), or what their words mean
 //! (`board`).
@@ -10,18 +10,18 @@ use crate::types::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreeId(pub u32);
 
-/// Where a member stands with a board's window.
+/// The state of an entry in a board's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Counted and listed, at these words.
     Listed(Words),
-    /// Keeps its words, and leaves counts and lists.
+    /// Keeps its words, but is neither counted nor listed.
     Hidden(Words),
-    /// Removed by a job with a version, which is remembered.
+    /// Removed by a job with a version. The entry remains to remember the version.
     Removed,
 }
 
-/// Everything known of one member in one tree.
+/// The whole entry of one member in one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub standing: Standing,
@@ -29,7 +29,7 @@ pub struct Entry {
     pub updated_at: Timestamp,
     /// The greatest version seen.
     pub version: Option<u64>,
-    /// Metadata is on disk.
+    /// Whether it has metadata, which are on disk.
     pub has_metadata: bool,
 }
 
@@ -52,8 +52,8 @@ impl Entry {
     }
 }
 
-/// What the tree cannot tell of an entry. Most entries have none: listed, no version, no metadata, and
-/// updated when their score was reached, which the tie-break says.
+/// The parts of an entry that the tree cannot hold. Most entries have none: they are listed, have no version
+/// and no metadata, and were updated at the time that their tie-break holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extra {
     pub updated_at: Timestamp,

@@ -1,8 +1,8 @@
-//! What a tree cannot hold of its board's entries: versions, times, metadata, and entries that are not
-//! listed.
+//! The parts of a board's entries that the tree cannot hold: versions, times, metadata flags, and entries
+//! that are not listed.
 //!
-//! Knows each by handle, in a map of its own, so that a member with a version pays for the version alone.
-//! Must not know the tree: whether its words tell an entry's time is for the caller to say.
+//! Each part has its own map by handle, so that a member with a version pays for the version alone. Must not
+//! know the tree: the caller says whether an entry's words hold its time.
 
 use std::ops::Range;
 
@@ -14,15 +14,15 @@ use crate::types::Timestamp;
 #[derive(Default)]
 pub(super) struct Extras {
     versions: HandleMap<u64>,
-    /// Times of updates, where the entry's words do not tell them.
+    /// Update times that the entries' words do not hold.
     times: HandleMap<Timestamp>,
-    /// Who has metadata on disk.
+    /// Members with metadata on disk.
     metadata: HandleSet,
     hidden: HandleMap<Words>,
     removed: HandleSet,
 }
 
-/// How far somebody came who looks at entries that are not listed.
+/// A position in a walk over the unlisted entries.
 #[derive(Default)]
 pub(super) struct UnlistedPlace {
     hidden: MapPlace,
@@ -34,7 +34,7 @@ impl Extras {
         self.len() == 0
     }
 
-    /// How much is kept.
+    /// Number of values stored.
     pub(super) fn len(&self) -> usize {
         self.versions.len() + self.times.len() + self.metadata.len() + self.hidden.len() + self.removed.len()
     }
@@ -51,8 +51,8 @@ impl Extras {
         self.hidden.contains(handle) || self.removed.contains(handle)
     }
 
-    /// Everything known here of a listed entry with these words, whose time is `told` by them unless there is
-    /// another.
+    /// A listed entry with these words. `told` is the time that the words hold; a stored time takes
+    /// precedence.
     pub(super) fn listed(&self, handle: Handle, words: Words, told: Option<Timestamp>) -> Entry {
         Entry {
             standing: Standing::Listed(words),
@@ -77,7 +77,7 @@ impl Extras {
         })
     }
 
-    /// What a checkpoint keeps of an entry beside its words.
+    /// The parts of an entry beside its words, for a checkpoint.
     pub(super) fn extra(&self, handle: Handle, told: Option<Timestamp>) -> Option<Extra> {
         self.knows(handle).then(|| Extra {
             updated_at: self.times.get(handle).or(told).unwrap_or_default(),
@@ -90,9 +90,9 @@ impl Extras {
         })
     }
 
-    /// Makes a handle's entry this one, or forgets it; `told` is the time that its words tell. Says whether
-    /// anything is or was kept here: then a checkpoint owes the disk the handle's extra, whose time may
-    /// differ even if nothing else does.
+    /// Sets or removes a handle's entry; `told` is the time that its words hold. Returns whether anything is
+    /// or was stored here: then the next checkpoint must write the handle's extra, whose time may differ even
+    /// if nothing else does.
     pub(super) fn set(&mut self, handle: Handle, entry: Option<&Entry>, told: Option<Timestamp>) -> bool {
         let time = entry.map(|entry| entry.updated_at).filter(|time| told != Some(*time));
         let (hidden, removed) = match entry.map(|entry| entry.standing) {
@@ -101,7 +101,7 @@ impl Extras {
             Some(Standing::Listed(_)) | None => (None, None),
         };
         let metadata = entry.filter(|entry| entry.has_metadata).map(|_| ());
-        // All of them, whatever the first ones say.
+        // Not short-circuited: every map must be updated.
         [
             put(&mut self.versions, handle, entry.and_then(|entry| entry.version)),
             put(&mut self.times, handle, time),
@@ -112,7 +112,7 @@ impl Extras {
         .contains(&true)
     }
 
-    /// Takes over what a checkpoint kept of a listed entry whose words tell this time.
+    /// Loads a listed entry's extra from a checkpoint; `told` is the time that its words hold.
     pub(super) fn load_listed(&mut self, handle: Handle, extra: &Extra, told: Option<Timestamp>) {
         put(&mut self.versions, handle, extra.version);
         put(&mut self.times, handle, Some(extra.updated_at).filter(|time| told != Some(*time)));
@@ -127,8 +127,8 @@ impl Extras {
         self.hidden.len()
     }
 
-    /// Hidden entries whose handles lie in a range, with their words. Looks at as many handles as the range
-    /// has, or at all hidden entries if they are fewer.
+    /// Hidden entries with handles in a range, with their words. Looks at each handle of the range, or at all
+    /// hidden entries if these are fewer.
     pub(super) fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
         if self.hidden.len() <= handles.len() {
             return self.hidden.iter().filter(|(handle, _)| handles.contains(&handle.0)).collect();
@@ -137,18 +137,18 @@ impl Extras {
         handles.filter_map(words).collect()
     }
 
-    /// Entries that are not listed, in an order that holds while nothing changes.
+    /// Entries that are not listed, in an order that is stable while nothing changes.
     pub(super) fn unlisted_handles(&self) -> impl Iterator<Item = Handle> {
         self.hidden.handles().chain(self.removed.handles())
     }
 
-    /// The same a slice at a time: adds those from a place on to `found`, until that holds `most`.
+    /// The same, a slice at a time: appends entries from `place` on to `found`, until `found` holds `most`.
     pub(super) fn unlisted_from(&self, place: &mut UnlistedPlace, most: usize, found: &mut Vec<Handle>) {
         self.hidden.handles_from(&mut place.hidden, most, found);
         self.removed.handles_from(&mut place.removed, most, found);
     }
 
-    /// Asks for what planning a change of this handle's entry reads.
+    /// Prefetches what planning a change of this handle's entry reads.
     pub(super) fn prefetch(&self, handle: Handle) {
         self.versions.prefetch(handle);
         self.times.prefetch(handle);
@@ -165,7 +165,7 @@ impl Extras {
     }
 }
 
-/// Says whether anything is or was kept.
+/// Sets or removes a value. Returns whether there is or was one.
 fn put<V: Copy + Default>(map: &mut HandleMap<V>, handle: Handle, value: Option<V>) -> bool {
     match value {
         Some(value) => {

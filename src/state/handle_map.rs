@@ -1,6 +1,6 @@
-//! Handle → something small: a hash map that never stops the writer to grow.
+//! Handle → something small: a hash map that grows without pauses.
 //!
-//! Knows handles. Must not know what is kept by them.
+//! Knows handles. Must not know the values.
 //!
 //! The map is cut into segments of some hundred entries, each an open-addressing table of its own with linear
 //! probing (Knuth, The Art of Computer Programming 3, 6.4). When all are well filled, one of them is split
@@ -10,26 +10,26 @@
 
 use crate::tree::Handle;
 
-/// Entries per segment on average, from which on another one is made. Moving one is a matter of microseconds.
+/// Average entries per segment above which a segment is split. Splitting one takes microseconds.
 const SEGMENT_ENTRIES: usize = 384;
-/// Nobody's handle: a free slot.
+/// Marks a free slot; no member has this handle.
 const EMPTY: u32 = u32::MAX;
 
 pub(super) struct HandleMap<V> {
     segments: Vec<Segment<V>>,
     len: usize,
-    /// Of all segments, filled or not.
+    /// Slots of all segments, filled or not.
     slots: usize,
 }
 
-/// A place in a map, which stands for nothing once the map changes.
+/// A place in a map, invalid once the map changes.
 #[derive(Default)]
 pub(super) struct MapPlace {
     segment: usize,
     slot: usize,
 }
 
-/// What is left of a map that nobody looks into any more: its handles, by segment.
+/// The handles of a consumed map, by segment.
 pub(super) struct Segments<V>(std::vec::IntoIter<Segment<V>>);
 
 impl<V: Copy + Default> Iterator for Segments<V> {
@@ -42,7 +42,7 @@ impl<V: Copy + Default> Iterator for Segments<V> {
 }
 
 impl<V: Copy + Default> Segments<V> {
-    /// Those that were not handed out.
+    /// Handles that were not handed out yet.
     pub(super) fn handles(&self) -> impl Iterator<Item = Handle> {
         self.0.as_slice().iter().flat_map(Segment::entries).map(|(handle, _)| Handle(handle))
     }
@@ -51,7 +51,7 @@ impl<V: Copy + Default> Segments<V> {
 /// A set of handles.
 pub(super) type HandleSet = HandleMap<()>;
 
-/// Handles and what is kept by them, in arrays of their own, so that none of it is padding.
+/// Handles and values in separate arrays, so that there is no padding.
 #[derive(Default)]
 struct Segment<V> {
     handles: Box<[u32]>,
@@ -87,7 +87,7 @@ impl<V: Copy + Default> HandleMap<V> {
         self.get(handle).is_some()
     }
 
-    /// Keeps a value by a handle, and gives back the one before.
+    /// Stores a value, and returns the previous one.
     pub(super) fn insert(&mut self, handle: Handle, value: V) -> Option<V> {
         if self.len >= self.segments.len() * SEGMENT_ENTRIES {
             self.split();
@@ -143,7 +143,7 @@ impl<V: Copy + Default> HandleMap<V> {
         }
     }
 
-    /// All handles, a segment at a time, each of which is freed when it was handed out.
+    /// All handles, a segment at a time. Each segment is freed when it was handed out.
     pub(super) fn into_segments(self) -> Segments<V> {
         Segments(self.segments.into_iter())
     }
@@ -173,7 +173,7 @@ impl<V: Copy + Default> HandleMap<V> {
         if number < self.segments.len() { number } else { number & (mask >> 1) }
     }
 
-    /// Makes another segment, of about half of the entries of the one whose turn it is.
+    /// Adds a segment, with about half of the entries of the next one to split.
     fn split(&mut self) {
         if self.segments.is_empty() {
             // Most maps stay with one.
@@ -314,8 +314,8 @@ impl<V: Copy + Default> Segment<V> {
         let (mut hole, true) = self.find(hash, handle)? else { return None };
         let removed = self.values.get(hole).copied();
         let capacity = self.handles.len();
-        // Whoever follows in the same run moves into the hole, unless that would put it before its own start
-        // (Knuth's Algorithm R).
+        // A later slot of the run moves into the hole, unless that would put it before its own start (Knuth's
+        // Algorithm R).
         let mut next = hole;
         loop {
             next = if next + 1 == capacity { 0 } else { next + 1 };

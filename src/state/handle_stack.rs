@@ -1,6 +1,6 @@
-//! Handles to give out: the last one that came back goes first.
+//! A stack of free handles: the last one freed is given out first.
 //!
-//! In chunks that never move: a plain vector of ten million would stop the writer to grow.
+//! It has chunks that never move: growing a plain vector of ten million would block the writer.
 
 use crate::tree::Handle;
 
@@ -46,7 +46,7 @@ impl HandleStack {
         self.chunks.get(at / CHUNK)?.get(at % CHUNK).copied()
     }
 
-    /// Those in it, in no order to rely on.
+    /// Its handles, in no particular order.
     pub(super) fn handles(&self) -> impl Iterator<Item = Handle> {
         self.chunks.iter().flatten().copied()
     }

@@ -1,4 +1,4 @@
-//! Member id → handle: a hash index of five bytes a slot that never stops the writer to grow.
+//! Member id → handle: a hash index of five bytes a slot that grows without pauses.
 //!
 //! Knows: hashes, and that the ids themselves are elsewhere. Must not know: what a handle stands for.
 //!
@@ -18,7 +18,7 @@ const EMPTY: u8 = 0;
 
 #[derive(Clone, Default)]
 struct Segment {
-    /// Eight bits of the hash, never 0, so that most slots are told apart without a look at their id.
+    /// Eight bits of the hash, never 0, so that most mismatches are found without reading the id.
     tags: Vec<u8>,
     handles: Vec<u32>,
     len: usize,
@@ -59,7 +59,7 @@ impl Index {
         self.candidates(hash).find(|handle| is_it(*handle))
     }
 
-    /// The handle that a look-up will most likely look at first: what is worth fetching ahead.
+    /// The handle whose id a look-up will most likely compare first, for prefetching.
     #[must_use]
     pub fn likely(&self, hash: u64) -> Option<Handle> {
         self.candidates(hash).next()
@@ -79,7 +79,7 @@ impl Index {
     /// Adds a handle that is not there yet.
     ///
     /// # Arguments
-    /// `hash_of`: tells the hash of any handle present. `fetch`: asks for what that will look at.
+    /// `hash_of`: the hash of any handle present. `fetch`: prefetches what `hash_of` will read.
     pub fn insert(
         &mut self,
         hash: u64,
@@ -96,7 +96,7 @@ impl Index {
         }
     }
 
-    /// Takes a handle out, and moves those behind it up, so that no look-up ends early.
+    /// Removes a handle, and moves later ones of its run up, so that no look-up ends early.
     pub fn remove(&mut self, hash: u64, handle: Handle, hash_of: impl Fn(Handle) -> u64) -> bool {
         let Some(segment) = self.segments.get_mut(segment_of(hash)) else { return false };
         let removed = segment.remove(hash, handle.0, hash_of);
@@ -188,8 +188,8 @@ impl Segment {
             }
             hole = (hole + 1) % capacity;
         }
-        // Whoever follows in the same run moves into the hole, unless that would put it before its own start
-        // (Knuth's Algorithm R).
+        // A later slot of the run moves into the hole, unless that would put it before its own start (Knuth's
+        // Algorithm R).
         let mut next = hole;
         loop {
             next = (next + 1) % capacity;

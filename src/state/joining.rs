@@ -1,10 +1,11 @@
 //! A checkpoint that has begun: boards join it one after the other, each as it was when the checkpoint began.
 //!
-//! A checkpoint is of one moment, and telling it of 100,000 boards takes longer than anybody may be kept
-//! waiting. So at that moment nothing is done. Boards join it by name, some at a time; one that is about to
-//! change, or to be dropped, before its turn joins right before. Boards that come later have no part in it.
+//! A checkpoint is of one moment, but copying the state of 100,000 boards takes longer than the lock may be
+//! held. So beginning one does nothing but note the moment. Afterwards boards join it in the order of their
+//! names, some under each hold of the lock. A board that is about to change or to be dropped joins right
+//! before that. Boards that are defined later are not in the checkpoint.
 //!
-//! Knows: who has joined. Must not know: what becomes of what they told.
+//! Knows: which boards have joined. Must not know: how the checkpoint writes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub struct Joined {
     pub incarnation: Incarnation,
     pub definition: Arc<Definition>,
     pub tree: TreeId,
-    /// How many it listed.
+    /// How many entries it listed.
     pub entries: u64,
     /// What the checkpoint owes the disk for it, beside pages that its tree captures from now on. `None`:
     /// nothing at all.
@@ -50,13 +51,13 @@ impl Joined {
 }
 
 pub(super) struct Joining {
-    /// Trees from this one on came after the checkpoint began.
+    /// Trees from this number on were created after the checkpoint began.
     past: TreeId,
-    /// Boards up to this name had their turn.
+    /// Boards up to this name have joined.
     through: Option<BoardName>,
-    /// All had their turn.
+    /// All boards have joined.
     all_asked: bool,
-    /// Those who joined before their turn: no more than changed meanwhile.
+    /// Boards that joined early because they changed.
     early: BTreeMap<TreeId, Joined>,
     early_bytes: usize,
 }
@@ -66,7 +67,7 @@ impl Joining {
         Self { past, through: None, all_asked: false, early: BTreeMap::new(), early_bytes: 0 }
     }
 
-    /// Whether a board has a part in the checkpoint and has not joined it.
+    /// Whether a board belongs to the checkpoint and has not joined it.
     pub(super) fn awaits(&self, board: &BoardName, tree: TreeId) -> bool {
         !self.all_asked
             && tree < self.past
@@ -79,12 +80,12 @@ impl Joining {
         self.early.insert(joined.tree, joined);
     }
 
-    /// Behind which board to go on; `None` from the first one on.
+    /// The board after which to continue; `None` at the first.
     pub(super) fn through(&self) -> Option<&BoardName> {
         self.through.as_ref()
     }
 
-    /// Boards up to this one had their turn.
+    /// Notes that boards up to this one have joined.
     pub(super) fn note_through(&mut self, board: &BoardName) {
         self.through = Some(board.clone());
     }
@@ -103,12 +104,12 @@ impl Joining {
         Some(joined)
     }
 
-    /// Those who joined before their turn, for whoever has time.
+    /// Boards that joined early, to be dropped without the lock.
     pub(super) fn into_early(self) -> impl Iterator<Item = Joined> {
         self.early.into_values()
     }
 
-    /// Memory held by those who joined early.
+    /// Memory held by boards that joined early.
     pub(super) fn bytes(&self) -> usize {
         self.early_bytes
     }

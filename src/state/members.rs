@@ -7,8 +7,8 @@
 //! another. Hence two rules:
 //! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
 //! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint
-//!   leaves those out. So the disk names nobody who came after the checkpoint, whose replayed arrival may
-//!   bring another handle.
+//!   leaves those out. So the disk never names a member that arrived after the checkpoint began, and which
+//!   may get another handle in a replay.
 
 mod check;
 
@@ -28,7 +28,7 @@ use crate::tree::{Handle, MemberOrder};
 pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
 /// The most handles that a shard gives out, and so the most members that it can hold: handles are 32 bits
-/// wide, and the last one is nobody's.
+/// wide, and the last value is reserved.
 pub const HANDLES_MAX: u32 = u32::MAX;
 
 /// Handles freed per hold of the lock: some 50 µs.
@@ -45,22 +45,23 @@ pub struct Members {
     /// By handle: the trees that know the member. None: the handle is free or quarantined.
     memberships: Memberships,
     free: HandleStack,
-    /// Free when the checkpoint under way began, and kept from use until it ends. Nothing is free meanwhile.
+    /// Handles that were free when the running checkpoint began, and which are not given out until it ends.
+    /// `free` is empty meanwhile.
     held_back: HandleStack,
-    /// Handles from here on are newer than the checkpoint under way.
+    /// Handles from this one on are newer than the running checkpoint.
     checkpointed: u32,
-    /// Given up since the last checkpoint began.
+    /// Handles released since the last checkpoint began.
     quarantined: HandleSet,
-    /// Given up before the checkpoint under way began; free once it completes. A set more for each that
-    /// failed.
+    /// Handles released before the running checkpoint began; they are freed once it completes. One more set
+    /// for each checkpoint that failed.
     leaving: Vec<HandleSet>,
-    /// No checkpoint names these any more: they become free a slice at a time.
+    /// Handles that no checkpoint names any more: they are freed a slice at a time.
     freeing: Vec<Segments<()>>,
     /// The slice that is being freed.
     freeing_now: Vec<Handle>,
     /// Dictionary pages to write at the next checkpoint.
     dirty_pages: PageSet,
-    /// The most handles to give out: [`HANDLES_MAX`], or what a test can reach.
+    /// The most handles to give out: [`HANDLES_MAX`], or fewer in tests.
     handles_max: u32,
 }
 
@@ -94,15 +95,15 @@ impl Members {
         }
     }
 
-    /// How many members can still be added. Those that are gone count until a checkpoint has seen that they
-    /// are.
+    /// How many members can still be added. Members that left count until a checkpoint has completed without
+    /// them.
     #[must_use]
     pub fn room(&self) -> usize {
         let unused = self.handles_max.saturating_sub(self.handle_space());
         self.free.len() + usize::try_from(unused).unwrap_or(usize::MAX)
     }
 
-    /// No more handles than these, so that a test need not add four billion members.
+    /// Limits the handles, so that a test need not add four billion members.
     #[cfg(test)]
     pub fn limit_handles(&mut self, handles_max: u32) {
         self.handles_max = handles_max;
@@ -134,8 +135,8 @@ impl Members {
         self.index.prefetch(probe.0);
     }
 
-    /// Fetches ahead the id that a look-up will compare with, and tells its handle, so that a planner can
-    /// fetch ahead what hangs on it. A hint: the handle may be another member's.
+    /// Prefetches the id that a look-up will compare with, and returns its handle, so that a planner can
+    /// prefetch by it. A hint: the handle may be another member's.
     #[must_use]
     pub fn prefetch_id(&self, probe: Probe) -> Option<Handle> {
         let handle = self.index.likely(probe.0)?;
@@ -143,7 +144,7 @@ impl Members {
         Some(handle)
     }
 
-    /// Fetches ahead what of the handle's id is not in its slot. To be called some time after
+    /// Prefetches the part of a long id that is not in its slot. Call it some time after
     /// [`Members::prefetch_id`].
     pub fn prefetch_long_id(&self, handle: Handle) {
         self.ids.prefetch_long(handle);
@@ -177,8 +178,7 @@ impl Members {
         }
     }
 
-    /// Adds a member that is not there yet, and gives it a handle; the caller has seen that there is
-    /// [room](Members::room).
+    /// Adds a new member, and returns its handle. The caller has checked that there is [room](Members::room).
     pub fn add(&mut self, id: &[u8]) -> Handle {
         let handle = self.free.pop().unwrap_or_else(|| self.memberships.push());
         self.ids.set(handle, id);
@@ -187,29 +187,27 @@ impl Members {
         handle
     }
 
-    /// Another tree knows the member. Within a batch, a member may have left every tree and come back.
+    /// Adds a tree to a member's trees. Within a batch, a member may have left every tree and come back.
     pub fn refer(&mut self, handle: Handle, tree: TreeId) {
         if self.memberships.add(handle, tree) && self.quarantined.remove(handle).is_some() {
             self.enter(handle);
         }
     }
 
-    /// A tree knows the member no longer; without any, it is forgotten.
+    /// Removes a tree from a member's trees. A member without trees is forgotten.
     pub fn release(&mut self, handle: Handle, tree: TreeId) {
         if self.memberships.remove(handle, tree) {
             self.forget(handle);
         }
     }
 
-    /// The trees that know a member, ascending, from behind one of them on. Takes no longer for trees that do
-    /// not, nor for those before. Trees of dropped boards are among them until they have let go of the
-    /// member.
+    /// The trees that hold an entry of a member, ascending, after `after`. Costs nothing for other or earlier
+    /// trees. Includes trees of dropped boards that have not released the member yet.
     pub fn trees_behind(&self, handle: Handle, after: Option<TreeId>) -> impl Iterator<Item = TreeId> {
         self.memberships.trees_behind(handle, after)
     }
 
-    /// Forgets a member that no tree came to know: what remains of a start-up or of a change that netted to
-    /// nothing.
+    /// Forgets a member that is on no tree: left over from a start-up, or from changes that cancelled out.
     pub fn forget_unless_referred(&mut self, handle: Handle) {
         if !self.memberships.is_known(handle) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
@@ -231,7 +229,7 @@ impl Members {
         self.index.insert(hash, handle, hash_of, |other| ids.prefetch(other));
     }
 
-    /// Begins a checkpoint: the pages to write. Takes no longer for more members.
+    /// Begins a checkpoint, and returns the pages to write. O(1) in the number of members.
     pub fn begin_checkpoint(&mut self) -> PageSet {
         let quarantined = std::mem::take(&mut self.quarantined);
         if !quarantined.is_empty() {
@@ -242,7 +240,7 @@ impl Members {
         std::mem::take(&mut self.dirty_pages)
     }
 
-    /// Takes no longer for more members, either.
+    /// Completes a checkpoint. O(1) in the number of members.
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
         self.freeing.extend(self.leaving.drain(..).map(HandleSet::into_segments));
@@ -255,8 +253,8 @@ impl Members {
         !(self.freeing.is_empty() && self.freeing_now.is_empty())
     }
 
-    /// Frees some of the handles that completed checkpoints have left behind; says whether there are more. A
-    /// dropped board of millions leaves as many.
+    /// Frees a slice of the handles that completed checkpoints no longer name, and returns whether there are
+    /// more. A dropped board of millions leaves millions.
     pub fn free_some(&mut self) -> bool {
         // While a checkpoint is under way, only handles never used before are given out.
         let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
@@ -276,7 +274,7 @@ impl Members {
         self.has_freeing()
     }
 
-    /// The checkpoint failed: its pages are due again.
+    /// Ends a failed checkpoint: its pages are dirty again.
     pub fn abandon_checkpoint(&mut self, pages: PageSet) {
         self.end_checkpoint();
         self.dirty_pages.merge(pages);
@@ -287,13 +285,13 @@ impl Members {
         self.checkpointed = u32::MAX;
     }
 
-    /// One past the highest handle that the checkpoint under way may name.
+    /// One past the highest handle that the running checkpoint may name.
     #[must_use]
     pub fn checkpointed(&self) -> u32 {
         self.checkpointed
     }
 
-    /// Makes every page due: what a rebuild writes.
+    /// Marks every page dirty: for a rebuild.
     pub fn mark_all_dirty(&mut self) {
         self.dirty_pages.extend(0..self.handle_space().div_ceil(MEMBERS_PER_PAGE));
     }
@@ -320,7 +318,7 @@ impl Members {
     }
 }
 
-/// At once where nothing is there yet, which is so whenever checkpoints begin and end in turn.
+/// Moves all handles. O(1) if `to` is empty, which it is unless a checkpoint failed.
 fn move_all(from: &mut HandleStack, to: &mut HandleStack) {
     if to.is_empty() {
         std::mem::swap(from, to);
@@ -336,7 +334,7 @@ impl MemberOrder for Members {
     }
 }
 
-/// Ids by handle as a checkpoint's dictionary pages have them: what a start-up makes [`Members`] of.
+/// Ids by handle, as read from a checkpoint's dictionary pages. A start-up turns it into [`Members`].
 #[derive(Default)]
 pub struct Dictionary {
     ids: Ids,
@@ -344,7 +342,7 @@ pub struct Dictionary {
     handles: u32,
 }
 
-/// The index over a [`Dictionary`], made while others already read the dictionary.
+/// The index over a [`Dictionary`], built while other threads already read the dictionary.
 pub struct DictionaryIndex {
     index: Index,
     hasher: foldhash::fast::RandomState,
@@ -390,7 +388,7 @@ impl Dictionary {
         DictionaryIndex { index, hasher }
     }
 
-    /// Members of this dictionary, known to no tree yet. Handles without an id are free.
+    /// The members of this dictionary, not yet on any tree. Handles without an id are free.
     #[must_use]
     pub fn into_members(self, index: DictionaryIndex) -> Members {
         let free = (0..self.handles).rev().map(Handle).filter(|handle| !self.has_id(*handle)).collect();

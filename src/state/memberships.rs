@@ -1,11 +1,10 @@
-//! Which trees know each member, by handle.
+//! Which trees hold an entry of each member, by handle.
 //!
-//! Most members are on one board, and four bytes say which. Members who are on the same boards share one list
-//! of them, so that ten million on the same three cost what they cost on one. A list is replaced and never
-//! changed, which would take long for long ones: who is on many boards has a set of their own.
+//! Most members are on one board, which takes four bytes. Members who are on the same boards share one list
+//! of them, so that ten million on the same three boards cost as much as on one. A shared list is immutable,
+//! and replacing a long one would take long, so a member on many boards has a set of its own.
 //!
-//! Must not know what a tree holds; that what it says and what trees know is the same is for who changes both
-//! to see to.
+//! Must not know what a tree holds. The caller changes both, and keeps them consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,17 +15,18 @@ use crate::tree::{Blocks, Handle};
 
 /// Handles per chunk of [`Blocks`] are a multiple of this.
 const STEP: u32 = 512;
-/// The longest list that members share. Longer ones are hardly ever the same.
+/// The longest list that members share. Longer ones are hardly ever equal.
 const SHARED_MAX: usize = if cfg!(test) { 6 } else { 64 };
-/// From how few trees on a member shares again: far below, so that one at the boundary does not change form
-/// each time.
+/// At this many trees a member with a set of its own shares again: far below [`SHARED_MAX`], so that a member
+/// at the boundary does not change form each time.
 const SHARED_AGAIN: usize = SHARED_MAX / 2;
 
 /// No tree.
 const NOBODY: u32 = 0;
-/// With this bit the rest is a set's number; without it, one more than the only tree's.
+/// With this bit set, the rest is a set's number; without it, the slot is one more than the only tree's
+/// number.
 const SHARED: u32 = 1 << 31;
-/// A set of its own.
+/// The member has a set of its own.
 const CROWDED: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -57,15 +57,15 @@ pub(super) struct Memberships {
     crowded: BTreeMap<Handle, BTreeSet<TreeId>>,
     /// Trees in all sets of `crowded`.
     crowded_trees: usize,
-    /// The last step from a slot, by a tree more, to the slot of a set: a board that is loaded takes the same
-    /// one again and again.
+    /// A cache of the last transition: a slot, an added tree, and the resulting slot. Loading a board repeats
+    /// the same transition.
     last_step: Option<(u32, TreeId, u32)>,
-    /// Kept between calls, so that none of them allocates.
+    /// A buffer that is kept between calls, so that none of them allocates.
     scratch: Vec<TreeId>,
 }
 
 impl Memberships {
-    /// So many handles, which no tree knows.
+    /// A table of `len` handles that are on no tree.
     pub(super) fn new(len: u32) -> Self {
         let mut slots = Blocks::new(1);
         for last in (STEP - 1..len).step_by(512).chain(len.checked_sub(1)) {
@@ -87,7 +87,7 @@ impl Memberships {
         self.len
     }
 
-    /// Another handle, which no tree knows.
+    /// Appends a handle that is on no tree.
     pub(super) fn push(&mut self) -> Handle {
         self.slots.ensure(self.len);
         self.len += 1;
@@ -107,12 +107,12 @@ impl Memberships {
         }
     }
 
-    /// Whether any tree knows the member.
+    /// Whether the member is on any tree.
     pub(super) fn is_known(&self, handle: Handle) -> bool {
         self.slot(handle).is_some_and(|slot| slot != NOBODY)
     }
 
-    /// Another tree knows the member. Says whether it is the first one.
+    /// Adds a tree. Returns whether it is the member's first.
     pub(super) fn add(&mut self, handle: Handle, tree: TreeId) -> bool {
         let Some(slot) = self.slot(handle) else { return false };
         let known_by = KnownBy::of(slot);
@@ -152,8 +152,8 @@ impl Memberships {
         slot == NOBODY
     }
 
-    /// Whether a slot that was just left stands for the same as before: a set that nobody has is none any
-    /// more.
+    /// Whether a slot that was just left still has the same meaning: a set without members is freed, and its
+    /// number may be reused.
     fn still_means(&self, slot: u32, known_by: KnownBy) -> bool {
         match known_by {
             KnownBy::Shared(set) => !self.sets.trees(set).is_empty(),
@@ -161,7 +161,7 @@ impl Memberships {
         }
     }
 
-    /// A tree knows the member no longer. Says whether it was the last one.
+    /// Removes a tree. Returns whether it was the member's last.
     pub(super) fn remove(&mut self, handle: Handle, tree: TreeId) -> bool {
         let Some(slot) = self.slot(handle) else { return false };
         let mut trees = std::mem::take(&mut self.scratch);
@@ -184,7 +184,8 @@ impl Memberships {
         left && !self.is_known(handle)
     }
 
-    /// Says whether so few are left that they can be shared; `trees` are those then.
+    /// Removes a tree from a member's own set. Returns whether so few are left that they can be shared, and
+    /// puts them into `trees`.
     fn leave_crowd(&mut self, handle: Handle, tree: TreeId, trees: &mut Vec<TreeId>) -> bool {
         let Some(known) = self.crowded.get_mut(&handle) else { return false };
         self.crowded_trees -= usize::from(known.remove(&tree));
@@ -223,7 +224,7 @@ impl Memberships {
         }
     }
 
-    /// The trees that know a member, ascending, from behind one of them on.
+    /// The trees of a member, ascending, after one of them.
     pub(super) fn trees_behind(
         &self,
         handle: Handle,
@@ -246,7 +247,7 @@ impl Memberships {
         only.into_iter().chain(shared.iter().copied()).chain(crowd.into_iter().flatten().copied())
     }
 
-    /// Memory held beside itself; of sets of their own some bytes a tree, as their nodes are mostly filled.
+    /// Memory held beside itself. For own sets it is estimated by the tree, as their nodes are mostly full.
     pub(super) fn bytes(&self) -> usize {
         self.slots.bytes() + self.sets.bytes() + self.crowded_trees * 2 * size_of::<TreeId>()
     }

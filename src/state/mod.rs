@@ -1,4 +1,4 @@
-//! A shard's state in memory, and nothing about how it got there or where it is kept. Pure.
+//! A shard's state in memory. Pure: knows nothing of how it came about, or where it is stored.
 
 mod boards;
 mod cut;

@@ -1,6 +1,6 @@
-//! Which pages changed: a list while they are few, a bit each once they are many.
+//! The set of changed pages: a list while they are few, a bitmap once they are many.
 
-/// Up to so many pages are a list, 4 KB. A bitmap reaches up to the highest page, 5 KB at ten million
+/// Up to this many pages are a list, 4 KB. A bitmap reaches up to the highest page, 5 KB at ten million
 /// members, whatever a board holds of them: 100,000 boards of ten members each would have bitmaps of half a
 /// gigabyte.
 const LISTED_MAX: usize = 1_024;
@@ -47,8 +47,8 @@ impl PageSet {
         }
     }
 
-    /// Adds all pages of another set. Takes as long as there are words of bitmaps, and not pages: a
-    /// checkpoint that failed gives back what it owed while everybody waits.
+    /// Adds all pages of another set. Merging bitmaps takes time in proportion to their words and not to
+    /// pages, because a failed checkpoint's pages are merged back under the lock.
     pub fn merge(&mut self, other: Self) {
         match (&mut self.form, other.form) {
             (_, Form::Listed(pages)) => self.extend(pages),
@@ -81,7 +81,7 @@ impl PageSet {
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        // A bitmap is made for more pages than a list holds, and none is ever taken out.
+        // A bitmap has more pages than a list can hold, and pages are never removed.
         matches!(&self.form, Form::Listed(pages) if pages.is_empty())
     }
 

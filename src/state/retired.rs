@@ -1,7 +1,7 @@
-//! A dropped board's tree: its members are let go of a slice at a time, and its memory is freed by whoever
-//! has time.
+//! A dropped board's tree: its members are released a slice at a time, and its memory is then freed without
+//! the lock.
 //!
-//! Knows: how far it has come. Must not know: what letting go of a member means.
+//! Knows: how many members were released. Must not know: what releasing a member means.
 
 use crate::state::entry::TreeId;
 use crate::state::extras::{Extras, UnlistedPlace};
@@ -15,7 +15,7 @@ pub struct Retired {
     listed: u64,
     /// Freed with the tree: there may be millions.
     extras: Extras,
-    /// How many of those that are not listed were handed out.
+    /// How far the unlisted entries were handed out.
     unlisted: UnlistedPlace,
     entries: u64,
 }
@@ -32,15 +32,14 @@ impl Retired {
         self.id
     }
 
-    /// How much there is to free, in entries.
+    /// How many entries there are to free.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Some of the members that the board knew, each once over all calls, and whether there are more. It
-    /// looks at up to `limit` of them, wherever it stands: a slice costs the same at the end as at the
-    /// beginning.
+    /// The next members of the board, at most `limit`, and whether there are more. Each member is returned
+    /// once. A slice costs the same at the end as at the beginning.
     pub fn next_slice(&mut self, limit: usize) -> (Vec<Handle>, bool) {
         let mut slice: Vec<Handle> = Vec::new();
         slice.extend(self.tree.cursor_at(self.listed).take(limit).map(|(handle, _)| handle));

@@ -1,8 +1,8 @@
 //! A shard in memory: its members, its boards and their trees, as of one applied sequence.
 //!
-//! Knows: how a committed step changes it. Must not know: how the step came about, or where it is kept. One
-//! writer changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole steps
-//! only.
+//! Knows: how a committed step changes it. Must not know: how the step was planned, or where it is stored.
+//! One writer changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole
+//! steps only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,11 +19,10 @@ use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 
-/// A change to the set of boards. Has the number of the record that it comes from, if a stream decides what
-/// boards there are.
+/// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoardEvent {
-    /// Creates the board, or changes what may change of it.
+    /// Creates the board, or changes its changeable settings.
     Define {
         board: BoardName,
         incarnation: Incarnation,
@@ -34,7 +33,7 @@ pub enum BoardEvent {
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
 }
 
-/// Which message the state is exact at, and how to recognise it in the queue.
+/// The message that the state is exact at, and how to recognise it in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Applied {
     pub sequence: Sequence,
@@ -44,12 +43,12 @@ pub struct Applied {
     pub hash: u64,
 }
 
-/// What one or more whole messages change: board events first, then entries, each (tree, member) at most
+/// The changes of one or more whole messages: board events first, then entries, each (tree, member) at most
 /// once.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub events: Vec<BoardEvent>,
-    /// New members, in the order in which [`Members::upcoming`] foretold their handles.
+    /// New members, in the order of the handles that [`Members::upcoming`] gave.
     pub added: Vec<Box<[u8]>>,
     pub changes: Vec<Change>,
     pub applied: Applied,
@@ -62,17 +61,17 @@ pub struct Shard {
     boards: Boards,
     /// Boxed for the sake of the map's nodes: see [`Boards`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
-    /// What is over, so that a drop that a crash cut short can be completed, and a late definition is known
-    /// as such.
+    /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
+    /// recognised.
     dropped: Arc<Dropped>,
     next_tree: u32,
-    /// Memory held by trees, counted along with every change of them.
+    /// Memory held by trees, updated with every change.
     tree_bytes: usize,
-    /// While boards have yet to join the checkpoint that has begun.
+    /// `Some` while boards have yet to join the checkpoint that has begun.
     joining: Option<Joining>,
-    /// Trees of dropped boards, whose members are still to be let go of.
+    /// Trees of dropped boards, whose members are still to be released.
     retired: VecDeque<Retired>,
-    /// Those without members left, whose memory is to be freed.
+    /// Those whose members were all released, and whose memory is to be freed.
     released: Vec<Retired>,
     /// Trees dropped since the last checkpoint began, which may still be on disk.
     gone: Vec<TreeId>,
@@ -154,14 +153,13 @@ impl Shard {
         &self.dropped
     }
 
-    /// What is remembered now, to be read later. A drop that comes while somebody keeps it takes a copy of
-    /// it.
+    /// The remembered drops as of now. Copy on write: a later drop copies them if this is still held.
     #[must_use]
     pub fn dropped_as_of_now(&self) -> Arc<Dropped> {
         Arc::clone(&self.dropped)
     }
 
-    /// Whether this life of a board came to its end here, or was replaced by the next one.
+    /// Whether this incarnation of a board was dropped here, or replaced by a later one.
     #[must_use]
     pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
         match self.boards.get(name) {
@@ -179,7 +177,7 @@ impl Shard {
         }
     }
 
-    /// From now on a stream decides what boards there are: see [`Dropped::number_all`].
+    /// From now on boards are decided in a stream: see [`Dropped::number_all`].
     pub fn number_dropped(&mut self) {
         Arc::make_mut(&mut self.dropped).number_all();
     }
@@ -194,7 +192,7 @@ impl Shard {
         self.trees.get(&id).map(|tree| &**tree)
     }
 
-    /// Does something to a tree that is no change of its entries.
+    /// Runs `act` on a tree. It must not change entries.
     pub fn with_tree<T>(&mut self, id: TreeId, act: impl FnOnce(&mut WindowTree) -> T) -> Option<T> {
         let tree = self.trees.get_mut(&id)?;
         let before = tree.bytes();
@@ -224,7 +222,7 @@ impl Shard {
             self.apply_event(event);
         }
         let added: Vec<Handle> = step.added.iter().map(|id| self.members.add(id)).collect();
-        // Changes arrive in the order of their jobs; a tree wants all of its own at once.
+        // Changes are in the order of their jobs. Group them, as a tree applies all of its own at once.
         match step.changes.first() {
             Some(first) if step.changes.iter().all(|change| change.tree == first.tree) => {
                 self.apply_to_tree(first.tree, &step.changes);
@@ -241,13 +239,13 @@ impl Shard {
             None => {}
         }
         for handle in added {
-            // A member that arrived and left within the step was referred to by nobody.
+            // A member that arrived and left within the step is on no board.
             self.members.forget_unless_referred(handle);
         }
         self.applied = step.applied;
     }
 
-    /// Brings what applying a step will touch into the cache, so that it is applied in less time.
+    /// Prefetches what applying a step will touch, so that applying it takes less time.
     pub fn warm(&self, changes: &[Change]) {
         for changes in changes.chunk_by(|a, b| a.tree == b.tree) {
             if let Some(tree) = changes.first().and_then(|first| self.trees.get(&first.tree)) {
@@ -303,7 +301,7 @@ impl Shard {
         let Some(all) = self.boards.get(name.as_str()).map(|board| board.all) else { return };
         self.join_before_change(all);
         let Some(board) = self.boards.remove(name.as_str()) else { return };
-        // Boards that come and go between two checkpoints leave nothing to remove.
+        // Boards that are defined and dropped between two checkpoints have no records to remove.
         if board.all.0 < self.trees_on_disk {
             self.gone.push(board.all);
         }
@@ -320,20 +318,20 @@ impl Shard {
         std::mem::take(&mut self.gone)
     }
 
-    /// They are still on disk.
+    /// Puts trees back whose removal failed: they are still on disk.
     pub fn put_back_gone(&mut self, trees: impl IntoIterator<Item = TreeId>) {
         self.gone.extend(trees);
     }
 
-    /// Whether members of dropped boards are still to be let go of.
+    /// Whether members of dropped boards are still to be released.
     #[must_use]
     pub fn has_retired(&self) -> bool {
         !self.retired.is_empty()
     }
 
-    /// Lets go of up to `limit` members of dropped boards; says whether there are more. A board of millions
-    /// is dropped at once for readers, and its members are forgotten a slice at a time, so that nobody waits
-    /// for it.
+    /// Releases up to `limit` members of dropped boards, and returns whether there are more. For readers a
+    /// board of millions is dropped at once; its members are released a slice at a time, so that no lock is
+    /// held for long.
     pub fn release_retired(&mut self, limit: usize) -> bool {
         if let Some(retired) = self.retired.front_mut() {
             let (tree, (handles, more)) = (retired.id(), retired.next_slice(limit));
@@ -347,8 +345,8 @@ impl Shard {
         !self.retired.is_empty()
     }
 
-    /// Checks that every handle is accounted for; see [`Members::check`]. Once no members of dropped boards
-    /// are to be let go of.
+    /// Checks that every handle is accounted for; see [`Members::check`]. Call it once all members of dropped
+    /// boards are released.
     ///
     /// # Errors
     /// The first thing found wrong, in words.
@@ -356,20 +354,20 @@ impl Shard {
         self.members.check(self.trees().flat_map(|(id, tree)| tree.known().map(move |handle| (id, handle))))
     }
 
-    /// What dropped boards leave behind, for the caller to free when nobody waits for the shard: half a
-    /// second for ten million entries.
+    /// The memory of dropped boards, for the caller to free without the lock: half a second for ten million
+    /// entries.
     #[must_use]
     pub fn take_released(&mut self) -> Vec<Retired> {
         std::mem::take(&mut self.released)
     }
 
-    /// A checkpoint begins, which all boards that are there have a part in: [`Shard::join_some`] asks them.
+    /// Begins a checkpoint of all present boards. [`Shard::join_some`] joins them.
     pub fn begin_joining(&mut self) {
         self.joining = Some(Joining::new(self.next_tree()));
     }
 
-    /// Has up to `limit` boards join the checkpoint, each as it was when that began; says whether there are
-    /// more.
+    /// Joins up to `limit` boards to the checkpoint, each as it was when that began. Returns whether there
+    /// are more.
     pub fn join_some(&mut self, limit: usize) -> (Vec<Joined>, bool) {
         let Some(mut joining) = self.joining.take() else { return (Vec::new(), false) };
         let mut joined = Vec::new();
@@ -401,13 +399,13 @@ impl Shard {
         (joined, more)
     }
 
-    /// The checkpoint failed: nobody joins it any more. Those who did before their turn, and nobody was told
-    /// of.
+    /// Ends the joining of a failed checkpoint. Returns the boards that joined early and were not handed out
+    /// yet.
     pub fn stop_joining(&mut self) -> impl Iterator<Item = Joined> + use<> {
         self.joining.take().into_iter().flat_map(Joining::into_early)
     }
 
-    /// Has a board join the checkpoint that has begun, as it was then, if it is about to be another one.
+    /// Joins a board that is about to change to the checkpoint that has begun, if it has not joined yet.
     fn join_before_change(&mut self, id: TreeId) {
         let Some(joining) = &mut self.joining else { return };
         let Some(tree) = self.trees.get_mut(&id) else { return };
@@ -420,7 +418,7 @@ impl Shard {
         }
     }
 
-    /// Makes everything due: what a rebuild writes.
+    /// Marks everything dirty, so that the next checkpoint writes all of it: for a rebuild.
     pub fn mark_all_dirty(&mut self) {
         let handles = self.members.handle_space();
         self.members.mark_all_dirty();
@@ -428,19 +426,18 @@ impl Shard {
         self.count_tree_bytes();
     }
 
-    /// Memory held by trees, in bytes, and by what boards told of them for a checkpoint that is about to take
-    /// it.
+    /// Memory held by trees, and by boards that joined a checkpoint early, in bytes.
     #[must_use]
     pub fn tree_bytes(&self) -> usize {
         self.tree_bytes + self.joining.as_ref().map_or(0, Joining::bytes)
     }
 
-    /// Counts all over again.
+    /// Recounts the memory of all trees.
     fn count_tree_bytes(&mut self) {
         self.tree_bytes = self.trees.values().map(|tree| size_of::<WindowTree>() + tree.bytes()).sum();
     }
 
-    /// Whether what was counted along is what there is.
+    /// Whether the running count equals a recount.
     #[cfg(test)]
     pub fn tree_bytes_are_right(&mut self) -> bool {
         let counted = self.tree_bytes;

@@ -1,4 +1,4 @@
-//! Sets of trees, each kept once, however many members are on just these boards.
+//! Interned sets of trees: each is stored once, however many members are on exactly these boards.
 //!
 //! Knows: how many hold each set. Must not know: who they are (`memberships`).
 
@@ -8,19 +8,19 @@ use crate::state::entry::TreeId;
 use crate::state::handle_map::HandleMap;
 use crate::tree::Handle;
 
-/// Sets per chunk: chunks never move, so that growing stops nobody.
+/// Sets per chunk. Chunks never move, so that growing copies nothing.
 const CHUNK: usize = 1_024;
 /// No set.
 const NONE: u32 = u32::MAX;
-/// There are fewer sets than this, so that a number and a mark fit into 32 bits.
+/// Upper bound of the number of sets, so that a number and a mark bit fit into 32 bits.
 const SETS_MAX: u32 = (1 << 31) - 1;
 
 struct Set {
     /// Ascending.
     trees: Box<[TreeId]>,
-    /// 0: it is free.
+    /// How many members have this set; 0: the slot is free.
     members: u32,
-    /// The next set of the same hash; of a free one, the next free one.
+    /// The next set of the same hash; for a free slot, the next free one.
     next: u32,
 }
 
@@ -59,7 +59,7 @@ impl TreeSets {
         self.set(number).map_or(&[], |set| &set.trees)
     }
 
-    /// One more member has these trees, which ascend. `None`: there are as many sets as there can be.
+    /// Counts one more member with these trees, which ascend. `None`: the maximum number of sets is reached.
     pub(super) fn hold(&mut self, trees: &[TreeId]) -> Option<u32> {
         let hash = self.hash(trees);
         let number = match self.find(hash, trees) {
@@ -70,14 +70,14 @@ impl TreeSets {
         Some(number)
     }
 
-    /// One more member has the trees of a set that others have.
+    /// Counts one more member of an existing set.
     pub(super) fn hold_again(&mut self, number: u32) {
         if let Some(set) = self.set_mut(number) {
             set.members += 1;
         }
     }
 
-    /// One member less has them. Says whether nobody has, and the number may be another set's from now on.
+    /// Counts one member less. Returns whether none is left; the number may then be reused.
     pub(super) fn let_go(&mut self, number: u32) -> bool {
         let Some(set) = self.set_mut(number) else { return false };
         set.members = set.members.saturating_sub(1);
@@ -173,7 +173,7 @@ impl TreeSets {
         self.chunks.get_mut(chunk)?.get_mut(at)
     }
 
-    /// How many sets somebody has.
+    /// How many sets are in use.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.chunks.iter().flatten().filter(|set| set.members > 0).count()

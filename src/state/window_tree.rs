@@ -1,7 +1,7 @@
-//! One (board, window, shard): the counted tree, and what it cannot hold of its entries.
+//! The entries of one (board, window, shard): the counted tree, and the parts of entries that it cannot hold.
 //!
-//! Knows: how an [`Entry`] is split into tree words and extras, and which of it a checkpoint owes the disk.
-//! Must not know: disks, or which jobs made the entry so.
+//! Knows: how an [`Entry`] is split into tree words and extras, and which parts the next checkpoint must
+//! write. Must not know: disks, or jobs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::types::{BoardName, Timestamp};
 /// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
-/// How many changes ahead memory is asked for.
+/// How many changes ahead memory is prefetched.
 const LOOK_AHEAD: usize = 16;
 
 /// A new value for one member's entry. Absolute, so that replaying it changes nothing.
@@ -30,30 +30,30 @@ pub struct Change {
 }
 
 pub struct WindowTree {
-    /// Whose tree it is.
+    /// The board that it belongs to.
     pub board: BoardName,
     pub definition: Arc<Definition>,
     pub tree: Tree,
-    /// Boxed: most boards are small and have nothing of it, and every byte here is one for each of them.
+    /// Boxed: most boards are small and have none of it, and every byte here is paid for each board.
     beside: Option<Box<Beside>>,
 }
 
-/// What most boards have nothing of, most of the time.
+/// Parts that most boards do not have most of the time.
 #[derive(Default)]
 struct Beside {
     extras: Option<Box<Extras>>,
-    /// What to write at the next checkpoint; nothing, unless something changed since the last one began.
+    /// What the next checkpoint writes; `None` if nothing changed since the last one began.
     dirty: Option<Box<DirtyEntries>>,
 }
 
-/// What a checkpoint owes the disk for one tree, beside the tree's own pages.
+/// The dirty pages of one tree, beside the tree's own.
 #[derive(Debug, Default)]
 pub struct DirtyEntries {
     /// Member pages.
     pub pages: PageSet,
     /// Pages of extras.
     pub extras: PageSet,
-    /// On disk, extras are single records, which the next checkpoint replaces by pages.
+    /// Whether the extras on disk are single records, which the next checkpoint replaces by pages.
     pub single_extras: bool,
 }
 
@@ -65,7 +65,7 @@ impl DirtyEntries {
     }
 }
 
-/// Times by handle; empty where the board's words tell none.
+/// Update times by handle, as the tie-breaks hold them; empty for boards whose tie-break is not a time.
 pub struct ToldTimes(Vec<Timestamp>);
 
 impl ToldTimes {
@@ -99,7 +99,7 @@ impl WindowTree {
         self.beside.get_or_insert_default().dirty.get_or_insert_default()
     }
 
-    /// Gives back the memory of what is empty.
+    /// Frees parts that are empty.
     fn fit(&mut self) {
         let Some(beside) = &mut self.beside else { return };
         if beside.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
@@ -110,14 +110,15 @@ impl WindowTree {
         }
     }
 
-    /// Takes over what a checkpoint kept of an entry, after the tree's own pages.
+    /// Loads an entry's extra from a checkpoint, after the tree's own pages.
     pub fn load_extra(&mut self, handle: Handle, extra: &Extra) {
         let standing = match (self.tree.get(handle), &extra.unlisted) {
-            // Hidden or removed after the tree's pages were captured: the replay of that change makes it so.
+            // It was hidden or removed after the tree's pages were captured. The replay of that change
+            // repeats it.
             (Some(words), _) => Standing::Listed(words),
             (None, Some(Unlisted::Hidden(words))) => Standing::Hidden(**words),
-            // An extra of a listed entry whose words are gone cannot come from a change; to call it removed
-            // is what a replay of the change that follows expects.
+            // The extra is of a listed entry, but its words are gone: the entry was removed later. Treat it
+            // as removed, as the replay of that change expects.
             (None, Some(Unlisted::Removed) | None) => Standing::Removed,
         };
         let (updated_at, version, has_metadata) = (extra.updated_at, extra.version, extra.has_metadata);
@@ -126,19 +127,19 @@ impl WindowTree {
         self.note_loaded(handle);
     }
 
-    /// The record of an extra of which nothing is kept would not be rewritten by whatever happens to its
-    /// entry, and outlive its member: its page is due.
+    /// If an extra was not kept, later changes of its entry would not rewrite its record, which would outlive
+    /// the member. So its page is dirty.
     fn note_loaded(&mut self, handle: Handle) {
         if self.extras().is_none_or(|extras| !extras.knows(handle)) {
             self.note_orphan(handle);
         }
     }
 
-    /// As [`WindowTree::load_extra`], of many at once.
+    /// As [`WindowTree::load_extra`], for many at once.
     ///
     /// # Arguments
-    /// `told`: of [`WindowTree::told_times`]; to look an entry up in the tree takes longer than all else
-    /// here.
+    /// `told`: from [`WindowTree::told_times`]. It avoids looking each entry up in the tree, which would
+    /// dominate.
     pub fn load_extras(&mut self, extras: &[(Handle, Extra)], told: Option<&ToldTimes>) {
         for (at, (handle, extra)) in extras.iter().enumerate() {
             if let Some((ahead, _)) = extras.get(at + LOOK_AHEAD) {
@@ -156,20 +157,20 @@ impl WindowTree {
         self.fit();
     }
 
-    /// A record of an extra that is nobody's any more. Earlier versions could leave one behind when its
-    /// member went: the next checkpoint removes it.
+    /// Notes an extra's record whose member no longer exists; earlier versions could leave one behind. The
+    /// next checkpoint removes it.
     pub fn note_orphan(&mut self, handle: Handle) {
         self.dirty_mut().extras.insert(handle.0 / ENTRIES_PER_PAGE);
     }
 
-    /// As [`WindowTree::note_orphan`], of one that is a record by itself.
+    /// As [`WindowTree::note_orphan`], for a single record of format 1.
     pub fn note_single_orphan(&mut self, handle: Handle) {
         self.dirty_mut().single_extras = true;
         self.note_orphan(handle);
     }
 
-    /// What the words of all listed entries tell of their times, to load many extras by. `None` where the
-    /// tree lists so few of the shard's members that looking each up takes less.
+    /// The times in the tie-breaks of all listed entries, for loading many extras. `None` if the tree lists
+    /// so few of the shard's members that looking each up is faster.
     #[must_use]
     pub fn told_times(&self, handle_space: u32) -> Option<ToldTimes> {
         if self.tree.len() * 4 < u64::from(handle_space) {
@@ -189,7 +190,7 @@ impl WindowTree {
         Some(times)
     }
 
-    /// As [`WindowTree::load_extra`], of one that is a record by itself: its page is due.
+    /// As [`WindowTree::load_extra`], for a single record of format 1: its page is dirty.
     pub fn load_single_extra(&mut self, handle: Handle, extra: &Extra) {
         let due = self.dirty_mut();
         due.single_extras = true;
@@ -197,7 +198,7 @@ impl WindowTree {
         self.load_extra(handle, extra);
     }
 
-    /// What a checkpoint keeps of an entry that the tree does not hold. Most entries have none.
+    /// The parts of an entry that the tree does not hold, for a checkpoint. Most entries have none.
     #[must_use]
     pub fn extra(&self, handle: Handle) -> Option<Extra> {
         let extras = self.extras()?;
@@ -220,8 +221,8 @@ impl WindowTree {
         self.extras().map_or(0, Extras::hidden_count)
     }
 
-    /// Hidden entries whose handles lie in a range, with their words: at the cost of the range, or of all
-    /// hidden entries if they are fewer.
+    /// Hidden entries with handles in a range, with their words. Costs as much as the range is long, or as
+    /// there are hidden entries if these are fewer.
     #[must_use]
     pub fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
         self.extras().map_or_else(Vec::new, |extras| extras.hidden_in(handles))
@@ -232,20 +233,20 @@ impl WindowTree {
         self.tree.contains(handle) || self.extras().is_some_and(|extras| extras.is_unlisted(handle))
     }
 
-    /// Every member known here, the listed ones first.
+    /// Every member with an entry here, the listed ones first.
     pub fn known(&self) -> impl Iterator<Item = Handle> {
         let listed = self.tree.cursor_at(0).map(|(handle, _)| handle);
         listed.chain(self.unlisted())
     }
 
-    /// The board was dropped: what is left of it are members to let go of.
+    /// Turns the tree of a dropped board into one whose members are to be released.
     #[must_use]
     pub fn retire(self, id: TreeId) -> Retired {
         let extras = self.beside.and_then(|beside| beside.extras);
         Retired::new(id, self.tree, extras.map(|extras| *extras).unwrap_or_default())
     }
 
-    /// Everything known of a member here.
+    /// A member's entry.
     #[must_use]
     pub fn entry(&self, handle: Handle) -> Option<Entry> {
         match (self.tree.get(handle), self.extras()) {
@@ -268,20 +269,20 @@ impl WindowTree {
         }
     }
 
-    /// Asks for what planning a change of this handle's entry reads beside the tree.
+    /// Prefetches what planning a change of this handle's entry reads beside the tree.
     pub fn prefetch_extra(&self, handle: Handle) {
         if let Some(extras) = self.extras() {
             extras.prefetch(handle);
         }
     }
 
-    /// Brings what applying these changes will touch into the cache; see [`Tree::warm`].
+    /// Prefetches what applying these changes will touch; see [`Tree::warm`].
     pub fn warm(&self, changes: &[Change], members: &Members) {
         let edit = |change: &Change| Edit {
             handle: change.handle,
             new: change.after.as_ref().and_then(Entry::listed),
         };
-        // Who is about to be added has no id yet that the tree could compare.
+        // Members that are about to be added have no id yet that the tree could compare.
         let known = |change: &&Change| change.handle.0 < members.handle_space();
         let edits: Vec<Edit> = changes.iter().filter(known).map(edit).collect();
         self.tree.warm(&edits, members);
@@ -313,15 +314,15 @@ impl WindowTree {
             edits.push(Edit { handle, new: listed });
         }
         self.tree.apply(&edits, &*members);
-        // Only now: editing the tree compares ids, also those of the members that leave it.
+        // After the tree's edits: these compare ids, also those of members that leave.
         for (handle, tree) in leaving {
             members.release(handle, tree);
         }
     }
 
-    /// Keeps what of an entry the tree cannot hold. Says whether anything is or was kept.
+    /// Stores the parts of an entry that the tree cannot hold. Returns whether anything is or was stored.
     fn set_extra(&mut self, handle: Handle, entry: Option<&Entry>) -> bool {
-        // What is listed in the tree may tell when it was updated: most entries' tie-break does.
+        // The tie-break of a listed entry may hold its update time; for most entries it does.
         let listed = entry.and_then(Entry::listed);
         let told = listed.and_then(|words| self.definition.reached_at(words.as_slice()));
         let all_told =
@@ -336,8 +337,8 @@ impl WindowTree {
         changed
     }
 
-    /// Begins a checkpoint: what it owes the disk beside the tree's pages, which the tree itself captures
-    /// from now. `None`: nothing at all. Takes no longer for more entries, changed or not.
+    /// Begins a checkpoint. The tree captures its own pages from now on; the other dirty pages are returned.
+    /// `None`: nothing at all is dirty. O(1) in the number of entries and changes.
     pub fn begin_checkpoint(&mut self) -> Option<Box<DirtyEntries>> {
         self.tree.begin_capture();
         let dirty = self.beside.as_mut().and_then(|beside| beside.dirty.take());
@@ -345,7 +346,7 @@ impl WindowTree {
         if dirty.is_none() && self.tree.pending_pages() > 0 { Some(Box::default()) } else { dirty }
     }
 
-    /// The checkpoint failed: what it owed beside the tree's pages is due again.
+    /// Marks the pages of a failed checkpoint dirty again, except the tree's own.
     pub fn put_back(&mut self, dirty: Box<DirtyEntries>) {
         let place = &mut self.beside.get_or_insert_default().dirty;
         match place {
@@ -358,7 +359,7 @@ impl WindowTree {
         }
     }
 
-    /// Makes everything due: what a rebuild writes.
+    /// Marks everything dirty: for a rebuild.
     pub fn mark_all_dirty(&mut self, handle_space: u32) {
         self.tree.mark_all_dirty();
         let has_extras = self.extras().is_some();
@@ -375,7 +376,7 @@ impl WindowTree {
         self.tree.len()
     }
 
-    /// Memory held beside itself. Takes no longer for more of it.
+    /// Memory held beside itself. O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
         let beside = self.beside.as_deref().map_or(0, |beside| {

@@ -1,4 +1,4 @@
-//! Apply: puts committed steps into the state in memory, and tells those who wait what came of their jobs.
+//! Apply: applies committed steps to the state in memory, and collects the answers for waiting clients.
 //!
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
@@ -11,18 +11,18 @@ use crate::writer::parking::Asker;
 use crate::writer::plan::{PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
 use crate::writer::source::AnswerTo;
 
-/// Changes whose memory is brought into the cache before others are let in again: some ten microseconds.
+/// Changes prefetched before the lock is yielded: some ten microseconds.
 const WARMED_AT_ONCE: usize = 64;
 
-/// Applies a step, and gives back who waits for it, with the answers. The caller sends them once readers have
-/// been told of the sequence, so that whoever has an answer can read what it wrote.
+/// Applies a step, and returns the answers to the clients that wait for it. The caller sends them after it
+/// has published the sequence, so that a client with an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
         PlannedStep::Bulk(step) => {
             warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
             guard.apply(&step);
-            // To readers who wait, and not to the next step, which would be there first every time.
+            // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.let_go_fairly();
             (step.applied.sequence, Answers::default())
         }
@@ -38,8 +38,8 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     }
 }
 
-/// Waiting for memory is half of the work, and needs no readers kept out. Nor does it keep out who comes to
-/// change something, for whom readers would wait.
+/// Prefetches what a step will touch. Cache misses are half of the work, and this part needs only the read
+/// lock, which it yields to writers.
 fn warm(shard: &StateLock, changes: &[Change]) {
     let mut shard = LongReading::new(shard, Purpose::Warm);
     for changes in changes.chunks(WARMED_AT_ONCE) {
@@ -87,12 +87,12 @@ fn changes_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<Change> {
     jobs.flat_map(changes).copied().collect()
 }
 
-/// What is told once a step is applied.
+/// The answers to send once a step is applied.
 #[derive(Default)]
 pub struct Answers {
-    /// To who waits for the message.
+    /// To the client that waits for the message.
     pub message: Option<Answer>,
-    /// To those who wait for jobs of earlier messages.
+    /// To the clients that wait for parked jobs of earlier messages.
     pub freed: Vec<FreedAnswer>,
 }
 
@@ -108,13 +108,13 @@ impl Answers {
     }
 }
 
-/// What came of a job that waited, and who waits for that.
+/// The outcome of an unparked job, and the client that waits for it.
 pub struct FreedAnswer {
     pub freed: Freed,
     pub to: Asker,
 }
 
-/// An answer, and who waits for it.
+/// An answer, and the client that waits for it.
 pub struct Answer {
     pub outcome: MessageOutcome,
     pub to: AnswerTo,
@@ -134,7 +134,7 @@ fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBo
     JobOutcome::Applied(outcomes.collect())
 }
 
-/// Where a member stands within its shard; `None` if it is not listed.
+/// A member's rank counts within its shard; `None` if it is not listed.
 fn place(shard: &Shard, tree: TreeId, handle: Handle) -> Option<Place> {
     let tree = shard.tree(tree)?;
     let entry = tree.entry(handle)?;

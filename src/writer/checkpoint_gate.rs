@@ -1,14 +1,13 @@
-//! Whose turn it is to write a checkpoint: one shard of the process at a time, in the order in which they
-//! came to be due.
+//! Admits one checkpoint of the process at a time, first come, first served.
 //!
-//! Knows: places in a queue. Must not know: what is done with a turn.
+//! Knows: the queue of shards whose checkpoints are due. Must not know: what a checkpoint is.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Lets one checkpoint of the process be written at a time: they are for the background, and one core of it.
+/// A fair mutex for the process's checkpoints: they are background work, and get one core.
 #[derive(Clone, Default)]
 pub struct CheckpointGate {
     line: Arc<Line>,
@@ -23,12 +22,12 @@ struct Line {
 #[derive(Default)]
 struct Queue {
     next: u64,
-    /// Ascending; the first one has the turn.
+    /// Ascending; the first one is admitted.
     waiting: VecDeque<u64>,
 }
 
 impl CheckpointGate {
-    /// Takes the last place in the line.
+    /// Enqueues at the end.
     #[must_use]
     pub fn line_up(&self) -> PlaceInLine {
         let line = Arc::clone(&self.line);
@@ -43,8 +42,8 @@ impl CheckpointGate {
     }
 }
 
-/// A place in the line, and the turn once it is the first. Whoever drops it leaves the line, and lets the
-/// next one have the turn.
+/// A place in the queue, which is admitted once it is the first. Dropping it leaves the queue, and admits the
+/// next one.
 pub struct PlaceInLine {
     line: Arc<Line>,
     number: u64,
@@ -56,7 +55,7 @@ impl PlaceInLine {
         self.is_first(&self.line.queue.lock())
     }
 
-    /// Waits until those before have had their turns.
+    /// Blocks until all earlier places were dropped.
     pub fn wait_for_turn(&self) {
         let mut queue = self.line.queue.lock();
         self.line.moved.wait_while(&mut queue, |queue| !self.is_first(queue));

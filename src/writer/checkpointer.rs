@@ -1,8 +1,8 @@
-//! When a shard is checkpointed, and the thread that does it beside the writer.
+//! Decides when a shard is checkpointed, and runs the thread that does it beside the writer.
 //!
-//! Knows: one checkpoint at a time per shard, and that it begins when the shard has its turn and not before:
-//! from its beginning on, the writer sets aside every leaf that it changes. Must not know: what a checkpoint
-//! consists of (`storage::checkpoint`), or who else waits for a turn (`checkpoint_gate`).
+//! Knows: a shard has one checkpoint at a time, and it begins only when the gate admits it, because from then
+//! on the writer copies every leaf before it changes it. Must not know: what a checkpoint consists of
+//! (`storage::checkpoint`), or which other shards wait (`checkpoint_gate`).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -14,19 +14,20 @@ use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
 use crate::writer::checkpoint_gate::{CheckpointGate, PlaceInLine};
 
-/// When a checkpoint is due. Start-up after a kill replays what came since the last one began. A checkpoint
-/// that follows scattered changes writes nearly everything, which costs as much as a fifth of the members'
-/// changes do. So under full load it waits for as many changes as there are members; under less, it comes as
-/// soon as it takes no more than a small share of a core.
+/// When a checkpoint is due. A start after a crash replays the changes since the last checkpoint began, so
+/// checkpoints should be frequent. But after scattered changes a checkpoint writes nearly all pages, which
+/// costs as much as applying changes to a fifth of the members. So under full load it waits for as many
+/// changes as there are members. Under less load it begins as soon as checkpoints take no more than a small
+/// share of a core.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointPolicy {
-    /// Changes since the last one, at least.
+    /// The least number of changes since the last checkpoint.
     pub changes_min: u64,
-    /// From one beginning to the next, this many times as long as the last one took.
+    /// The least time from one beginning to the next, as a multiple of the last checkpoint's duration.
     pub rest: u32,
-    /// So many changes, as a share of the members in percent, are enough before that.
+    /// This many changes, in percent of the members, make a checkpoint due before that time.
     pub changes_percent: u64,
-    /// However few changes there are, after this long.
+    /// After this time a checkpoint is due, however few changes there are.
     pub interval: Duration,
 }
 
@@ -36,11 +37,11 @@ impl Default for CheckpointPolicy {
     }
 }
 
-/// A checkpoint that the queue wants is not begun so soon after one that failed: the disk may be full.
+/// After a failed checkpoint, one that the queue wants is delayed by this: the disk may be full.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl CheckpointPolicy {
-    /// Changes after which nothing else is waited for.
+    /// The number of changes that makes a checkpoint due at once.
     #[must_use]
     pub fn changes_max(&self, members: u64) -> u64 {
         self.changes_min.max(members * self.changes_percent / 100)
@@ -50,8 +51,8 @@ impl CheckpointPolicy {
 /// A checkpoint that a thread is writing.
 struct Running {
     thread: JoinHandle<()>,
-    /// Shared with the thread: should it end without a word, what the checkpoint owes the disk is not
-    /// forgotten.
+    /// Shared with the thread: if that panics, the pages that the checkpoint still owes the disk are not
+    /// lost.
     checkpoint: Arc<Checkpoint>,
     written: Receiver<Result<CheckpointFigures, StorageError>>,
 }
@@ -65,16 +66,16 @@ pub struct Checkpointer {
     failed: Option<Instant>,
     /// When the last one began.
     last: Instant,
-    /// How long the last one took that was written.
+    /// How long the last successful one took.
     took: Duration,
-    /// While a checkpoint is due and waits for its turn.
+    /// The place at the gate, while a checkpoint is due and waits.
     place: Option<PlaceInLine>,
     running: Option<Running>,
 }
 
 impl Checkpointer {
     /// # Arguments
-    /// `changes`: how many the log holds already after the last checkpoint.
+    /// `changes`: how many changes the log holds after the last checkpoint.
     #[must_use]
     pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
         Self {
@@ -95,11 +96,12 @@ impl Checkpointer {
         self.changes += changes;
     }
 
-    /// Whether a checkpoint is to begin as soon as the shard has its turn.
+    /// Whether a checkpoint should begin as soon as the gate admits it.
     #[must_use]
     pub fn is_due(&self, members: u64) -> bool {
         if self.place.is_some() {
-            // The line waits for a shard that has its place: it stays due, also if it has grown meanwhile.
+            // A shard with a place at the gate stays due, even if it has gained members meanwhile: others
+            // wait behind it.
             return true;
         }
         let since = self.last.elapsed();
@@ -109,8 +111,7 @@ impl Checkpointer {
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
     }
 
-    /// Whether one can begin that is not due yet: there is something to put into it, and the last did not
-    /// just fail.
+    /// Whether a checkpoint that is not due may begin: there are changes, and the last one did not just fail.
     #[must_use]
     pub fn can_begin(&self) -> bool {
         let failed_just_now = self.failed.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
@@ -129,7 +130,7 @@ impl Checkpointer {
         self.failures
     }
 
-    /// Memory that the checkpoint under way holds beside the shard's, in bytes.
+    /// Memory that the running checkpoint holds beside the shard's, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.running.as_ref().map_or(0, |running| running.checkpoint.bytes())
@@ -141,8 +142,8 @@ impl Checkpointer {
         self.changes > 0
     }
 
-    /// Begins a checkpoint of the shard as it is now, if it is the shard's turn, and returns while it is
-    /// written. If not, the shard has its place in the line and is due until it has begun.
+    /// Begins a checkpoint of the shard as it is now, if the gate admits it, and returns while it is written.
+    /// Otherwise the shard keeps its place at the gate, and stays due.
     pub fn start_in_turn(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
         let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
         if place.has_turn() {
@@ -152,8 +153,7 @@ impl Checkpointer {
         }
     }
 
-    /// As [`Checkpointer::start_in_turn`], after waiting for the turn: at the end, when there is nothing else
-    /// to do.
+    /// As [`Checkpointer::start_in_turn`], but blocks until the gate admits it: for the shutdown.
     pub fn start_after_others(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
         let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
         place.wait_for_turn();
@@ -170,9 +170,9 @@ impl Checkpointer {
         let write = move || {
             let written = its_checkpoint.write(&store, &its_shard);
             drop(turn);
-            // Whoever waits for the outcome may open the directory again.
+            // Close the store before the outcome is sent: the writer may then reopen the directory.
             drop(store);
-            // The writer may be gone; the checkpoint is on disk all the same.
+            // The writer may have ended. The checkpoint is on disk all the same.
             let _ = sender.send(written);
         };
         match std::thread::Builder::new().name(name).spawn(write) {
@@ -184,7 +184,7 @@ impl Checkpointer {
         }
     }
 
-    /// Takes note of a checkpoint that has ended. Its sequence and figures, if it succeeded.
+    /// Concludes a checkpoint that has ended. Returns its sequence and figures if it succeeded.
     pub fn poll(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
         let written = match self.running.as_ref()?.written.try_recv() {
             Ok(written) => Some(written),
@@ -194,21 +194,21 @@ impl Checkpointer {
         self.conclude(written, shard)
     }
 
-    /// Waits for the checkpoint under way, if there is one, and leaves the line.
+    /// Waits for the running checkpoint, if there is one, and gives up a place at the gate.
     pub fn wait(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
         self.place = None;
         let written = self.running.as_ref()?.written.recv().ok();
         self.conclude(written, shard)
     }
 
-    /// `None`: its thread panicked, and has reported that itself.
+    /// `written`: `None` if the thread panicked, which the panic hook has reported.
     fn conclude(
         &mut self,
         written: Option<Result<CheckpointFigures, StorageError>>,
         shard: &StateLock,
     ) -> Option<(Sequence, CheckpointFigures)> {
         let Running { thread, checkpoint, .. } = self.running.take()?;
-        // It has nothing left to do, and the store that it held is free once it has ended.
+        // The thread has nothing left to do. Once it has ended, its handle on the store is dropped.
         let _ = thread.join();
         match written {
             Some(Ok(figures)) => {

@@ -1,4 +1,4 @@
-//! What one job makes of one entry: the meaning of every operation. Pure.
+//! Decides what one job does to one entry: the meaning of every operation. Pure.
 //!
 //! Knows: an entry before, a job, a definition. Must not know: trees, batches, disks.
 
@@ -16,17 +16,17 @@ pub struct Request<'a> {
     pub version: Option<u64>,
     pub at: Timestamp,
     pub member: &'a MemberId,
-    /// The job brings metadata; `Some(false)`: it takes it away.
+    /// `Some(true)`: the job sets metadata. `Some(false)`: it removes them. `None`: it leaves them alone.
     pub metadata: Option<bool>,
 }
 
-/// What comes of it.
+/// The result of a decided job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     pub after: Option<Entry>,
-    /// A reader could tell the difference.
+    /// Whether the change is visible to readers.
     pub changed: bool,
-    /// The job's metadata takes effect.
+    /// Whether the job's metadata take effect.
     pub takes_metadata: bool,
 }
 
@@ -46,8 +46,8 @@ pub fn decide(
         return Err(Reject::new(RejectCode::StaleVersion, detail));
     }
     let version = request.version.or_else(|| before.and_then(|entry| entry.version));
-    // A version is remembered also where there is nothing to hide or show: an older job that comes late must
-    // not count.
+    // A version is remembered even where there is no entry to hide or show: an older job that arrives late
+    // must not apply.
     let remembered = || {
         version.map(|version| Entry {
             standing: Standing::Removed,

@@ -1,4 +1,4 @@
-//! What a writer tells the metrics.
+//! The metrics of a writer.
 //!
 //! Knows: which figure belongs to which verb. Must not know: who reads them.
 
@@ -15,15 +15,15 @@ use crate::writer::checkpointer::Checkpointer;
 use crate::writer::health::{Health, ShardState};
 use crate::writer::source::{Message, Payload};
 
-/// State figures are looked at this often; between, they may be that old.
+/// How often the gauges of the shard's state are updated.
 const STATE_EVERY: Duration = Duration::from_millis(500);
 
-/// How a figure of RocksDB is asked for.
+/// How a property of RocksDB is read.
 #[derive(Debug, Clone, Copy)]
 enum Property {
-    /// Of each column family, to be added up.
+    /// Per column family; the sum is reported.
     Families(&'static str),
-    /// Of the database, or of what the families share.
+    /// Of the whole database, or of what the column families share.
     Database(&'static str),
 }
 
@@ -41,20 +41,20 @@ const ROCKSDB: [(Property, &str); 9] = [
     (Property::Database("rocksdb.background-errors"), names::ROCKSDB_BACKGROUND_ERRORS),
     (Property::Database("rocksdb.is-write-stopped"), names::ROCKSDB_WRITES_STOPPED),
 ];
-/// The cache is one for all shards, so that these carry no shard.
+/// All shards share one block cache, so these have no shard label.
 const BLOCK_CACHE: [(Property, &str); 2] = [
     (Property::Database("rocksdb.block-cache-usage"), names::ROCKSDB_BLOCK_CACHE_BYTES),
     (Property::Database("rocksdb.block-cache-capacity"), names::ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES),
 ];
 
-/// What a commit was, for figures.
+/// What was committed, for the metrics.
 pub struct Committed {
     pub sequence: Sequence,
     pub jobs: u64,
     pub rejects: Vec<RejectCode>,
 }
 
-/// What is told of a shard's checkpoints.
+/// The metrics of a shard's checkpoints.
 struct CheckpointGauges {
     seconds: Histogram,
     bytes: Gauge,
@@ -147,7 +147,7 @@ impl Gauges {
         }
     }
 
-    /// Takes note of a batch that was waited for so long; when its messages entered the queue.
+    /// Records a fetched batch and how long the fetch took. Returns when each message entered the queue.
     pub fn note_batch(&self, messages: &[Message], waited: Duration) -> Vec<Timestamp> {
         self.fetch.record(waited);
         let jobs: usize = messages.iter().map(jobs_in).sum();
@@ -189,7 +189,8 @@ impl Gauges {
         self.checkpoints.note_time();
     }
 
-    /// Takes note of how the shard is, now and then. Without a store, what RocksDB said last stands.
+    /// Updates the gauges of the shard's state, unless that was done recently. Without a store, RocksDB's
+    /// gauges keep their last values.
     pub fn note_state(
         &mut self,
         shard: &StateLock,
@@ -236,7 +237,7 @@ fn age(timestamp: Timestamp, now: i64) -> Duration {
     Duration::from_micros(u64::try_from(now - timestamp.as_micros()).unwrap_or(0))
 }
 
-/// Jobs in a message, for figures.
+/// Jobs in a message, for the metrics.
 fn jobs_in(message: &Message) -> usize {
     match &message.payload {
         Payload::Jobs(jobs) => jobs.len(),

@@ -1,4 +1,4 @@
-//! How a shard is doing, for status, readiness, metrics, and answers that must say they are stale.
+//! The health of a shard, for status, readiness, metrics, and the stale mark of answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::writer::queue_room::{QueueLevel, QueueRoom};
 pub enum ShardState {
     /// Applies what arrives.
     Live,
-    /// Works through what arrived before it started, or reopens after a failure; the reason says which.
+    /// Applies the backlog, or reopens after a failure; the reason says which.
     CatchingUp(String),
     /// Applies nothing until an operator acts; the reason says what to do. Reads go on, stale.
     Halted(String),
@@ -53,7 +53,7 @@ pub struct Health {
     jobs_parked: AtomicU64,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
-    /// Whether jobs need to wait no longer, and are still to be freed.
+    /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     frees: watch::Sender<bool>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
@@ -126,7 +126,7 @@ impl Health {
         *self.rejects_published.write() = place;
     }
 
-    /// Whether jobs need to wait no longer, and are still to be freed.
+    /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     #[must_use]
     pub fn frees(&self) -> watch::Receiver<bool> {
         self.frees.subscribe()
@@ -154,7 +154,7 @@ impl Health {
     pub fn set_checkpoint_sequence(&self, sequence: u64) {
         self.checkpoint_sequence.store(sequence, Ordering::Relaxed);
     }
-    /// A checkpoint after this one is waited for: the queue needs room.
+    /// Requests a checkpoint after this sequence: the queue needs room.
     pub fn want_checkpoint_after(&self, sequence: u64) {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
     }
@@ -166,7 +166,7 @@ impl Health {
         self.damage.read().clone()
     }
 
-    /// Takes note of damage. Whether that is news.
+    /// Records damage. Returns whether it is the first.
     pub fn note_damage(&self, what: &str) -> bool {
         if self.damage.read().is_some() {
             return false;
@@ -175,8 +175,8 @@ impl Health {
         true
     }
 
-    /// How full the queue was when it was last looked at; `None` if there is nothing to look at, or nobody
-    /// did yet.
+    /// How full the queue was when it was last checked; `None` before the first check, or for a queue that
+    /// has none.
     #[must_use]
     pub fn queue_room(&self) -> Option<Arc<QueueRoom>> {
         self.queue_room.read().clone()
@@ -186,7 +186,7 @@ impl Health {
         *self.queue_room.write() = Some(Arc::new(room));
     }
 
-    /// The queue has refused a message for want of room, whatever the last look said.
+    /// Notes that the queue has refused a message because it is full, whatever the last check found.
     pub fn note_queue_full(&self) {
         let mut known = self.queue_room.write();
         if let Some(room) = known.as_mut().filter(|room| room.level < QueueLevel::Full) {

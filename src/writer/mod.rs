@@ -5,7 +5,7 @@
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
 //! - commit is `storage::commit`; `reopen`: what follows when it fails
 //! - `apply`: steps of a plan, put into the state in memory
-//! - `outcome`: what came of a job, for whoever waits
+//! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `parking`, `order`, `wanted`: jobs whose board is unknown yet
 
 mod source;

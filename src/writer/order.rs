@@ -1,26 +1,26 @@
-//! The order in which lines of waiting jobs are freed.
+//! The order in which lines of parked jobs are unparked.
 //!
-//! Each line is filed under one board that its first job names. While that board is unknown, the line cannot
-//! go on; once it is known, the line's turn comes, which may find that the job waits for another board as
-//! well, and has the line filed under that one. A definition or a drop does not touch the lines, however many
-//! there are: it only moves their board.
+//! Each line is filed under one board that its first job names. While that board is unknown, the line is
+//! blocked. Once it is known, the line is taken in turn. If its first job turns out to wait for another board
+//! as well, the line is filed again, under that one. A definition or a drop costs the same however many lines
+//! there are: it only moves their board from blocked to ready or back.
 //!
-//! Knows: which lines may go on, and that the one with the oldest first job is the next. Must not know: jobs.
-//! What it knows follows from where lines are filed and which boards there are, and both are on disk: a
-//! restart changes nothing.
+//! Knows: which lines are ready, and that the one with the oldest first job comes next. Must not know: jobs.
+//! The order follows from where lines are filed and which boards exist. Both are on disk, so a restart does
+//! not change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::types::{BoardName, Sequence};
 
-/// A message, and a job's place in it.
+/// A job's place in the queue: its message's sequence, and its index in the message.
 pub type Place = (Sequence, u32);
 
-/// A line, by the place of its first job.
+/// The place of a line's first job, and the line.
 type Head = (Place, u32);
 
-/// `None`: the first job names no board, so it waits for none.
+/// The board that a line is filed under. `None`: its first job names no board, so it waits for none.
 type Filed = Option<BoardName>;
 
 #[derive(Default)]
@@ -30,7 +30,8 @@ pub struct Order {
     ready: BTreeMap<Head, Filed>,
     /// The first line of each board that is not.
     held: BTreeMap<Head, Filed>,
-    /// No board will come that the shard does not have: nothing is held any longer.
+    /// The shard is at its board limit. No missing board will be defined, so blocked lines are ready too:
+    /// their jobs are rejected.
     has_all: bool,
 }
 
@@ -56,7 +57,7 @@ impl Order {
         }
     }
 
-    /// Takes the line whose turn it is: of those that may go on, the one with the oldest first job.
+    /// Takes the next line: of the ready ones, the one with the oldest first job.
     pub fn take_next(&mut self) -> Option<Head> {
         let ready = self.ready.first_key_value().map(|(head, _)| *head);
         let held = self.held.first_key_value().map(|(head, _)| *head).filter(|_| self.has_all);
@@ -75,7 +76,7 @@ impl Order {
         Some(head)
     }
 
-    /// A board was defined or dropped. Whether lines are filed under it.
+    /// Notes that a board was defined or dropped. Returns whether lines are filed under it.
     pub fn note_board(&mut self, board: &BoardName, is_known: bool) -> bool {
         let Some(lines) = self.filed.get_mut(&Some(board.clone())) else { return false };
         if lines.is_known != is_known
@@ -89,20 +90,20 @@ impl Order {
         true
     }
 
-    /// Whether the shard has as many boards as there can be. What waits for another one may go on, and be
-    /// rejected.
+    /// Sets whether the shard is at its board limit. Then jobs that wait for a missing board are taken too,
+    /// to be rejected.
     pub fn note_has_all(&mut self, has_all: bool) {
         self.has_all = has_all;
     }
 
-    /// Whether there is a line that may go on.
+    /// Whether any line is ready.
     #[must_use]
     pub fn has_next(&self) -> bool {
         !self.ready.is_empty() || (self.has_all && !self.held.is_empty())
     }
 
-    /// Of the boards behind `from`, or all, so many are looked at: those that lines wait for, and where to
-    /// look on; `None` at the end.
+    /// Looks at up to `limit` boards after `from`, or from the first one on. Returns those that lines wait
+    /// for, and the board to continue after; `None` at the end.
     pub fn wanted(&self, from: Option<&BoardName>, limit: usize) -> (Vec<BoardName>, Option<BoardName>) {
         let mut boards = self.filed.range((Bound::Excluded(from.cloned()), Bound::Unbounded));
         let (mut wanted, mut last) = (Vec::new(), None);

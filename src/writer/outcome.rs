@@ -1,4 +1,4 @@
-//! What came of a job, as far as one shard can tell.
+//! The outcomes of jobs and messages, as far as one shard knows them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,15 @@ use crate::job::Reject;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
-/// The batch that held the message could not be committed. It is unknown whether it will be there after the
-/// shard reopens, unless the queue holds a copy, which is applied then; a versioned job may safely be sent
-/// again.
+/// The batch that held the message could not be committed. Whether it is on disk is unknown until the store
+/// is reopened; if the queue holds a copy, it is applied then. A versioned job may safely be sent again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the batch could not be committed: {reason}")]
 pub struct CommitFailed {
     pub reason: String,
 }
 
-/// What came of one job.
+/// The outcome of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobOutcome {
     Rejected(Reject),
@@ -31,11 +30,11 @@ pub enum JobOutcome {
     Parked(Later),
 }
 
-/// What came of a job that waited, and the sequence of the message that freed it, at which this is so. An
-/// error: it was freed by a batch of which that cannot be told.
+/// The outcome of a parked job, and the sequence of the message that unparked it. An error: the outcome of
+/// the batch that unparked it is unknown.
 pub type Freed = Result<(Sequence, JobOutcome), CommitFailed>;
 
-/// What will have come of a job that waits.
+/// The future outcome of a parked job.
 #[derive(Clone)]
 pub struct Later(Arc<Mutex<Option<oneshot::Receiver<Freed>>>>);
 
@@ -45,7 +44,8 @@ impl Later {
         Self(Arc::new(Mutex::new(Some(freed))))
     }
 
-    /// Waits until the job is freed and applied. `None`: the node ends before, or was asked already.
+    /// Waits until the job is unparked and applied. `None`: the node shuts down before, or this was called
+    /// already.
     pub async fn outcome(&self) -> Option<Freed> {
         let freed = self.0.lock().take()?;
         freed.await.ok()
@@ -58,7 +58,7 @@ impl fmt::Debug for Later {
     }
 }
 
-/// The outcome of the same job.
+/// Equal if both are of the same job.
 impl PartialEq for Later {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -72,15 +72,15 @@ impl Eq for Later {}
 pub struct BoardOutcome {
     pub board: BoardName,
     pub definition: Arc<Definition>,
-    /// Anything that a reader could see is different now.
+    /// Whether the change is visible to readers.
     pub changed: bool,
-    /// The member's place just before the job; `None` if it was not listed.
+    /// The member's counts just before the job; `None` if it was not listed.
     pub before: Option<Place>,
-    /// Its place just after.
+    /// Its counts just after.
     pub after: Option<Place>,
 }
 
-/// An entry and its surroundings within its own shard, at one applied sequence.
+/// An entry and its rank counts within its own shard, at one applied sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub words: Words,
@@ -96,18 +96,18 @@ pub struct Place {
     pub total: u64,
 }
 
-/// What came of a message.
+/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageOutcome {
     pub sequence: Sequence,
     /// One per job, in order.
     pub jobs: Vec<JobOutcome>,
-    /// Entries that it removed as a trim.
+    /// Number of entries that it removed as a trim.
     pub removed: u64,
 }
 
 impl MessageOutcome {
-    /// What came of a message of jobs, or of one that nobody wants to know more of.
+    /// The outcome of a message of jobs, or of a command of which only the sequence matters.
     #[must_use]
     pub fn of_jobs(sequence: Sequence, jobs: Vec<JobOutcome>) -> Self {
         Self { sequence, jobs, removed: 0 }

@@ -1,15 +1,16 @@
-//! Jobs that wait for the definition of a board, where definitions come through the queue.
+//! Parked jobs: they wait for the definition of a board, where definitions come through the queue.
 //!
-//! They wait on disk, in **lines**. All jobs of a member are in one line, in their order, and a line is freed
-//! from its front: so a member's jobs apply in their order. A job of a member in whose line others wait,
-//! waits behind them. A member has a line of its own, unless a great many members wait: those that come then
-//! share lines. So what is known of lines in memory is bounded however many jobs wait; of the jobs themselves
-//! only those are in memory that the batch being planned has brought.
+//! They are stored on disk in **lines**. All parked jobs of a member are in one line, in their order, and a
+//! line is unparked from its front, so a member's jobs apply in their order. While jobs are in a member's
+//! line, its next job is appended there, even if its boards are defined. A member has a line of its own,
+//! unless a great many lines are in use: further members then share lines. So the memory for lines is
+//! bounded, however many jobs are parked. Of the jobs themselves, only those of the batch being planned are
+//! in memory.
 //!
-//! Knows: which lines there are, and how many jobs wait in each. Must not know: how a definition is decided,
-//! or where the jobs are kept. What waits and what is freed follows from the messages alone, so that every
-//! replica and every replay parks and frees the same jobs at the same messages: the order in which lines are
-//! freed ([`order`]) does not depend on when this process started.
+//! Knows: which lines there are, and how many jobs are in each. Must not know: how a definition is decided,
+//! or where the jobs are kept. Which jobs are parked and unparked follows from the messages alone, so every
+//! replica and every replay parks and unparks the same jobs at the same messages. In particular, the order of
+//! lines ([`order`]) does not depend on when this process started.
 //!
 //! [`order`]: crate::writer::order
 
@@ -26,33 +27,34 @@ use crate::writer::outcome::Freed;
 use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, Wants};
 
-/// While so many lines are in use, members that begin to wait share lines. A line takes some hundred bytes
-/// while jobs wait in it. Any number would do, but it is the same on all replicas.
+/// Once this many lines are in use, further members share lines. A line in use takes some hundred bytes. The
+/// number is arbitrary, but must be the same on all replicas.
 pub const OWN_LINES: usize = 1 << 15;
-/// Lines that are shared. It is part of the disk format, as is how a member's line is told.
+/// Number of shared lines. It is part of the disk format, as is the function from a member to its line.
 pub const SHARED_LINES: u32 = 1 << 14;
 /// Marks the number of a shared line.
 const SHARED: u32 = 1 << 31;
-/// The lowest bit of a member's hash that tells its shared line.
+/// The lowest bit of a member's hash that selects its shared line.
 const SHARED_FROM_BIT: u32 = 16;
-// Members of the same line of their own have the same shared line. Else one of them could wait in the shared
-// line while another comes to use their own, and the first one's next job would go there and overtake those
-// that wait already. So the bits that tell a shared line are among those that tell a line of one's own.
+// Two members whose hashes select the same own line must also have the same shared line. Otherwise one of
+// them could have jobs in its shared line when the other one opens their own line; the first member's next
+// job would go to the own line, and overtake those in the shared one. So the bits that select a shared line
+// are among those that select an own line.
 const _: () = assert!(SHARED_LINES.is_power_of_two() && SHARED_LINES <= SHARED >> SHARED_FROM_BIT);
 
-/// Jobs asked for before askers that went away are looked for: few enough not to notice.
+/// With fewer waiting clients than this, those that disconnected are not looked for.
 const ASKED_MIN: usize = 1_024;
-/// Boards that lines wait for and that are looked at in a turn, to be told once more: a millisecond's worth
-/// at most.
+/// Boards looked at per iteration of the writer's loop when all wanted boards are reported again: a
+/// millisecond at most.
 const TOLD_PER_TURN: usize = 4_096;
 
-/// A job that waits.
+/// A job that waits for a board, or behind another job of its member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedJob {
     /// The timestamp of the message that brought it: the time of a job that names none.
     pub timestamp: Timestamp,
     pub job: Job,
-    /// Which of the boards that it names it waits for, as of when it was last looked at.
+    /// Index, among the boards that it names, of the one that it waits for, as of when it was last looked at.
     pub board: u32,
 }
 
@@ -64,14 +66,14 @@ impl ParkedJob {
     }
 }
 
-/// Who waits for the outcome of a job that waits.
+/// A client that waits for the outcome of a parked job.
 pub struct Asker {
     pub place: Place,
     pub line: u32,
     pub tell: oneshot::Sender<Freed>,
 }
 
-/// Jobs that wait for a board, or behind one that does.
+/// A line in use.
 struct Line {
     /// [`ParkedJob::board`] of the first one.
     board: u32,
@@ -87,13 +89,13 @@ impl Line {
     }
 }
 
-/// A shard's waiting jobs.
+/// A shard's parked jobs.
 pub struct Parking {
-    /// Whether a job may want a board; if not, one for an unknown board is rejected and never waits.
+    /// Whether jobs create boards. If not, a job for an unknown board is rejected and never parked.
     pub auto_create: bool,
-    /// Boards that there can be. On a shard that has so many, no job waits for another.
+    /// The board limit. On a shard that has reached it, no job waits for a further board.
     pub boards_max: usize,
-    /// [`OWN_LINES`] and [`SHARED_LINES`], but in tests.
+    /// [`OWN_LINES`]; tests set fewer.
     pub own_lines: usize,
     pub shared_lines: u32,
     wants: Wants,
@@ -102,19 +104,19 @@ pub struct Parking {
     jobs: usize,
     /// Lines with jobs that are not on disk yet.
     with_fresh: BTreeSet<u32>,
-    /// Who waits for the outcomes of jobs.
+    /// The clients that wait for outcomes of parked jobs.
     asked: HashMap<Place, Asker>,
-    /// With so many of them, those that went away are looked for.
+    /// With this many of them, those that disconnected are removed.
     asked_max: usize,
 }
 
-/// A line whose turn it is, to be given back by [`Parking::give_back`].
+/// A line that was taken out of the order. [`Parking::give_back`] puts it back.
 pub struct Turn {
     pub line: u32,
     pub first: Place,
     /// [`ParkedJob::board`] of that job.
     pub board: u32,
-    /// How many of its jobs are on disk; the others are in `fresh`, behind those.
+    /// How many of its jobs are on disk; the others follow them, in `fresh`.
     pub on_disk: usize,
     pub fresh: VecDeque<(Place, ParkedJob)>,
 }
@@ -137,8 +139,7 @@ impl Parking {
         }
     }
 
-    /// Takes over what is on disk, in place of what was there: lines, how many jobs each has, and its first
-    /// one.
+    /// Replaces the lines in memory by those on disk: for each, its number of jobs, and the first one.
     pub fn load(
         &mut self,
         lines: impl IntoIterator<Item = (u32, usize, Place, ParkedJob)>,
@@ -154,7 +155,7 @@ impl Parking {
         }
     }
 
-    /// How many jobs wait.
+    /// How many jobs are parked.
     #[must_use]
     pub fn len(&self) -> usize {
         self.jobs
@@ -165,20 +166,20 @@ impl Parking {
         self.jobs == 0
     }
 
-    /// Whether there may be jobs that need to wait no longer.
+    /// Whether there may be jobs that can be unparked.
     #[must_use]
     pub fn has_ready(&self) -> bool {
         self.order.has_next()
     }
 
-    /// The line that a member shares with others, whoever comes to be in it.
+    /// The shared line that a member's hash selects.
     #[must_use]
     pub fn shared_line(&self, member: &MemberId) -> u32 {
         shared_line(member, self.shared_lines)
     }
 
-    /// The line in use in which this member's jobs wait, or would have to. While a line of its own is in use,
-    /// all of them are there; else, while the shared one is, they may be in that one.
+    /// The line in use that this member's jobs are in, or must be appended to. While its own line is in use,
+    /// all of them are there; else, while its shared line is in use, they may be in that one.
     fn line_in_use(&self, member: &MemberId) -> Option<u32> {
         if self.jobs == 0 {
             return None;
@@ -193,8 +194,7 @@ impl Parking {
         self.line_in_use(member).is_some()
     }
 
-    /// Has a job wait, for boards that are unknown or behind another job. Gives the line, and says in the job
-    /// what it waits for.
+    /// Parks a job, and sets in it which board it waits for. Returns the line.
     pub fn park(
         &mut self,
         place: Place,
@@ -223,7 +223,7 @@ impl Parking {
         id
     }
 
-    /// The batch that was planned is committed: all that waits is on disk.
+    /// The planned batch is committed: all parked jobs are on disk.
     pub fn note_committed(&mut self) {
         for line in std::mem::take(&mut self.with_fresh) {
             if let Some(line) = self.lines.get_mut(&line) {
@@ -232,12 +232,12 @@ impl Parking {
         }
     }
 
-    /// A board is defined: lines that wait for it may go on.
+    /// A board was defined: lines that wait for it are ready.
     pub fn note_defined(&mut self, board: &BoardName) {
         self.order.note_board(board, true);
     }
 
-    /// A board is dropped: lines that were not freed yet wait for its next life.
+    /// A board was dropped: lines that are filed under it wait for its next definition.
     pub fn note_dropped(&mut self, board: &BoardName) {
         if self.order.note_board(board, false) && self.auto_create {
             self.wants.add(std::iter::once(board));
@@ -258,11 +258,11 @@ impl Parking {
         Some(Turn { line: id, first, board, on_disk, fresh: std::mem::take(&mut line.fresh) })
     }
 
-    /// Gives back a line after its turn.
+    /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `freed`: how many of its jobs wait no longer. `fresh`: what is left of [`Turn::fresh`]. `next`: the
-    /// job that is first now, which says what it waits for; `None` if no job is left.
+    /// `freed`: how many of its jobs were unparked. `fresh`: what is left of [`Turn::fresh`]. `next`: the job
+    /// that is first now, with the board that it waits for; `None` if no job is left.
     pub fn give_back(
         &mut self,
         id: u32,
@@ -293,52 +293,54 @@ impl Parking {
         self.order.file((first, id), board.cloned(), board.is_none_or(is_known));
     }
 
-    /// The outcome of a job that waits in a line, once it is freed.
+    /// Registers a client that waits for a parked job. The receiver gets the outcome once the job is
+    /// unparked.
     pub fn ask(&mut self, place: Place, line: u32) -> oneshot::Receiver<Freed> {
         let (tell, told) = oneshot::channel();
         self.ask_again(Asker { place, line, tell });
         told
     }
 
-    /// Whoever asked for the outcome of a job that still waits, after all, goes on waiting.
+    /// Registers a client again whose job is still parked after a batch failed.
     pub fn ask_again(&mut self, asker: Asker) {
         if self.asked.len() >= self.asked_max {
             self.asked.retain(|_, asker| !asker.tell.is_closed());
-            // Each is looked at once or twice, however many there are.
+            // The limit doubles, so that each client is looked at once or twice on average.
             self.asked_max = ASKED_MIN.max(2 * self.asked.len());
         }
         self.asked.insert(asker.place, asker);
     }
 
-    /// Who waits for the outcome of a job.
+    /// Removes and returns the client that waits for a job's outcome.
     pub fn take_asked(&mut self, place: Place) -> Option<Asker> {
-        // Only writes over HTTP ask.
+        // Usually empty: only writes over HTTP wait for outcomes.
         if self.asked.is_empty() {
             return None;
         }
         self.asked.remove(&place).filter(|asker| !asker.tell.is_closed())
     }
 
-    /// Tells that boards are wanted: those that jobs named since the last call, and now and then all that
-    /// lines wait for, a part of them at each call, should the first time have come to nothing.
+    /// Reports wanted boards: those that jobs named since the last call, and from time to time all that lines
+    /// wait for, in case an earlier report was lost. Each call covers a part of them.
     pub fn tell_wanted(&mut self) {
         if self.auto_create {
             self.wants.tell(|from| self.order.wanted(from, TOLD_PER_TURN));
         }
     }
 
-    /// Nobody is told what is wanted for the time being. What is wanted then is told later.
+    /// Defers reports of wanted boards. They are all reported once this is no longer called.
     pub fn defer_wanted(&mut self) {
         self.wants.defer();
     }
 }
 
-/// The line of a member that shares it with nobody, or hardly ever: two that do wait along with one another.
+/// A member's own line. Two members share it if their hashes collide, which is rare; their jobs then wait in
+/// one order.
 fn own_line(member: &MemberId) -> u32 {
     fnv1a_32(member.as_bytes()) & !SHARED
 }
 
-/// The lines in which a member's jobs may wait: its own, and one that it shares.
+/// The lines that a member's parked jobs may be in: its own, and its shared one.
 #[must_use]
 pub fn lines_of(member: &MemberId) -> [u32; 2] {
     [own_line(member), shared_line(member, SHARED_LINES)]

@@ -1,6 +1,7 @@
-//! How full the queue is that feeds a shard, and what holds the messages in it, as of the last look.
+//! How full a shard's queue is, and why its messages are retained, as of the last check.
 //!
-//! Whoever looks at the queue decides and words that; status, readiness and refusals repeat it.
+//! The task that checks the queue decides the level and words the reason. Status, readiness and refusals
+//! repeat them.
 
 /// How far a queue is from refusing publishers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,16 +22,16 @@ impl QueueLevel {
     }
 }
 
-/// What keeps messages in a queue, in the order of the newest.
+/// Why messages are retained in a queue, the reason for the newest messages first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldBy {
     /// They are not applied yet.
     Lag,
     /// They are applied, and in no checkpoint yet.
     Checkpoint,
-    /// They may be published again under their ids.
+    /// They are within the window in which publishers may repeat a message id.
     DuplicateWindow,
-    /// They are kept for other nodes and older copies.
+    /// They are kept for other nodes and for older copies of the data.
     Keep,
 }
 
@@ -53,11 +54,11 @@ impl HeldBy {
 pub struct Held {
     pub by: HeldBy,
     pub messages: u64,
-    /// Known for all of them together, and estimated for a part.
+    /// Exact for the whole queue, estimated for a part.
     pub bytes: u64,
 }
 
-/// What a look at a queue came to.
+/// The result of checking a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRoom {
     pub level: QueueLevel,
@@ -66,8 +67,8 @@ pub struct QueueRoom {
     pub bytes_max: Option<u64>,
     pub messages: u64,
     pub messages_max: Option<u64>,
-    /// All of them, each part once.
+    /// The whole queue, divided by reason.
     pub held: [Held; 4],
-    /// What holds most of them, and what would make room.
+    /// Why most of them are retained, and what would make room.
     pub reason: String,
 }

@@ -1,8 +1,8 @@
-//! One definition per board for the whole node, whoever names the board first.
+//! The node's registry of boards: one definition per board for all shards and clients.
 //!
-//! Shards create boards on their own, each in its own write batch, while clients define boards too. Both ask
-//! here first, under one lock, so a board cannot begin with two definitions; what was decided here reaches
-//! the shards through their queues. At start the registry is what the shards hold together, and `service`
+//! Shards create boards for jobs, each in its own write batch, and clients define boards too. Both ask the
+//! registry first, under one lock, so a board cannot begin with two definitions. The decision reaches the
+//! shards through their queues. At start, the registry is the union of the shards' boards, and `service`
 //! completes on the other shards what a crash cut short.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,13 +26,13 @@ pub struct Known {
     pub definition: Arc<Definition>,
 }
 
-/// What a board is to a job that names it.
+/// The answer to a job that names a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
     Known(Known),
-    /// Nobody has it, or it is being dropped, and the job may create it, or its next life.
+    /// It does not exist or is being dropped, and the job may create it, or its next incarnation.
     Free,
-    /// There is none, or it is being dropped, and jobs create no boards.
+    /// It does not exist or is being dropped, and jobs create no boards.
     Unknown,
 }
 
@@ -41,9 +41,9 @@ pub enum Named {
 pub enum Defined {
     /// New. The shards do not have it yet.
     Created(Known),
-    /// Something that may change did.
+    /// Its changeable settings were changed.
     Changed(Known),
-    /// Nothing to do, but the shards may not have it yet, should a crash have come between.
+    /// It exists unchanged. Some shards may lack it if a crash interrupted its creation.
     Same(Known),
 }
 
@@ -60,7 +60,7 @@ pub enum DefineRefused {
 }
 
 impl DefineRefused {
-    /// A board that is there is asked to be something else.
+    /// The refusal of a definition that differs from the existing board's.
     #[must_use]
     pub fn conflict(is: &Definition, asked: &Definition) -> Self {
         Self::Conflict(is.differences(asked).join("; "))
@@ -72,16 +72,16 @@ struct Registered {
     being_dropped: bool,
 }
 
-/// What another shard or a client does.
+/// In tests: something that another shard or a client does concurrently.
 #[cfg(test)]
 pub type Event = Box<dyn FnOnce(&Registry) + Send>;
 
 pub struct Registry {
     boards: Mutex<Boards>,
     auto_create: bool,
-    /// Whether any board is among those begun anew: mostly none is, and then no job has to ask.
+    /// Whether `begun_anew` has any board. Usually it has none, and then jobs need not take the lock.
     has_begun_anew: AtomicBool,
-    /// What happens elsewhere right after the planner's first question, the second, and so on.
+    /// What happens concurrently right after the planner's first look-up, the second, and so on.
     #[cfg(test)]
     pub after_question: Mutex<std::collections::VecDeque<Event>>,
 }
@@ -91,7 +91,7 @@ struct Boards {
     by_name: BTreeMap<BoardName, Registered>,
     definitions: Definitions,
     last_incarnation: u64,
-    /// Boards that were begun anew, while some shard may still hold the life before.
+    /// Boards whose latest incarnation may not have reached every shard.
     begun_anew: BTreeSet<BoardName>,
 }
 
@@ -109,7 +109,7 @@ impl Registry {
         }
     }
 
-    /// Takes over what a shard holds, at start.
+    /// Registers the boards of a shard, at start.
     pub fn learn(&self, shard: &Shard) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(shard.dropped().latest().0);
@@ -119,7 +119,7 @@ impl Registry {
             let known = Known { incarnation, definition: Arc::clone(&board.definition) };
             let other = boards.by_name.get(name).map(|other| other.known.incarnation);
             if other.is_some_and(|other| other != incarnation) {
-                // A crash came before every shard had heard of the new life.
+                // A crash came before the new incarnation had reached every shard.
                 boards.begun_anew.insert(name.clone());
             }
             if other.is_none_or(|other| other < incarnation) {
@@ -129,7 +129,7 @@ impl Registry {
         self.note_begun_anew(&boards);
     }
 
-    /// Begins another life of a board, with the definition that it has. `None`: there is no such board.
+    /// Begins the next incarnation of a board, with its present definition. `None`: there is no such board.
     #[must_use]
     pub fn begin_anew(&self, name: &BoardName) -> Option<Known> {
         let mut boards = self.boards.lock();
@@ -144,7 +144,7 @@ impl Registry {
         Some(known)
     }
 
-    /// Every shard has this life of a board.
+    /// Notes that this incarnation of a board has reached every shard.
     pub fn finish_anew(&self, name: &BoardName, incarnation: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_none_or(|registered| registered.known.incarnation == incarnation) {
@@ -153,14 +153,14 @@ impl Registry {
         }
     }
 
-    /// Whether any board was begun anew, and has not come to every shard.
+    /// Whether any board's latest incarnation may not have reached every shard.
     #[must_use]
     pub fn has_begun_anew(&self) -> bool {
-        // A client that has seen the new life does so under the lock, and writes afterwards.
+        // A client sees a new incarnation under the lock, before it writes, so this load is late enough.
         self.has_begun_anew.load(Ordering::Acquire)
     }
 
-    /// The life that followed one which a shard holds, if the board was begun anew since.
+    /// The incarnation after the one that a shard holds, if there is one.
     #[must_use]
     pub fn begun_anew(&self, name: &str, held: Incarnation) -> Option<Known> {
         let boards = self.boards.lock();
@@ -183,7 +183,7 @@ impl Registry {
         }
     }
 
-    /// Takes over what was decided elsewhere.
+    /// Applies a definition that was decided elsewhere.
     pub fn adopt(&self, name: &BoardName, known: &Known) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);
@@ -194,28 +194,28 @@ impl Registry {
         }
     }
 
-    /// Numbers of records up to this one are known of: the next life gets a greater one.
+    /// Notes a record's number: the next incarnation gets a greater one.
     pub fn note_number(&self, number: RecordNumber) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(number.0);
     }
 
-    /// Whether the board is known, and its drop has begun and not ended.
+    /// Whether the board's drop has begun and not finished.
     #[must_use]
     pub fn is_being_dropped(&self, name: &str) -> bool {
         self.boards.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
     }
 
-    /// The highest number of any board's life or record that is known of.
+    /// The highest known number of an incarnation or a record.
     #[must_use]
     pub fn last_incarnation(&self) -> Incarnation {
         Incarnation(self.boards.lock().last_incarnation)
     }
 
-    /// Decides a definition. A board whose drop has not ended begins its next life.
+    /// Decides a definition. A board whose drop has not finished begins its next incarnation.
     ///
     /// # Errors
-    /// When the board exists with another one, or there are too many boards.
+    /// When the board exists with a different definition, or the node is at its board limit.
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
         let mut boards = self.boards.lock();
         if let Some(registered) = boards.by_name.get_mut(name).filter(|registered| !registered.being_dropped)
@@ -234,15 +234,15 @@ impl Registry {
         created
     }
 
-    /// Whether a job may create this board by naming it. Between this answer and the job another may create
-    /// it: who decides what comes of the job asks [`Registry::named`] instead.
+    /// Whether a job may create this board by naming it. The answer may be outdated when the job is planned,
+    /// so the planner calls [`Registry::named`] instead.
     #[must_use]
     pub fn creates(&self, name: &str) -> bool {
         self.auto_create && !self.boards.lock().by_name.contains_key(name)
     }
 
-    /// What a board is that a job names. All of it is one question: between two, another shard may create the
-    /// board.
+    /// Looks up the board that a job names. Whether it exists and whether it may be created is answered under
+    /// one lock, as another shard may create it in between.
     #[must_use]
     pub fn named(&self, name: &str) -> Named {
         let named = match self.boards.lock().by_name.get(name) {
@@ -254,8 +254,8 @@ impl Registry {
         named
     }
 
-    /// Creates boards with the defaults, those of them that do not exist yet, and gives what each of them is.
-    /// A board whose drop has not ended begins its next life. `None`: one of them exists with another
+    /// Creates those of the boards that do not exist, with the default definition, and returns all of them. A
+    /// board whose drop has not finished begins its next incarnation. `None`: one of them exists with another
     /// definition, and nothing was created.
     ///
     /// # Errors
@@ -271,7 +271,7 @@ impl Registry {
         created
     }
 
-    /// Creates a board with the defaults, unless it exists; gives what is there then.
+    /// Creates a board with the default definition unless it exists, and returns it.
     ///
     /// # Errors
     /// When there are too many boards.
@@ -312,7 +312,7 @@ impl Registry {
         live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
-    /// The first boards behind a name, or of all, that are to be `kept`; at most `limit`.
+    /// The first boards after a name, or from the beginning, that satisfy `kept`; at most `limit`.
     #[must_use]
     pub fn behind(
         &self,
@@ -327,14 +327,13 @@ impl Registry {
         live.take(limit).map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
-    /// How many boards there are whose names begin with one of these; for `None`, how many there are.
+    /// How many boards have a name with one of these prefixes; for `None`, how many boards there are.
     #[must_use]
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
         self.boards.lock().count_named(prefixes)
     }
 
-    /// Which of these boards nobody has, and as [`Registry::count_named`] how many boards there are, at one
-    /// moment.
+    /// Which of these boards do not exist, and the result of [`Registry::count_named`], both under one lock.
     #[must_use]
     pub fn lacking<'a>(
         &self,
@@ -346,8 +345,8 @@ impl Registry {
         (lacking.collect(), boards.count_named(prefixes))
     }
 
-    /// From now on the board is unknown to readers, and to jobs on shards that have dropped it. `None`: there
-    /// is no such board.
+    /// Begins a drop: from now on the board is unknown to readers, and to jobs on shards that have dropped
+    /// it. `None`: there is no such board.
     #[must_use]
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
         let mut boards = self.boards.lock();
@@ -356,21 +355,21 @@ impl Registry {
         Some(registered.known.incarnation)
     }
 
-    /// Every shard has dropped this life of a board: the name is free again, unless the next life has begun
-    /// meanwhile.
+    /// Finishes a drop that every shard has applied: the name is free again, unless the next incarnation has
+    /// begun meanwhile.
     pub fn finish_drop(&self, name: &str, incarnation: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
             boards.by_name.remove(name);
         }
-        // No shard holds a life before the next one any more.
+        // No shard holds an earlier incarnation any more.
         boards.begun_anew.remove(name);
         self.note_begun_anew(&boards);
     }
 }
 
 impl Boards {
-    /// A board that is not being dropped.
+    /// A registered board that is not being dropped.
     fn live(&self, name: &BoardName) -> Option<&Known> {
         let registered = self.by_name.get(name).filter(|registered| !registered.being_dropped)?;
         Some(&registered.known)
@@ -381,7 +380,7 @@ impl Boards {
         let prefixes: BTreeSet<&str> = prefixes.iter().map(String::as_str).collect();
         let mut count = 0;
         for prefix in &prefixes {
-            // What a shorter one counts is not counted twice.
+            // Boards counted for a shorter prefix are not counted twice.
             if prefixes.iter().any(|other| other != prefix && prefix.starts_with(other)) {
                 continue;
             }
@@ -399,7 +398,7 @@ impl Boards {
             match self.live(name) {
                 Some(known) if *known.definition != default => return Ok(None),
                 Some(_) => {}
-                // The next life of a board takes the place of the one that is being dropped.
+                // The next incarnation replaces the one that is being dropped, so the count stays.
                 None => lacking += usize::from(!self.by_name.contains_key(*name)),
             }
         }
@@ -416,11 +415,11 @@ impl Boards {
         Ok(Some(known))
     }
 
-    /// Creates a board that is not there, or the next life of one that is being dropped.
+    /// Creates a board that does not exist, or the next incarnation of one that is being dropped.
     fn create(&mut self, name: &BoardName, definition: Definition) -> Result<Known, DefineRefused> {
         if self.by_name.contains_key(name) {
-            // Some shards have dropped the life before, and others will: until then jobs must not go into
-            // that one.
+            // Some shards have not dropped the previous incarnation yet. Until they have, jobs must not apply
+            // to it.
             self.begun_anew.insert(name.clone());
         } else if self.by_name.len() >= MAX_BOARDS {
             return Err(DefineRefused::TooMany);

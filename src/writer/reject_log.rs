@@ -1,9 +1,8 @@
-//! What the log says of jobs that were refused: one line by reason at most every ten seconds, however many
-//! they are.
+//! Logs rejected jobs, at a limited rate: at most one line per reason every ten seconds.
 //!
-//! Knows: how many were refused since the last line, and one of them. Shared by all shards of a process, so
-//! that more shards do not mean more lines. The example holds what clients sent, which may be anything:
-//! whatever looks like a token is left out.
+//! Knows: how many jobs were rejected since the last line, and one example. Shared by all shards of a
+//! process, so that more shards do not mean more lines. The example holds what clients sent, which may be
+//! anything, so whatever looks like a token is redacted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,18 +14,18 @@ use crate::job::RejectCode;
 use crate::storage::codec::RejectRecord;
 use crate::types::{Sequence, ShardId};
 
-/// How often a reason is told at most.
+/// The least time between two lines for a reason.
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// So much of a job is shown, in bytes.
+/// Bytes of a job that are logged.
 const SHOWN_BYTES: usize = 300;
 /// What every token of ours begins with; see `access::secret`.
 const TOKEN_START: &str = "rkt_";
 const LEFT_OUT: &str = "rkt_***";
 
-/// What is still to be told.
+/// Rejections that are not logged yet.
 #[derive(Default)]
 pub struct RejectLog {
-    /// Whether there is anything to tell: writers look after each of their turns.
+    /// Whether there is anything to log. Writers check it after each batch.
     waits: AtomicBool,
     reasons: Mutex<BTreeMap<RejectCode, Untold>>,
 }
@@ -38,7 +37,7 @@ struct Untold {
     told: Option<Instant>,
 }
 
-/// A job that was refused, as it may be shown.
+/// A rejected job, as it may be logged.
 #[derive(Debug, PartialEq, Eq)]
 struct Example {
     shard: ShardId,
@@ -49,7 +48,7 @@ struct Example {
 }
 
 impl RejectLog {
-    /// Takes note of refused jobs, once they are stored.
+    /// Counts rejected jobs, once they are stored.
     pub fn note(&self, shard: ShardId, rejects: &[RejectRecord]) {
         if rejects.is_empty() {
             return;
@@ -69,7 +68,7 @@ impl RejectLog {
         self.waits.store(true, Ordering::Relaxed);
     }
 
-    /// Tells what is due.
+    /// Logs the reasons that are due.
     pub fn tell(&self) {
         if !self.waits.load(Ordering::Relaxed) {
             return;
@@ -110,7 +109,7 @@ impl RejectLog {
 
 /// The beginning of a job, as a line of text.
 fn shown(job: &[u8]) -> String {
-    // Before it is cut: half of a token would not look like one.
+    // Redact before truncating: half of a token would not look like one.
     let text = without_tokens(&String::from_utf8_lossy(job));
     let mut end = text.len().min(SHOWN_BYTES);
     while !text.is_char_boundary(end) {

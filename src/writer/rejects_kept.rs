@@ -1,24 +1,24 @@
-//! Which of a shard's rejects are kept: a number of the newest, and all that were not published yet.
+//! Retention of a shard's rejects: the newest ones are kept, and all that are not published yet.
 //!
-//! Knows: where in the stream every so many rejects lie, so that the oldest can go without being read or
-//! counted again. Must not know: what is rejected and why, or how it is published.
+//! Knows: the place of every 1,024th reject, so that the oldest can be deleted without being read or counted.
+//! Must not know: what is rejected and why, or how it is published.
 
 use std::collections::VecDeque;
 
 use crate::types::Sequence;
 
-/// Rejects kept per shard. Older ones go away once they are published; their count stays.
+/// Rejects kept per shard. Older ones are deleted once they are published; the total count stays.
 pub const REJECTS_KEPT: u64 = 100_000;
-/// Unpublished ones are kept up to this many, which take up to a gigabyte and usually a few hundred MiB. Who
-/// floods a shard with bad jobs while their publishing fails must not fill the disk.
+/// Unpublished ones are kept up to this many, which take up to a gigabyte and usually a few hundred MiB. A
+/// client that sends a flood of bad jobs while publishing fails must not fill the disk.
 const UNPUBLISHED_KEPT: u64 = 1_000_000;
-/// So many go away at a time: a range delete in every batch would slow scans down.
+/// Rejects deleted at a time: a range delete in every batch would slow scans down.
 const AT_A_TIME: u64 = 1_024;
 
 /// A job's place in the stream: its message's sequence, and its index in the message.
 type JobPlace = (Sequence, u32);
 
-/// Where a shard's rejects lie, coarsely.
+/// Places of a shard's rejects, one in [`AT_A_TIME`].
 #[derive(Debug, Default)]
 pub struct RejectsKept {
     /// The last one of each [`AT_A_TIME`], the oldest first.
@@ -28,7 +28,7 @@ pub struct RejectsKept {
 }
 
 impl RejectsKept {
-    /// Takes note of a reject that is stored, after all others.
+    /// Notes a stored reject. Called in the order of places.
     pub fn note(&mut self, place: JobPlace) {
         self.after_marks += 1;
         if self.after_marks == AT_A_TIME {
@@ -41,10 +41,10 @@ impl RejectsKept {
         u64::try_from(self.marks.len()).unwrap_or(u64::MAX).saturating_mul(AT_A_TIME) + self.after_marks
     }
 
-    /// The place before which rejects may go, if some may.
+    /// The place before which rejects may be deleted, if any may.
     ///
     /// # Arguments
-    /// `published`: the last one that was published; `None` where nobody is told of them.
+    /// `published`: the last published one; `None` where rejects are not published.
     pub fn trim(&mut self, published: Option<JobPlace>) -> Option<JobPlace> {
         let mut last = None;
         while self.stored() >= REJECTS_KEPT + AT_A_TIME

@@ -1,8 +1,8 @@
-//! What a writer does when a batch could not be committed: its store is opened again until that works, and
-//! those who wait for the batch are told what can be told.
+//! Recovery from a failed commit: the store is reopened until that works, and the clients that wait for the
+//! batch get an answer.
 //!
-//! Knows: what of a failed batch is unknown, and who waits for it. Must not know: why a commit fails, or how
-//! one is made.
+//! Knows: which outcomes of a failed batch are unknown, and which clients wait for them. Must not know: why a
+//! commit fails, or how one is made.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,32 +17,32 @@ use crate::writer::plan::PlannedStep;
 use crate::writer::source::{AnswerTo, Fetched, JobSource};
 use crate::writer::turn::Writer;
 
-/// What is told of a batch that is on disk although its commit failed.
+/// The reason given for a batch that is on disk although its commit failed.
 const FOUND_APPLIED: &str = "it was found applied when the store was opened again";
 /// Pauses between attempts to reopen after a failed commit.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a writer's turn did not come to its end.
+/// Why a batch was not processed to its end.
 pub(super) struct Interrupted {
     pub(super) reason: String,
-    /// It was not the commit that failed: a job that waits could not be read.
+    /// A parked job could not be read, so the commit was not tried.
     pub(super) is_unreadable: bool,
     pub(super) waiting: Waiting,
 }
 
-/// Who waits for a batch.
+/// The clients that wait for a batch.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// For messages that the queue will bring again, by the messages' sequences.
+    /// Those that wait for messages which the queue will redeliver, with the messages' sequences.
     messages: Vec<(Sequence, AnswerTo)>,
-    /// For jobs that the batch would have freed, and that wait on if it did not.
+    /// Those that wait for parked jobs which the batch would have unparked.
     jobs: Vec<Asker>,
 }
 
 impl Waiting {
-    /// Of steps that are not going to be applied.
+    /// Takes the waiting clients out of steps that will not be applied.
     pub(super) fn of(steps: Vec<PlannedStep>) -> Self {
         let mut waiting = Self::default();
         for step in steps {
@@ -53,7 +53,7 @@ impl Waiting {
         waiting
     }
 
-    /// Tells who waits for messages that it is unknown what comes of these.
+    /// Answers the clients that wait for messages: the outcome is unknown.
     pub(super) fn tell_of_messages(&mut self, reason: &str) {
         for (_, answer) in self.messages.drain(..) {
             // The client may have disconnected.
@@ -73,9 +73,9 @@ fn tell_of_job(asker: Asker, reason: &str) {
 }
 
 impl<S: JobSource> Writer<S> {
-    /// After a failed commit nothing more is written through the store that failed: what of the batch is on
-    /// disk is unknown, and a RocksDB whose log append failed does not heal. It is opened again until that
-    /// works.
+    /// Reopens the store until that works. After a failed commit nothing more is written through the old
+    /// store: it is unknown how much of the batch is on disk, and RocksDB does not recover from a failed
+    /// append to its log.
     pub(super) fn reopen_until_well(&mut self, interrupted: Interrupted) {
         let Interrupted { reason, is_unreadable, mut waiting } = interrupted;
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
@@ -85,7 +85,7 @@ impl<S: JobSource> Writer<S> {
             self.note_checkpoint(sequence, figures);
         }
         let mut pause = REOPEN_FIRST;
-        // The store opens, and what cannot be read is met again at once.
+        // The store would open at once, and the batch would meet the unreadable job again. So pause first.
         if is_unreadable && self.refuse_waiting(&reason, UNREADABLE_PAUSE) {
             return;
         }
@@ -96,7 +96,8 @@ impl<S: JobSource> Writer<S> {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
-                    // It may take until somebody makes room on the disk: longer than anybody waits.
+                    // This may last until an operator makes room on the disk, which is longer than clients
+                    // wait.
                     waiting.tell_all(&error.to_string());
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
@@ -114,7 +115,7 @@ impl<S: JobSource> Writer<S> {
 
     pub(super) fn close_store(&self) {
         let Some(mut store) = self.store.take() else { return };
-        // Readers of metadata hold it for the length of a look-up.
+        // Readers of metadata hold the store for the length of a look-up.
         loop {
             match Arc::try_unwrap(store) {
                 Ok(store) => {
@@ -130,11 +131,11 @@ impl<S: JobSource> Writer<S> {
     }
 
     /// # Arguments
-    /// `waiting`: who waits for the failed batch. None is left when it works: what the queue brings again is
-    /// waited for again.
+    /// `waiting`: the clients that wait for the failed batch. None are left on success; redelivered messages
+    /// bring theirs with them.
     fn try_reopen(&mut self, waiting: &mut Waiting) -> Result<(), StorageError> {
         let store = (self.reopen)()?;
-        // The failed batch may be on disk after all: what is committed is what is applied.
+        // The failed batch may be on disk after all, so everything committed is replayed.
         let applied = {
             let mut shard = self.shard.write(Purpose::Start);
             replay(&store, &mut shard, &mut Totals::new(), &|_, _, _| {})?;
@@ -143,7 +144,7 @@ impl<S: JobSource> Writer<S> {
             }
             shard.applied
         };
-        // What was replayed wants a checkpoint as what was committed does.
+        // Replayed changes count for the next checkpoint as committed ones do.
         self.checkpointer.count(1);
         if let Some(meta) = store.meta()? {
             self.health.set_jobs_rejected(meta.jobs_rejected);
@@ -153,7 +154,7 @@ impl<S: JobSource> Writer<S> {
         store.probe()?;
         self.find_again(&store, &mut waiting.jobs)?;
         self.store.put(Arc::new(store));
-        // What is on disk after all does not come again, and what came of it can no longer be told.
+        // Messages that are on disk are not redelivered, and their outcomes are no longer known.
         waiting.messages.retain(|(sequence, _)| *sequence <= applied.sequence);
         waiting.tell_of_messages(FOUND_APPLIED);
         self.resume(applied)
@@ -162,8 +163,8 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Has those who ask for jobs that still wait be told when these are freed. What came of the others can
-    /// no longer be told.
+    /// Registers the clients of jobs that are still parked again. The outcomes of the other jobs are no
+    /// longer known.
     fn find_again(&mut self, store: &Store, jobs: &mut Vec<Asker>) -> Result<(), StorageError> {
         while let Some(asker) = jobs.last() {
             let still_waits = store.is_parked(asker.line, asker.place)?;
@@ -176,8 +177,8 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Answers what arrives while nothing can be written, instead of letting it wait for nobody knows how
-    /// long. Says whether the source has ended, and with it the need to reopen.
+    /// Refuses messages that arrive while nothing can be written, instead of letting their clients wait
+    /// indefinitely. Returns whether the source has ended, so that reopening is no longer needed.
     fn refuse_waiting(&mut self, reason: &str, pause: Duration) -> bool {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;

@@ -1,4 +1,4 @@
-//! Where a writer's messages come from. Sources implement this in `queue/`.
+//! The interface between a writer and its queue. The implementations are in `queue/`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,25 +14,24 @@ use crate::writer::outcome::{CommitFailed, MessageOutcome};
 
 /// One message of a shard's queue.
 pub struct Message {
-    /// Contiguous: one more than the message before.
+    /// Contiguous: one more than the previous message's.
     pub sequence: Sequence,
-    /// When it entered the queue; the time of jobs that name none.
+    /// When it entered the queue. It is the time of jobs that have no `at`.
     pub timestamp: Timestamp,
-    /// A hash of its bytes, by which the queue's identity is recognised; 0 where there is nothing to
-    /// recognise.
+    /// A hash of its bytes, by which a replaced queue is recognised; 0 for queues that cannot be replaced.
     pub hash: u64,
     pub payload: Payload,
     /// Its size as the batch's byte limit counts it.
     pub bytes: usize,
-    /// Who waits to hear what came of it.
+    /// Where to send its outcome, if a client waits for it.
     pub answer: Option<AnswerTo>,
 }
 
-/// What is told of a message to who waits for it.
+/// The answer to a client that waits for a message.
 pub type Outcome = Result<MessageOutcome, CommitFailed>;
 
-/// Who waits to hear what came of a message. Where the queue brings messages again, it brings those who wait
-/// along, until they were told: so one that is dropped may be another time's.
+/// Where to send the outcome of a message. A queue that redelivers messages redelivers this with them until
+/// an answer was sent, so it may be dropped without sending.
 pub struct AnswerTo(Way);
 
 enum Way {
@@ -41,13 +40,13 @@ enum Way {
 }
 
 impl AnswerTo {
-    /// For a queue that knows by itself who waits for which message.
+    /// For a queue that keeps track itself of which client waits for which message.
     pub fn named(tell: impl FnOnce(Outcome) -> Result<(), Outcome> + Send + 'static) -> Self {
         Self(Way::Named(Box::new(tell)))
     }
 
     /// # Errors
-    /// The outcome, when nobody waits any more.
+    /// The outcome, if the client no longer waits.
     pub fn send(self, outcome: Outcome) -> Result<(), Outcome> {
         match self.0 {
             Way::Once(to) => to.send(outcome),
@@ -64,30 +63,30 @@ impl From<oneshot::Sender<Outcome>> for AnswerTo {
 
 /// What a message asks for.
 pub enum Payload {
-    /// 1 to 1,000 jobs, decoded; what could not be decoded comes with its bytes and the reason.
+    /// 1 to 1,000 decoded jobs. One that could not be decoded comes with its bytes and the reason.
     Jobs(Vec<Result<Job, BadJob>>),
-    /// Creates a board, or changes what may change of it. Has the number of the record that it comes from, if
-    /// a stream decides what boards there are.
+    /// Creates a board, or changes its changeable settings. `number` is that of the boards' stream's record,
+    /// if boards are decided in that stream.
     Define {
         board: BoardName,
         incarnation: Incarnation,
         number: Option<RecordNumber>,
         definition: Arc<Definition>,
     },
-    /// Drops a board; with a number as a definition has one.
+    /// Drops a board. `number` as in a definition.
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
-    /// Removes members' entries from a life of a board, those of them that lie behind a place when it is
-    /// applied, hidden ones included; as a removal without a version does.
+    /// Removes entries of these members from one incarnation of a board if they lie behind a place when the
+    /// message is applied, hidden entries included. Each is removed as by a job without a version.
     Trim { board: BoardName, incarnation: Incarnation, behind: Cut, members: Vec<MemberId> },
-    /// Frees up to so many jobs that need to wait no longer: what earlier messages left.
+    /// Unparks up to this many jobs that earlier messages left although their boards are defined.
     Free { jobs: usize },
 }
 
-/// A definition makes a tree, and frees jobs: about what so many jobs cost.
+/// A definition creates a tree and unparks jobs, which costs about as much as this many jobs.
 const DEFINITION_COST: usize = 16;
 
 impl Payload {
-    /// How many jobs a batch counts it for.
+    /// As how many jobs a batch's limit counts it.
     #[must_use]
     pub fn cost(&self) -> usize {
         match self {
@@ -105,12 +104,12 @@ impl Payload {
 pub struct BadJob {
     /// The job as it came.
     pub bytes: Vec<u8>,
-    /// Whose it was, if that much could be read.
+    /// The member, if that much could be read.
     pub member: Option<MemberId>,
     pub reject: Reject,
 }
 
-/// How much a batch may hold. The first message is always admitted, however large.
+/// The limits of a batch. The first message is always admitted, however large.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     pub jobs: usize,
@@ -121,11 +120,11 @@ pub struct BatchLimits {
 pub enum Fetched {
     /// At least one message, in sequence.
     Batch(Vec<Message>),
-    /// The messages after this come from another queue, or are counted otherwise.
+    /// The messages after this come from another queue, or with another sequence offset.
     OriginChanged(OriginChanged),
-    /// Nothing within the time given.
+    /// No message arrived within the time given.
     Nothing,
-    /// The source has ended: drain is complete.
+    /// The source has ended: everything in it was handed out.
     Ended,
 }
 
@@ -133,7 +132,7 @@ pub enum Fetched {
 pub struct OriginChanged {
     /// The new origin, which [`JobSource::stream`] returns from now on.
     pub stream: String,
-    /// Is sent once the new origin is on disk, with all messages that came before it.
+    /// The writer sends this once the new origin is on disk, together with all messages before it.
     pub done: oneshot::Sender<()>,
 }
 
@@ -143,27 +142,27 @@ pub trait JobSource: Send {
     /// reopening.
     ///
     /// # Arguments
-    /// `stream`: which queue the shard was filled from, as [`JobSource::stream`] said then; empty for the
-    /// embedded one.
+    /// `stream`: which queue the shard was filled from, as [`JobSource::stream`] returned it then; empty for
+    /// the embedded queue.
     ///
     /// # Errors
-    /// When the queue does not continue what this shard holds; the text says what to do.
+    /// When the queue does not continue what this shard has applied. The text says what to do.
     fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String>;
 
-    /// Waits up to `wait` for messages, and takes what is ready within `limits`.
+    /// Waits up to `wait` for the first message, and takes what is ready within `limits`.
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched;
 
-    /// How the queue is doing, as long as the storage is well.
+    /// The shard's state as far as the queue decides it. Storage failures override it.
     fn state(&self) -> ShardState {
         ShardState::Live
     }
 
-    /// Whether there is nothing more to come, told without fetching.
+    /// Whether the source has ended. Does not fetch.
     fn has_ended(&self) -> bool {
         false
     }
 
-    /// The identity of the queue, to be kept with what was applied from it.
+    /// The identity of the queue, which is stored with what was applied from it.
     fn stream(&self) -> String {
         String::new()
     }

@@ -25,17 +25,18 @@ use crate::writer::rejects_kept::RejectsKept;
 use crate::writer::reopen::{Interrupted, Waiting};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 
-/// How long a fetch waits for the first message. Only bounds how late idle work, such as a due checkpoint, is
-/// noticed.
+/// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
+/// is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
-/// While the queue is full until there is a checkpoint: publishers wait for it.
+/// The same while a full queue waits for a checkpoint: publishers are blocked until it completes.
 const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
-/// Members of dropped boards let go of per turn of the loop: about 20 µs.
+/// Members of dropped boards that are released per iteration of the loop: about 20 µs.
 const RELEASED_PER_TURN: usize = 128;
-/// Entries of dropped boards that are freed between two turns: about a millisecond's worth.
+/// Up to this many entries of dropped boards are freed on the writer's thread; more get a thread of their
+/// own. About a millisecond's work.
 const FREED_AT_ONCE: u64 = 16_384;
 
-/// Everything a writer works with; see [`crate::service`] for who makes it.
+/// Everything a writer works with. [`crate::service`] constructs it.
 pub struct Writer<S> {
     pub id: ShardId,
     pub shards: u16,
@@ -45,19 +46,19 @@ pub struct Writer<S> {
     pub registry: Arc<Registry>,
     pub health: Arc<Health>,
     pub applied: watch::Sender<Sequence>,
-    /// Set once the writer has taken up its work.
+    /// Set to true once the writer has resumed its queue, or has halted.
     pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
     /// Opens the shard's directory again.
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
     pub gauges: Gauges,
-    /// Where jobs for unknown boards wait, if definitions come through the queue.
+    /// Parked jobs, if definitions come through the queue.
     pub parking: Option<Parking>,
-    /// The effective time of what is committed; see [`Plan::time`].
+    /// The effective time of the last committed message; see [`Plan::time`].
     pub time: Timestamp,
     /// Which rejects are kept.
     pub rejects_kept: RejectsKept,
-    /// What the log says of them.
+    /// Logs rejections, at a limited rate.
     pub reject_log: Arc<RejectLog>,
 }
 
@@ -98,11 +99,12 @@ impl<S: JobSource> Writer<S> {
         self.finish();
     }
 
-    /// Takes up the queue where the store ends.
+    /// Positions the source behind what the store holds, and loads what the writer keeps in memory beside the
+    /// shard.
     pub(super) fn resume(&mut self, applied: Applied) -> Result<(), String> {
         let store = match self.store.get() {
             Ok(store) => store,
-            // The first commit will find that out, and have it opened again.
+            // The first commit will fail on the closed store, and the store is then reopened.
             Err(_) if self.parking.is_none() => return self.source.resume(applied, ""),
             Err(error) => return Err(error.to_string()),
         };
@@ -120,7 +122,7 @@ impl<S: JobSource> Writer<S> {
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
     }
 
-    /// Looks which jobs wait.
+    /// Loads the lines of parked jobs from the store.
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
         let mut in_lines = Vec::new();
         for record in store.parked_in_no_line().map_err(|error| error.to_string())? {
@@ -135,16 +137,17 @@ impl<S: JobSource> Writer<S> {
             let (place, parked) = read_parked(first)?;
             lines.push((line, jobs, place, parked));
         }
-        // Readers are served meanwhile, where a failed commit was the reason: not one lock for all the lines.
+        // Readers are served meanwhile if this follows a failed commit, so the lock is taken for each line
+        // anew.
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
         parking.load(lines, is_known);
-        // On a quiet stream no message says it again, and jobs that are to be rejected would wait.
+        // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
         parking.note_has_all(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
         Ok(())
     }
 
-    /// The queue may have come or gone.
+    /// Takes over the source's state, which may have changed with the connection to the queue.
     fn note_source(&mut self) {
         let state = self.source.state();
         if self.health.state() != state {
@@ -160,7 +163,7 @@ impl<S: JobSource> Writer<S> {
             self.health.set_state(state);
         }
         if let Some(parking) = &mut self.parking {
-            // A shard that is behind its queue may find there what is wanted.
+            // While the shard catches up, the definitions that it wants may still be ahead in its queue.
             if self.health.is_live() {
                 parking.tell_wanted();
             } else {
@@ -170,7 +173,7 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
-    /// Stores where messages come from. More of them are fetched only then.
+    /// Stores the new origin of the messages. The source hands out further messages only afterwards.
     fn note_stream(&mut self, changed: OriginChanged) -> Result<(), Interrupted> {
         let noted = self.store.get().and_then(|store| store.note_stream(&changed.stream));
         noted.map_err(|error| Interrupted {
@@ -183,7 +186,7 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Takes one batch from plan to show.
+    /// Processes one drained batch: plan, commit, apply, show.
     ///
     /// # Arguments
     /// `waited`: how long the fetch took.
@@ -197,13 +200,15 @@ impl<S: JobSource> Writer<S> {
         let committed_at = Instant::now();
         if let Some(parking) = &mut self.parking {
             parking.note_committed();
-            // Before readers see the sequence: who waited for it must not find jobs waiting that do not.
+            // Before readers see the sequence: a client that waited for it must not read a count of parked
+            // jobs from before it.
             self.health.set_jobs_parked(count(parking.len()));
         }
         for step in steps {
             let dropped = step.dropped();
             let (sequence, answers) = apply(&self.shard, step);
-            // The node may never hear of the drop from the boards' stream, which keeps it for a while only.
+            // The boards' stream keeps the record of a drop only for a while, so the node may never read it
+            // there.
             for (board, incarnation) in dropped {
                 self.registry.forget(&board, incarnation);
             }
@@ -234,8 +239,8 @@ impl<S: JobSource> Writer<S> {
         planner.plan(messages, parking)
     }
 
-    /// Writes the batch. On failure nothing has been applied, and everyone who waits is told, unless the
-    /// queue will bring the messages again.
+    /// Writes the batch. On failure nothing has been applied, and the waiting clients get an error, unless
+    /// the queue will redeliver the messages.
     fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
@@ -288,7 +293,7 @@ impl<S: JobSource> Writer<S> {
         self.health.set_state(ShardState::Halted(reason));
     }
 
-    /// Work that is nobody's turn: checkpoints, and the members of dropped boards.
+    /// Maintenance between two batches: checkpoints, and the release of dropped boards' members.
     fn tidy_up(&mut self) {
         self.reject_log.tell();
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
@@ -367,15 +372,15 @@ impl<S: JobSource> Writer<S> {
     }
 }
 
-/// Frees what dropped boards held, without keeping readers or the writer from their work.
+/// Frees the memory of dropped boards, on another thread if there is much of it.
 fn free_aside(released: Vec<Retired>) {
     if released.iter().map(Retired::entries).sum::<u64>() > FREED_AT_ONCE {
-        // Without a thread it is dropped with the error, here.
+        // If the thread cannot be started, the closure is dropped here, and the memory with it.
         let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(released));
     }
 }
 
-/// Jobs of a line; see [`ReadParked`](crate::writer::plan::ReadParked).
+/// Reads jobs of a line; see [`ReadParked`](crate::writer::plan::ReadParked).
 pub fn read_line(
     store: &Store,
     line: u32,

@@ -1,4 +1,4 @@
-//! Boards that jobs wait for, told to whoever can have them defined.
+//! Boards that parked jobs wait for, reported to the task that can have them defined.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::types::BoardName;
 
-/// What is still wanted is told again so often.
+/// Boards that are still wanted are reported again at this interval.
 const TELL_AGAIN: Duration = Duration::from_secs(2);
 
 /// Boards that jobs wait for, over all shards of the node.
@@ -32,14 +32,14 @@ impl WantedBoards {
     }
 }
 
-/// What one shard wants, and when it said so last.
+/// Which boards one shard wants, and when it last reported them.
 pub struct Wants {
     wanted: Arc<WantedBoards>,
-    /// Not told yet.
+    /// Not reported yet.
     new: BTreeSet<BoardName>,
-    /// When telling all of it began last.
+    /// When the last report of all wanted boards began.
     told_all: Option<Instant>,
-    /// What of it was told then, if not all yet: up to this board.
+    /// If that report is not complete: the last board that it has covered.
     told_to: Option<BoardName>,
 }
 
@@ -56,10 +56,11 @@ impl Wants {
         }
     }
 
-    /// Tells what is new, and a part of all that is wanted if that is due.
+    /// Reports new boards, and, if a full report is due, the next part of all wanted boards.
     ///
     /// # Arguments
-    /// `all`: some of it, from behind a board on, and the board behind which to go on; `None` at the end.
+    /// `all`: returns some of the wanted boards after a board, and the board to continue after; `None` at the
+    /// end.
     pub fn tell(&mut self, all: impl FnOnce(Option<&BoardName>) -> (Vec<BoardName>, Option<BoardName>)) {
         let mut wanted = std::mem::take(&mut self.new);
         let due = self.told_all.is_none_or(|told| told.elapsed() >= TELL_AGAIN);
@@ -76,7 +77,7 @@ impl Wants {
         }
     }
 
-    /// Forgets what is new, and makes all of it due.
+    /// Discards the new boards, and makes a full report due.
     pub fn defer(&mut self) {
         self.new.clear();
         (self.told_all, self.told_to) = (None, None);
@@ -94,7 +95,7 @@ mod tests {
         let told = |wanted: &WantedBoards| wanted.take().into_iter().collect::<Vec<_>>();
         let wanted = Arc::new(WantedBoards::default());
         let mut wants = Wants::new(Arc::clone(&wanted));
-        // What is wanted in all, in parts of two boards.
+        // All wanted boards, in parts of two.
         let all = |from: Option<&BoardName>| {
             let rest: Vec<_> = names.iter().filter(|name| from.is_none_or(|from| *name > from)).collect();
             let part: Vec<BoardName> = rest.iter().copied().take(2).cloned().collect();
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(told(&wanted), names);
         wants.tell(all);
         assert_eq!(told(&wanted), std::slice::from_ref(c), "the other part");
-        // Not due again for a while: only what is new.
+        // A full report is not due for a while: only new boards are reported.
         wants.told_all = Some(Instant::now() + TELL_AGAIN);
         wants.add([b].into_iter());
         wants.tell(all);

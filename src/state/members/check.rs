@@ -1,20 +1,20 @@
-//! Whether every handle is accounted for: what `verify` and the tests of the writer hold [`Members`] to.
+//! Checks that every handle is accounted for. `verify` and the writer's tests call it.
 
 use crate::state::entry::TreeId;
 use crate::state::handle_map::{HandleSet, Segments};
 use crate::state::members::Members;
 use crate::tree::Handle;
 
-/// Where a handle may be that no tree knows.
+/// The states of a handle that is no member's.
 const PLACES: [&str; 5] = ["free", "held back", "quarantined", "leaving", "being freed"];
 
 impl Members {
-    /// Checks that each handle ever given out is in one place: a member's, or one of those above; that as
-    /// many trees know a member as it says, and the same ones; and that each member has one handle, which is
-    /// found by its id.
+    /// Checks that each handle ever given out is in one state: a member's, or one of those above; that a
+    /// member's recorded trees are those that hold an entry of it; and that each member has one handle, which
+    /// is found by its id.
     ///
     /// # Arguments
-    /// `known`: the members that trees know, with each of these trees.
+    /// `known`: every tree, and every member that it holds an entry of.
     ///
     /// # Errors
     /// The first thing found wrong, in words.

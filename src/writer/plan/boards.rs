@@ -1,5 +1,5 @@
-//! Boards as the batch sees them: the shard's, with those that it has defined and without those that it has
-//! dropped.
+//! Boards as the batch sees them: the shard's, plus those that the batch has defined, without those that it
+//! has dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::types::BoardName;
 use crate::writer::plan::Batch;
 use crate::writer::registry::Known;
 
-/// Of the trees that know a member, so many are looked at before others may be let in.
+/// Trees of a member that are looked at before the lock is yielded.
 const TREES_BETWEEN_LOOKS: usize = 16;
 
 /// A board as the batch sees it.
@@ -56,9 +56,9 @@ impl Batch<'_> {
         board_in(&self.boards, &self.shard, name)
     }
 
-    /// The life that a board has begun elsewhere on this node, while the shard is still to hear of it. A
-    /// client that has seen the board empty must not write into the old life, with which the write would go.
-    /// Where the queue says what boards are, it says so in its turn.
+    /// The next incarnation of a board, if it has begun on this node and not yet reached this shard. A client
+    /// that has seen the board empty must not write into the old incarnation, with which its write would
+    /// vanish. `None` where definitions come through the queue: there the order of messages decides.
     pub(super) fn begun_anew(&self, name: &BoardName) -> Option<Known> {
         let registry = self.planner.registry;
         if self.parking.is_some() || !registry.has_begun_anew() {
@@ -67,13 +67,12 @@ impl Batch<'_> {
         registry.begun_anew(name.as_str(), self.board(name)?.incarnation)
     }
 
-    /// The boards that know a member, by name: of those that did before the batch and those where the batch
-    /// changed something of it, the ones that do now. Takes no longer for boards that never heard of the
-    /// member. Lets others in.
+    /// The boards that hold an entry of a member, by name: candidates are the member's boards before the
+    /// batch, and those where the batch changed its entry. Costs nothing for other boards. Yields the lock.
     pub(super) fn boards_of(&mut self, handle: Handle) -> Vec<BoardName> {
         let (changed_of, by_entry) = (&mut self.changed_of, &self.by_entry);
-        // As many as the batch has changes, and as many as the member has boards: neither is for a hold of
-        // the lock.
+        // This takes time in proportion to the batch's changes and the member's boards, so the lock is
+        // released for it.
         let changed: Vec<TreeId> = self.shard.aside(|| {
             let changed = changed_of
                 .get_or_insert_with(|| by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
@@ -82,7 +81,7 @@ impl Batch<'_> {
         });
         let (mut names, mut behind) = (Vec::new(), None);
         loop {
-            // Trees of dropped boards count as well: there may be as many.
+            // Trees of dropped boards are counted as well, as there may be many.
             let before = self.shard.members.trees_behind(handle, behind).take(TREES_BETWEEN_LOOKS);
             let before: Vec<TreeId> = before.collect();
             let Some(last) = before.last() else { break };
@@ -101,11 +100,11 @@ impl Batch<'_> {
         names
     }
 
-    /// The name of a tree's board, if it is there and knows the member.
+    /// The name of a tree's board, if it exists and holds an entry of the member.
     fn knows(&self, tree: TreeId, handle: Handle) -> Option<BoardName> {
         let known = self.shard.tree(tree).map(|window| &window.board);
         let name = known.or_else(|| self.new_trees.get(&tree))?;
-        // Another life of the name has another tree.
+        // Another incarnation of the name has another tree.
         let is_it = self.board(name).is_some_and(|board| board.tree == tree);
         (is_it && self.entry(tree, handle).is_some()).then(|| name.clone())
     }
@@ -121,7 +120,7 @@ impl Batch<'_> {
         let tree = match known {
             Some((known, tree)) if known == incarnation => tree,
             other => {
-                // Another life of the board: it was cleared, or its drop never came this far.
+                // Another incarnation of the board: it was cleared, or its drop never reached this shard.
                 match other {
                     Some((_, tree)) => self.forget_tree(tree),
                     None => self.board_count += 1,
@@ -141,7 +140,7 @@ impl Batch<'_> {
         tree
     }
 
-    /// Whether a life of a board came to its end, or was replaced by the next one.
+    /// Whether an incarnation of a board was dropped, or replaced by a later one.
     pub(super) fn is_over(&self, name: &BoardName, life: Incarnation) -> bool {
         match self.board(name) {
             Some(board) => board.incarnation > life,
@@ -149,8 +148,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether a definition would create a board that was dropped since, for all that is remembered. If it is
-    /// not so, it comes again with a later number.
+    /// Whether a definition may be older than a drop of its board that the shard has forgotten. If the board
+    /// does exist, its definition comes again with a later number.
     pub(super) fn may_be_over(&self, name: &BoardName, number: Option<RecordNumber>) -> bool {
         self.board(name).is_none() && self.dropped().is_forgotten(number)
     }
@@ -176,16 +175,16 @@ impl Batch<'_> {
             }
             self.note_board_count();
         }
-        // A copy of some thousand names, a fifth of a millisecond: only in batches that drop a board.
+        // This copies some thousand names, in a fifth of a millisecond: only in batches that drop a board.
         let dropped = self.dropped.get_or_insert_with(|| self.shard.dropped().clone());
         dropped.note(name.clone(), incarnation, number);
         self.put_event(BoardEvent::Drop { board: name, incarnation, number });
     }
 
-    /// The metadata of a tree goes with it, also what this very batch brought.
+    /// Drops a tree, with its metadata, including what this batch has set.
     fn forget_tree(&mut self, tree: TreeId) {
         self.dropped_trees.push(tree);
-        // Of its own alone: a batch of many drops may have brought much metadata of other trees.
+        // Only the tree's own range is searched: the batch may hold much metadata of other trees.
         let of_tree = self.metadata.range((tree, Handle(0))..=(tree, Handle(u32::MAX)));
         let of_tree: Vec<(TreeId, Handle)> = of_tree.map(|(entry, _)| *entry).collect();
         for entry in of_tree {
@@ -193,9 +192,10 @@ impl Batch<'_> {
         }
     }
 
-    /// Events come before changes, in a step and in the delta. The definition of a new board may: nothing
-    /// refers to a board before it. What ends a life may: it is mostly a message of its own, and ends the
-    /// step before it; and what else the step says of that life is gone with it.
+    /// In a step and in the delta, events come before changes. That is correct for the definition of a new
+    /// board, as nothing refers to the board before it. It is correct for the end of an incarnation: a
+    /// command closes the previous step first, and other changes of that incarnation in the step vanish with
+    /// it.
     fn put_event(&mut self, event: BoardEvent) {
         self.events.push(event.clone());
         self.step.events.push(event);

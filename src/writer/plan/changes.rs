@@ -1,4 +1,4 @@
-//! Members and entries as the batch sees them: the shard's, with its own changes over them.
+//! Members and entries as the batch sees them: the shard's, overlaid with the batch's own changes.
 
 use crate::job::Metadata;
 use crate::state::{Change, Entry, TreeId};
@@ -8,14 +8,14 @@ use crate::types::{MemberId, Sequence};
 use crate::writer::decide::Decision;
 use crate::writer::plan::Batch;
 
-/// A change as the batch found the entry and leaves it.
+/// An entry before and after the batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NetChange {
     pub(super) tree: TreeId,
     pub(super) handle: Handle,
     pub(super) before: Option<Entry>,
     pub(super) after: Option<Entry>,
-    /// The last step that changed it, and where in that step's changes.
+    /// The last step that changed it, and the index in that step's changes.
     step: usize,
     at: usize,
 }
@@ -73,7 +73,7 @@ impl Batch<'_> {
     }
 
     pub(super) fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
-        // Looked up even in an empty table: the batch's own changes hide the state's.
+        // The batch's own changes hide the shard's entries.
         match self.by_entry.get(&(tree, handle)).and_then(|index| self.net.get(*index)) {
             Some(net) => net.after,
             None => self.shard.entry(tree, handle),

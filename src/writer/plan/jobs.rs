@@ -1,6 +1,6 @@
-//! What comes of a job: a reject, a place among those that wait, or changes on all of its boards.
+//! Plans one job: it is rejected, parked, or changes all of its boards.
 //!
-//! Knows: where a board may be that a job names. What an operation means is in `decide`.
+//! Knows: how the board that a job names is found or created. What an operation means is in `decide`.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
 use crate::writer::registry::{Known, Named};
 use crate::writer::source::BadJob;
 
-/// A rejected job is stored up to this many bytes.
+/// Bytes of a rejected job that are stored.
 const REJECTED_JOB_BYTES: usize = 4_096;
-/// Of a member's boards, so many are looked at before others may be let in.
+/// Boards of a member that are planned before the lock is yielded.
 const BOARDS_BETWEEN_LOOKS: usize = 16;
 
-/// What comes of a job.
+/// What became of a job that was not rejected.
 pub(super) enum JobPlan {
     Taken,
     Parked,
 }
 
 impl Batch<'_> {
-    /// Plans one job; a refused one is put down as a reject.
+    /// Plans one job. If it is refused, a rejection is recorded.
     pub(super) fn plan_job(
         &mut self,
         job: &Result<Job, BadJob>,
@@ -40,7 +40,7 @@ impl Batch<'_> {
             Ok(job) => self.try_job(job, index, applied),
             Err(bad) => Err(bad.reject.clone()),
         };
-        // One that waits is counted once it is freed.
+        // A parked job is counted when it is unparked.
         self.jobs += usize::from(!matches!(outcome, Ok(JobPlan::Parked)));
         if let Err(reject) = &outcome {
             let mut bytes = match job {
@@ -60,7 +60,7 @@ impl Batch<'_> {
         outcome
     }
 
-    /// Plans one job as a step of its own, so that its place before and after can be told.
+    /// Plans one job as a step of its own, so that the answer has the member's rank before and after.
     ///
     /// # Arguments
     /// `then`: `applied`, but with the effective time of the message that brought the job. For a job that was
@@ -89,7 +89,7 @@ impl Batch<'_> {
             let detail = format!("{} belongs to shard {home} of {}", job.member, self.planner.shards);
             return Err(Reject::new(RejectCode::WrongShard, detail));
         }
-        // Before it waits for a board: its time is judged by its own message's, whenever that board comes.
+        // Before parking: a job's time is compared with its own message's, whenever its board is defined.
         check_time(job, applied.timestamp)?;
         if self.must_wait(job)? {
             self.park(job, index, applied);
@@ -97,7 +97,7 @@ impl Batch<'_> {
         }
         let handle = self.find_member(&job.member);
         loop {
-            // One board and no list of boards is what most jobs have: it needs no memory of its own.
+            // Most jobs name one board. This path allocates nothing.
             if let Targets::Boards(boards) = &job.targets
                 && let [(board, score)] = boards.as_slice()
             {
@@ -110,9 +110,9 @@ impl Batch<'_> {
                 }
                 continue;
             }
-            // Of such jobs, one takes as long as dozens of others.
+            // A job on many boards takes as long as dozens of others.
             self.shard.let_others_in();
-            // All or nothing: every board is asked before any is changed.
+            // All or nothing: every board is decided before any is changed.
             let mut decided = Vec::new();
             let every;
             match &job.targets {
@@ -147,7 +147,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Refuses a new member whom the shard has no handle for.
+    /// Refuses a new member if the shard has no handles left.
     fn admit_member(&self, handle: Option<Handle>, decided: &[Decided<'_>]) -> Result<(), Reject> {
         let members = &self.shard.members;
         if handle.is_some() || self.added < members.room() || !decided.iter().any(Decided::changes) {
@@ -161,9 +161,8 @@ impl Batch<'_> {
         Err(Reject::new(RejectCode::TooLarge, detail))
     }
 
-    /// Creates the boards that an accepted job names and nobody has: all of them or none. `false`: a client
-    /// has defined one of them otherwise in this very moment, and the job is to be decided again, by its
-    /// rules.
+    /// Creates the missing boards of an accepted job: all of them or none. Returns `false` if a client has
+    /// just defined one of them differently; the job must then be decided again, by that definition.
     fn settle(&self, decided: &mut [Decided<'_>]) -> Result<bool, Reject> {
         let is_nowhere = |decided: &&Decided<'_>| matches!(decided.board, Board::Nowhere);
         let names: Vec<&BoardName> = decided.iter().filter(is_nowhere).map(|decided| decided.name).collect();
@@ -235,7 +234,7 @@ impl Batch<'_> {
         Ok(Decided { name: board, board: known, before, decision })
     }
 
-    /// Puts a decision into the plan. Gives back the member's handle, which it may have needed.
+    /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
     fn take(
         &mut self,
         job: &Job,
@@ -276,7 +275,8 @@ impl Batch<'_> {
     }
 }
 
-/// A job from further ahead than clocks differ would lead its ties, or lose them, for no good reason.
+/// Rejects a job whose `at` is further in the future than clocks may differ: it would win or lose ties
+/// without merit.
 fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
     match job.at {
         Some(at) if at.as_micros() - now.as_micros() > MAX_AHEAD_MICROS => {
@@ -287,7 +287,7 @@ fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
     }
 }
 
-/// What a job does that does not say.
+/// The operation of a job without an `op`.
 fn op_of(policy: Policy) -> Op {
     match policy {
         Policy::Set => Op::Set,
@@ -296,13 +296,13 @@ fn op_of(policy: Policy) -> Op {
     }
 }
 
-/// Where a board that a job names is.
+/// Where the board that a job names was found.
 enum Board {
     /// On this shard, with its tree.
     Here(TreeId),
-    /// The node knows it, this shard does not yet.
+    /// In the node's registry, and not on this shard yet.
     Elsewhere { definition: Arc<Definition>, incarnation: Incarnation },
-    /// Nowhere, and the job creates it.
+    /// Nowhere: the job creates it.
     Nowhere,
 }
 
@@ -314,7 +314,7 @@ struct Decided<'job> {
 }
 
 impl Decided<'_> {
-    /// Whether anything becomes different, so that the member has to have a handle.
+    /// Whether anything changes, so that the member needs a handle.
     fn changes(&self) -> bool {
         self.before != self.decision.after || self.decision.takes_metadata
     }

@@ -1,17 +1,16 @@
-//! Memory that the next jobs need, asked for before they are planned.
+//! Prefetches the memory that the next jobs need.
 //!
-//! Hints only: what they fetch for nothing costs time, and changes nothing.
+//! Prefetches are hints: a needless one costs time and changes no result.
 
 use crate::job::{Job, Targets};
 use crate::writer::plan::Batch;
 use crate::writer::source::{BadJob, Message, Payload};
 
-/// Jobs looked at ahead, so that the memory they need is on its way: enough to cover a cache miss, few enough
-/// to stay in the first-level cache.
+/// Jobs prefetched as a group: enough to hide a cache miss, few enough to stay in the first-level cache.
 pub(super) const LOOK_AHEAD: usize = 16;
 
 impl Batch<'_> {
-    /// Calls `each` for every job, and has what the next ones need fetched meanwhile.
+    /// Calls `each` for every job, after prefetching for its group.
     pub(super) fn with_look_ahead(
         &mut self,
         jobs: &[Result<Job, BadJob>],
@@ -28,8 +27,8 @@ impl Batch<'_> {
         }
     }
 
-    /// A look-up waits for memory four times over: index, id, locator, leaf. Each wait is shared by the
-    /// group.
+    /// Prefetches for a group of jobs. A look-up misses the cache four times: index, id, locator, leaf. The
+    /// misses of a group overlap.
     pub(super) fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
         let shard = &*self.shard;
         let members = &shard.members;
@@ -47,7 +46,7 @@ impl Batch<'_> {
             Targets::Boards(boards) => shard.board_tree(boards.first()?.0.as_str()),
             Targets::EveryBoard => None,
         };
-        // Most batches name one board; looking it up once is enough for a hint.
+        // Most batches name one board, so one look-up is enough for a hint.
         let Some(tree) = jobs.find_map(tree_of) else { return };
         handles.iter().flatten().for_each(|handle| tree.tree.prefetch_locator(*handle));
         handles.iter().flatten().for_each(|handle| members.prefetch_long_id(*handle));
@@ -56,7 +55,7 @@ impl Batch<'_> {
     }
 }
 
-/// The job of a message that holds no other.
+/// The job of a message of one job.
 pub(super) fn only_job(message: &Message) -> Option<&Job> {
     match &message.payload {
         Payload::Jobs(jobs) => match jobs.as_slice() {

@@ -1,4 +1,4 @@
-//! The batch's way through its messages, and the steps that it makes of them.
+//! Plans messages one by one, and groups them into steps.
 //!
 //! Knows: where a step ends, and which messages are answered. Must not know: what a job does.
 
@@ -7,15 +7,15 @@ use crate::writer::plan::waiting::FreedJobs;
 use crate::writer::plan::{Batch, PlannedStep};
 use crate::writer::source::{AnswerTo, Message, Payload};
 
-/// Jobs per step of messages that nobody waits for: some 50 µs under the lock.
+/// Jobs per step of messages that no client waits for: some 50 µs under the lock.
 const STEP_JOBS: usize = 64;
-/// Waiting jobs that a definition frees: enough for the first jobs of a board, few enough to be applied in
-/// one step.
+/// Parked jobs that a definition unparks: enough for the first jobs of a board, few enough to apply in one
+/// step.
 const FREED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 
 impl Batch<'_> {
     pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
-        // For jobs, the effective time; readers and the disk have the message's own.
+        // Jobs get the effective time. Readers and the disk get the message's own.
         let timed = Applied { timestamp: self.time, ..applied };
         match (message.payload, message.answer) {
             (Payload::Jobs(jobs), Some(answer)) => {
@@ -30,18 +30,18 @@ impl Batch<'_> {
             }
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
-                    // The reason is among the rejects already, and nobody waits for it.
+                    // The rejection is already recorded, and no client waits for it.
                     let _ = batch.plan_job(job, index, timed);
                 });
                 let freed = self.free(jobs.len(), jobs.len(), applied);
                 self.end_message(jobs.len(), freed, applied);
             }
             (Payload::Define { board, incarnation, number, definition }, answer) => {
-                // A definition that its own drop overtook must not bring the board back; nor one that the
-                // next life did.
+                // A definition that arrives after the drop of its incarnation, or after the next incarnation,
+                // must not bring the board back.
                 if !self.is_over(&board, incarnation) && !self.may_be_over(&board, number) {
                     if self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
-                        // It ends a life of the board, as a drop does.
+                        // It ends an incarnation of the board, as a drop does.
                         self.close_step();
                     }
                     self.define(&board, incarnation, number, definition);
@@ -59,7 +59,7 @@ impl Batch<'_> {
                 self.end_command(FreedJobs::default(), 0, applied, answer);
             }
             (Payload::Trim { board, incarnation, behind, members }, answer) => {
-                // A step of its own: it is as much as one hold of the lock may do.
+                // A trim gets a step of its own: it is as much as one hold of the lock may do.
                 self.close_step();
                 let removed = self.trim(&board, incarnation, &behind, &members, timed);
                 self.end_command(FreedJobs::default(), removed, applied, answer);
@@ -89,7 +89,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Ends the step being filled, if there is anything in it.
+    /// Closes the step being filled, unless it is empty.
     pub(super) fn close_step(&mut self) {
         if self.step_jobs > 0 {
             let step = self.take_step(self.step.applied);

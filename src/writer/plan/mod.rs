@@ -1,30 +1,30 @@
-//! Plan: what a batch of messages changes, worked out against the state before it. Changes nothing itself.
+//! Plan: computes what a batch of messages changes, against the state before it. Changes nothing itself.
 //!
-//! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it is handed
-//! a shard to read and gives back a [`Plan`].
+//! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it gets a
+//! shard to read and returns a [`Plan`].
 //!
-//! **Others come in between.** A batch takes a millisecond and more to plan, and readers wait behind whoever
-//! waits to change something: so every few jobs the shard is let go of and taken again, and it is not held
-//! while the disk is read. That is sound because nothing that a plan rests on changes meanwhile. Members,
-//! boards and entries are changed by applying steps, and by letting go of what dropped boards left: both are
-//! done by the thread that plans. Others change only
-//! - who has joined a checkpoint, and what it keeps of pages that it has copied, which no plan looks at; and
-//! - which drops are remembered, where there is no NATS: one is forgotten that is over on every shard and
-//!   whose board nobody is dropping. A plan asks for drops only to pass over a definition that its own drop
-//!   overtook, and such a one comes from a decision before that drop. It is the same whether a drop is
-//!   forgotten between two jobs of a batch or between two batches.
+//! **The lock is yielded while planning.** A batch takes a millisecond and more to plan. Meanwhile a thread
+//! that waits for the write lock blocks all later readers. So the read lock is released and taken again every
+//! few jobs, and it is not held while the disk is read. That is sound because nothing that a plan depends on
+//! changes meanwhile. Members, boards and entries are changed by applying steps, and by releasing the members
+//! of dropped boards; both are done by the thread that plans. Other threads change only
+//! - which boards have joined a checkpoint, and the checkpoint's copies of pages, neither of which a plan
+//!   reads; and
+//! - which drops are remembered, without NATS: a drop is forgotten once it is complete on every shard. A plan
+//!   looks at drops only to skip a definition that was decided before its board's drop. The result is the
+//!   same whether a drop is forgotten between two jobs of a batch or between two batches.
 //!
-//! So no reference into the shard is kept from one job to the next, and what was read of it before still
-//! holds.
+//! So no reference into the shard is kept from one job to the next, but values read earlier stay valid.
 //!
-//! A plan says everything twice, for its two readers. The **commit** wants each (tree, member) once, as the
-//! batch found it and left it. The **apply** wants steps: whole messages in their order, each step short
-//! enough to apply under one lock, so that a reader always sees the state at some message's end.
+//! A plan holds every change in two forms. The **commit** needs each (tree, member) once, with its entry
+//! before and after the batch. The **apply** needs steps: whole messages in their order, each step short
+//! enough to apply under one hold of the lock, so that a reader always sees the state at the end of a
+//! message.
 //!
 //! - [`planned`]: what a plan consists of
-//! - [`messages`], [`look_ahead`]: the batch's way through its messages
-//! - [`jobs`], [`waiting`]: what comes of a job, now or once its board is defined
-//! - [`trim`]: what comes of a trim
+//! - [`messages`], [`look_ahead`]: how messages become steps
+//! - [`jobs`], [`waiting`]: what a job does, now or once its board is defined
+//! - [`trim`]: which entries a trim removes
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 
 mod planned;
@@ -59,20 +59,21 @@ use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
 
-/// Reads jobs of a line, from a place on: up to so many, and up to the first that must not be gone on behind,
-/// that one included. An error says why they cannot be read.
+/// Reads jobs of a line from a place on: at most as many as given, and up to and including the first for
+/// which [`GoesOn`] returns false. An error says why they cannot be read.
 pub type ReadParked<'a> =
     dyn Fn(u32, Place, usize, GoesOn<'_>) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
-/// Whether to read on behind a job.
+/// Decides whether to read further jobs after this one.
 pub type GoesOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
-/// Changes put into the delta before others are let in again: some ten microseconds.
+/// Changes encoded into the delta before the lock is yielded: some ten microseconds.
 const ENCODED_AT_ONCE: usize = 64;
 
-/// Changes that there is room for from the beginning, at most: more than the largest batches have jobs.
+/// Upper bound of the changes that memory is reserved for in advance: more than the largest batches have
+/// jobs.
 const CHANGES_RESERVED: usize = 1 << 14;
 
-/// What a planner is told about its shard.
+/// What a planner needs to know about its shard.
 pub struct Planner<'a> {
     pub shard: &'a StateLock,
     pub id: ShardId,
@@ -80,7 +81,7 @@ pub struct Planner<'a> {
     pub registry: &'a Registry,
     /// The effective time of the last message; see [`Plan::time`].
     pub time: Timestamp,
-    /// Reads a line of waiting jobs, as the last commit left it.
+    /// Reads a line of parked jobs, as of the last commit.
     pub parked: &'a ReadParked<'a>,
 }
 
@@ -90,20 +91,20 @@ struct Batch<'a> {
     shard: LongReading<'a>,
     net: Vec<NetChange>,
     by_entry: HashMap<(TreeId, Handle), usize, FixedState>,
-    /// The keys of `by_entry`, by member: from the first job on that asks which boards a member is on.
+    /// The keys of `by_entry`, by member. Built by the first job that needs to know a member's boards.
     changed_of: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
     newcomers: HashMap<Box<[u8]>, Handle, RandomState>,
     added: usize,
     boards: ChangedBoards,
-    /// Whose the trees are that come with the batch.
+    /// The boards of the trees that this batch creates.
     new_trees: BTreeMap<TreeId, BoardName>,
     /// How many boards there are.
     board_count: usize,
-    /// What the shard will remember of drops, if the batch has any.
+    /// The remembered drops after the batch, if it has any.
     dropped: Option<Dropped>,
-    /// Where the job being planned takes effect, if somebody waits to be told. Nobody does in a stream's
-    /// millions.
+    /// The boards on which the job being planned takes effect, if a client waits for its outcome. `None` for
+    /// most jobs of a stream.
     told: Option<Vec<PlannedBoard>>,
     /// The effective time of the message being planned.
     time: Timestamp,
@@ -115,15 +116,15 @@ struct Batch<'a> {
     /// The step being filled.
     step: Step,
     step_jobs: usize,
-    /// Counts every step ever begun, applied on its own or not; a change belongs to exactly one.
+    /// Number of the current step. Every change belongs to exactly one step.
     step_number: usize,
     rejects: Vec<RejectRecord>,
     parking: Option<Parking>,
     parked: Vec<(u32, ParkedRecord)>,
     unparked: Vec<(u32, Sequence, u32)>,
     unreadable: Option<String>,
-    /// Jobs are planned that waited, in their order: they do not wait for those of their member that still
-    /// do.
+    /// Whether parked jobs are being replayed, in their order. They must not park behind the rest of their
+    /// own line.
     frees: bool,
     jobs: usize,
 }
@@ -132,20 +133,20 @@ impl Planner<'_> {
     /// Plans a batch: at least one message, in sequence.
     ///
     /// # Arguments
-    /// `parking`: where jobs for unknown boards wait, if definitions come through the queue; else the
-    /// registry decides them at once.
+    /// `parking`: the parked jobs, if definitions come through the queue. `None`: the registry creates
+    /// unknown boards at once.
     #[must_use]
     pub fn plan(&self, messages: Vec<Message>, parking: Option<Parking>) -> Plan {
-        // Room for what comes of jobs on one board each, before the lock is taken: to move ten thousand
-        // changes into other memory, as whoever grows does, takes milliseconds where that memory is new.
+        // Memory is reserved before the lock is taken, for one board per job: growing a vector of ten
+        // thousand changes copies it into fresh memory, which takes milliseconds.
         let jobs: usize = messages.iter().map(|message| message.payload.cost().min(CHANGES_RESERVED)).sum();
         let jobs = CHANGES_RESERVED.min(jobs);
         let (net, by_entry) =
             (Vec::with_capacity(jobs), HashMap::with_capacity_and_hasher(jobs, FixedState::default()));
         let newcomers = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
         let shard = LongReading::new(self.shard, Purpose::Plan);
-        // Not the first message's own: where an operator had a gap in the queue passed over, the delta covers
-        // it.
+        // Not the first message's own sequence: the delta covers a gap in the queue that an operator has
+        // accepted.
         let mut applied = shard.applied;
         let first = applied.sequence.next();
         let (board_count, next_tree) = (shard.board_count(), shard.next_tree().0);
@@ -183,13 +184,14 @@ impl Planner<'_> {
         for turn in (0..LOOK_AHEAD).cycle() {
             if turn == 0 {
                 batch.shard.let_others_in();
-                // Messages of one job each share their waits as the jobs of one message do.
+                // Messages of one job each are prefetched in groups, as the jobs of one message are.
                 batch.look_ahead(messages.as_slice().iter().take(LOOK_AHEAD).filter_map(only_job));
             }
             let Some(message) = messages.next() else { break };
             applied =
                 Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
-            // A server's clock may be set back, or a new leader's may be behind: what was later stays so.
+            // A server's clock may be set back, or a new leader's clock may be behind; the effective time
+            // never decreases.
             batch.time = batch.time.max(message.timestamp);
             batch.plan_message(message, applied);
         }
@@ -204,8 +206,8 @@ impl Batch<'_> {
         let (names, net) = self.shard.aside(|| {
             let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
             let names: HashMap<Handle, &[u8], FixedState> = names.collect();
-            // What netted to nothing is redone too: a checkpoint may have looked while the batch was half
-            // applied.
+            // Changes that cancel out are logged too: a checkpoint may have read the entry while the batch
+            // was half applied.
             let mut net: Vec<&NetChange> = all.iter().collect();
             net.sort_by_key(|net| net.tree);
             (names, net)
@@ -219,7 +221,7 @@ impl Batch<'_> {
                 encoder.push(change.tree, id, change.before.as_ref(), change.after.as_ref());
             }
         }
-        // Nothing more is read.
+        // Release the lock: nothing more is read from the shard.
         drop(self.shard);
         let metadata = self.metadata.into_iter().map(|((tree, _), (member, record))| (tree, member, record));
         Plan {

@@ -1,4 +1,4 @@
-//! What a plan consists of: what the commit writes, and the steps that are applied and answered.
+//! The parts of a plan: what the commit writes, and the steps that are applied and answered.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::writer::outcome::Later;
 use crate::writer::parking::{Asker, Parking};
 use crate::writer::source::AnswerTo;
 
-/// Where a job was meant to take effect, for the answer.
+/// A board that a job named, for the answer.
 #[derive(Debug, Clone)]
 pub struct PlannedBoard {
     pub board: BoardName,
@@ -22,8 +22,8 @@ pub struct PlannedBoard {
     pub changed: bool,
 }
 
-/// One job of a message that somebody waits for, applied on its own so that its place before and after can be
-/// told.
+/// A job whose outcome a client waits for. It is applied on its own, so that the answer has the member's rank
+/// before and after.
 #[derive(Debug, Clone)]
 pub enum PlannedJob {
     Rejected(Reject),
@@ -31,7 +31,7 @@ pub enum PlannedJob {
     Parked(Later),
 }
 
-/// A job that waited and waits no longer, or several whose outcomes nobody asked for.
+/// An unparked job, or several jobs whose outcomes no client waits for.
 pub struct PlannedFreed {
     pub job: PlannedJob,
     pub to: Option<Asker>,
@@ -40,16 +40,16 @@ pub struct PlannedFreed {
 /// What is applied under one hold of the lock.
 pub enum PlannedStep {
     Bulk(Step),
-    /// What a message freed that somebody waits for, and all else that it did, in order.
+    /// A message that unparked jobs which clients wait for: these, and everything else that it did, in order.
     Freed {
         jobs: Vec<PlannedFreed>,
         applied: Applied,
     },
     Answered {
         jobs: Vec<PlannedJob>,
-        /// What the message freed, after its own jobs.
+        /// Jobs that the message unparked, after its own.
         freed: Vec<PlannedFreed>,
-        /// Entries that the message removed as a trim.
+        /// Number of entries that the message removed as a trim.
         removed: u64,
         applied: Applied,
         answer: AnswerTo,
@@ -57,8 +57,8 @@ pub enum PlannedStep {
 }
 
 impl PlannedStep {
-    /// Of a step that is not going to be applied: who waits for its message, and who for jobs that it would
-    /// have freed.
+    /// Takes the waiting clients out of a step that will not be applied: the one that waits for its message,
+    /// and those that wait for jobs which it would have unparked.
     #[must_use]
     pub fn into_waiting(self) -> (Option<(Sequence, AnswerTo)>, Vec<Asker>) {
         let (answer, freed) = match self {
@@ -69,7 +69,7 @@ impl PlannedStep {
         (answer, freed.into_iter().filter_map(|freed| freed.to).collect())
     }
 
-    /// Boards that it drops because a stream decided so.
+    /// Boards whose drops came from the boards' stream.
     #[must_use]
     pub fn dropped(&self) -> Vec<(BoardName, Incarnation)> {
         let Self::Bulk(Step { events, .. }) = self else { return Vec::new() };
@@ -81,12 +81,12 @@ impl PlannedStep {
     }
 }
 
-/// What a batch comes to.
+/// The result of planning a batch.
 pub struct Plan {
     pub first: Sequence,
     pub applied: Applied,
-    /// The shard's effective time after it: the latest time of any message so far. It never runs backwards,
-    /// whatever the clocks of the queue's servers do, and is the time of a job that names none.
+    /// The shard's effective time after the batch: the latest time of any message so far. It never decreases,
+    /// whatever the clocks of the queue's servers do. It is the time of a job that has no `at`.
     pub time: Timestamp,
     pub jobs: usize,
     pub changes: usize,
@@ -95,15 +95,13 @@ pub struct Plan {
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     pub dropped_trees: Vec<TreeId>,
-    /// Jobs that wait from now on, or for another board from now on, in the form that is stored, and their
-    /// lines.
+    /// Lines and records of jobs that the batch parked, or that wait for another board than before.
     pub parked: Vec<(u32, ParkedRecord)>,
-    /// Those that wait no longer: line, sequence and index.
+    /// Unparked jobs: line, sequence and index.
     pub unparked: Vec<(u32, Sequence, u32)>,
-    /// What the planner was given, with what this batch changed. Should the batch not be committed, what is
-    /// on disk counts.
+    /// The planner's parking, with this batch's changes. If the batch is not committed, it is loaded from
+    /// disk again.
     pub parking: Option<Parking>,
-    /// Why jobs that wait could not be read. The plan must not be committed then: it lacks what they would
-    /// have done.
+    /// Why parked jobs could not be read. Such a plan must not be committed: it lacks their changes.
     pub unreadable: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! What a trim takes from a board.
+//! Plans a trim: removes entries from the end of a board.
 //!
-//! Knows: which of the members that it names still lie behind its place. Who they are was found out before,
-//! by whoever published it: a message that says it is decided by nothing but the messages before it, on every
-//! replica and replay.
+//! Knows: which of the named members' entries still lie behind the trim's place. The node that published the
+//! message has looked the members up, so the effect follows from the messages alone, on every replica and
+//! replay.
 
 use crate::job::Op;
 use crate::state::{Applied, Cut, Incarnation};
@@ -10,12 +10,12 @@ use crate::types::{BoardName, MemberId};
 use crate::writer::decide::{Request, decide};
 use crate::writer::plan::Batch;
 
-/// So many members are planned before others may be let in.
+/// Members that are planned before the lock is yielded.
 const MEMBERS_BETWEEN_LOOKS: usize = 16;
 
 impl Batch<'_> {
-    /// Removes those of the members whose entries lie behind a place; how many there were. Of another life of
-    /// the board none do.
+    /// Removes the named members' entries that lie behind a place, and returns how many. Removes none if the
+    /// board has another incarnation.
     pub(super) fn trim(
         &mut self,
         name: &BoardName,
@@ -29,7 +29,7 @@ impl Batch<'_> {
         let definition = std::sync::Arc::clone(board.definition);
         let mut removed = 0;
         for (index, member) in members.iter().enumerate() {
-            // A message names as many members as four steps of jobs have.
+            // A message names up to four steps' worth of members.
             if index % MEMBERS_BETWEEN_LOOKS == 0 {
                 self.shard.let_others_in();
             }

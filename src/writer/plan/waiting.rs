@@ -1,10 +1,10 @@
-//! Jobs that wait for the queue to bring the definition of a board, and those that wait no longer.
+//! Parks jobs until the queue brings the definitions of their boards, and unparks them.
 //!
-//! Every message frees jobs, but no more than a bounded number, and looks at no more lines than that, so that
-//! neither a batch nor a hold of the lock grows with how many wait. What one message leaves, the next ones
-//! free: messages of jobs as many as they bring, and commands of their own that nodes publish where the queue
-//! is quiet. So each message's effect is whole, whatever it frees, a crash between any two of them is like
-//! any other, and every replica frees the same jobs at the same message.
+//! Every message unparks a bounded number of jobs, and looks at no more lines than that, so neither a batch
+//! nor a hold of the lock grows with the number of parked jobs. Later messages unpark the rest: a message of
+//! jobs as many as it brings, and on a quiet queue `free` commands that nodes publish. So each message's
+//! effect is atomic, a crash between two messages needs no special care, and every replica unparks the same
+//! jobs at the same message.
 
 use std::collections::VecDeque;
 
@@ -19,21 +19,21 @@ use crate::writer::parking::{Asker, ParkedJob, Parking, Place, Turn};
 use crate::writer::plan::boards::board_in;
 use crate::writer::plan::{Batch, PlannedFreed, PlannedJob};
 
-/// Jobs that one message frees at most, and lines that it looks at: all of that is under one hold of a lock,
-/// a quarter of a millisecond or so. Every replica has the same number.
+/// The most jobs that one message unparks, and the most lines that it looks at. All of that is applied under
+/// one hold of the lock, in a quarter of a millisecond or so. It must be the same on every replica.
 pub const FREED_PER_MESSAGE: usize = 256;
 
-/// What a message frees.
+/// The jobs that a message unparked.
 #[derive(Default)]
 pub(super) struct FreedJobs {
     pub(super) count: usize,
-    /// All that the step holds, in order, if somebody waits for one of the jobs; otherwise it is in the step
-    /// being filled.
+    /// If a client waits for one of the jobs: everything in the step, in order. Otherwise empty, and the
+    /// changes are in the step being filled.
     pub(super) told: Vec<PlannedFreed>,
 }
 
 impl Batch<'_> {
-    /// Whether a job has to wait for the queue to bring a board's definition, or behind one that does.
+    /// Whether a job must be parked: for a board's definition, or behind a parked job of its member.
     pub(super) fn must_wait(&self, job: &Job) -> Result<bool, Reject> {
         let Some(parking) = self.parking.as_ref().filter(|_| !self.frees) else { return Ok(false) };
         let unknown = job.boards().find(|name| self.board(name).is_none());
@@ -46,8 +46,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether the shard holds as many boards as there can be: no definition of another one will come. Told
-    /// by the shard's own boards, so that every replica rejects the same jobs.
+    /// Whether the shard is at its board limit, so that no further board will be defined. Only the shard's
+    /// own boards count, so that every replica rejects the same jobs.
     fn has_all_boards(&self, parking: &Parking) -> bool {
         self.board_count >= parking.boards_max
     }
@@ -68,7 +68,7 @@ impl Batch<'_> {
         self.parked.push((line, ParkedRecord { sequence, index, timestamp, job, board }));
     }
 
-    /// What will have come of a job that was just parked.
+    /// The future outcome of the job that was just parked.
     pub(super) fn ask_later(&mut self, index: usize, applied: Applied) -> PlannedJob {
         let place = (applied.sequence, index_in_message(index));
         let (line, _) = *self.parked.last().expect("a job was parked just now");
@@ -76,16 +76,17 @@ impl Batch<'_> {
         PlannedJob::Parked(Later::new(parking.ask(place, line)))
     }
 
-    /// Plans up to `limit` of the jobs that wait no longer, after a message's own, and no more than a message
-    /// may free.
+    /// After a message's own jobs: plans up to `limit` parked jobs whose boards are defined, and no more than
+    /// [`FREED_PER_MESSAGE`].
     ///
     /// # Arguments
-    /// `own`: how many jobs the message brought. Rejects of those that it frees are numbered behind these.
+    /// `own`: how many jobs the message brought. Rejections of unparked jobs get indexes after these.
     pub(super) fn free(&mut self, limit: usize, own: usize, applied: Applied) -> FreedJobs {
         let mut freed = FreedJobs::default();
         self.note_board_count();
         let Some(parking) = self.parking.as_ref().filter(|parking| parking.has_ready()) else { return freed };
-        // Where no more boards can come, what waits for one is rejected, and holds up nobody any longer.
+        // At the board limit, jobs that wait for a missing board are rejected, and block their lines no
+        // longer.
         let has_all = self.has_all_boards(parking);
         self.frees = true;
         let mut budget = limit.min(FREED_PER_MESSAGE);
@@ -110,9 +111,9 @@ impl Batch<'_> {
                 freed.count += 1;
             }
             let freed_here = freed.count - before;
-            // A line that was looked at in vain costs as much as a job: all of a great many may wait for
-            // another board. What is looked at follows from what is on disk, not from what this process has
-            // looked at before.
+            // A line whose first job stays blocked costs as much as a job: a great many lines may wait for
+            // another board. Which lines are looked at follows from what is on disk, not from what this
+            // process has looked at before.
             budget -= freed_here.max(1);
             self.give_back(line, freed_here, jobs, budget > 0 || freed_here == 0);
         }
@@ -123,11 +124,10 @@ impl Batch<'_> {
         freed
     }
 
-    /// Puts a line back in its place after its turn.
+    /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `was_seen`: whether the first of the jobs that are left was found to wait. If not, it is as it was put
-    /// down.
+    /// `was_seen`: whether the first remaining job was looked at. If not, its stored board stays.
     fn give_back(&mut self, line: u32, freed: usize, jobs: FrontOfLine, was_seen: bool) {
         let mut next = jobs.first().cloned();
         if let Some((place, parked)) = next.as_mut().filter(|_| was_seen)
@@ -142,13 +142,13 @@ impl Batch<'_> {
         self.parking = Some(parking);
     }
 
-    /// Which of the boards that a job names is the first that is unknown.
+    /// The index of the first unknown board among those that a job names.
     fn unknown(&self, parked: &ParkedJob) -> Option<u32> {
         let mut boards = (0..).zip(parked.job.boards());
         boards.find(|(_, name)| self.board(name).is_none()).map(|(at, _)| at)
     }
 
-    /// Boards were defined or dropped: there may be as many as there can be, or no longer.
+    /// After boards were defined or dropped: updates whether the shard is at its board limit.
     pub(super) fn note_board_count(&mut self) {
         let Some(has_all) = self.parking.as_ref().map(|parking| self.has_all_boards(parking)) else { return };
         if let Some(parking) = &mut self.parking {
@@ -164,7 +164,7 @@ impl Batch<'_> {
         applied: Applied,
         told: &mut Vec<PlannedFreed>,
     ) {
-        // What comes of it is this message's doing; its time is that of the message that brought it.
+        // Its effects belong to this message; its time is that of the message that brought it.
         let then = Applied { timestamp, ..applied };
         let job = Ok(job);
         let Some(to) = self.take_asked(place) else {
@@ -181,7 +181,7 @@ impl Batch<'_> {
         self.parking.as_mut().and_then(|parking| parking.take_asked(place))
     }
 
-    /// Puts what the step holds so far before what comes now.
+    /// Closes the step being filled, if it changes anything, so that its changes come before the next job's.
     pub(super) fn set_aside(&mut self, applied: Applied, told: &mut Vec<PlannedFreed>) {
         let step = &self.step;
         if !(step.events.is_empty() && step.added.is_empty() && step.changes.is_empty()) {
@@ -190,16 +190,15 @@ impl Batch<'_> {
         }
     }
 
-    /// The first jobs of a line: those that may be freed, up to `limit`, and the next one, which tells what
-    /// the others wait for. Others are not read.
+    /// Reads the first jobs of a line: up to `limit` that can be unparked, and the next one, which the line
+    /// is then filed by. The rest is not read.
     fn read(&mut self, turn: Turn, limit: usize, has_all: bool) -> Result<FrontOfLine, String> {
         let Turn { line, first, board, on_disk, fresh } = turn;
         let wanted = on_disk.min(limit + 1);
         let mut waits = false;
         let (planner, boards) = (self.planner, &self.boards);
         let mut goes_on = |parked: &ParkedJob| {
-            // Within `aside`: the disk may take its time, and a second lock beside the first could wait for
-            // ever.
+            // This runs within `aside`, without the outer lock: a second read lock beside it could deadlock.
             let shard = planner.shard.read(Purpose::Plan);
             let is_known = |name: &BoardName| board_in(boards, &shard, name).is_some();
             waits = !has_all && !parked.job.boards().all(is_known);
@@ -214,22 +213,22 @@ impl Batch<'_> {
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
             return Err(format!("of {wanted} jobs that wait from {first:?} on, {} are there", stored.len()));
         }
-        // Behind those that are not read nothing may go.
+        // A fresh job must not overtake stored ones that were not read.
         let all_read = stored.len() == on_disk;
         let mut jobs = FrontOfLine { stored: stored.into(), fresh, all_read };
         if let Some((_, first)) = jobs.first_mut() {
-            // The batch may have put it down otherwise than it was read.
+            // The batch may have changed its board since the last commit.
             first.board = board;
         }
         Ok(jobs)
     }
 }
 
-/// Jobs at the front of a line, as far as they were read.
+/// The first jobs of a line, as far as they were read.
 struct FrontOfLine {
     stored: VecDeque<(Place, ParkedJob)>,
     fresh: VecDeque<(Place, ParkedJob)>,
-    /// The fresh ones come right after the stored ones.
+    /// Whether all stored jobs were read, so that the fresh ones come right after them.
     all_read: bool,
 }
 
