@@ -39,7 +39,7 @@ pub struct Dropped {
     by_number: BTreeSet<(RecordNumber, BoardName)>,
     /// The highest number of a drop that was forgotten to make room for later ones.
     forgotten: RecordNumber,
-    /// The highest number of a record or a life that the shard ever met.
+    /// The highest number of a record or an incarnation that the shard has seen.
     latest: u64,
 }
 
@@ -134,7 +134,7 @@ impl Dropped {
         self.forgotten
     }
 
-    /// The highest number of a record or a life that the shard ever met.
+    /// The highest number of a record or an incarnation that the shard has seen.
     #[must_use]
     pub fn latest(&self) -> RecordNumber {
         RecordNumber(self.latest)

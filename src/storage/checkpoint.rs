@@ -44,37 +44,37 @@ use crate::storage::staged::{CheckpointFigures, Staged};
 use crate::storage::store::Store;
 use crate::types::Sequence;
 
-/// Slices copied ahead of the files: enough for the thread that copies to sleep through some of them, little
-/// memory.
+/// Slices that may be copied ahead of the file writer: enough that neither thread waits for every slice, with
+/// little memory.
 const COPIES_AHEAD: usize = 8;
 /// Boards asked to join per hold of the lock: some 50 µs.
 const BOARDS_PER_SLICE: usize = if cfg!(test) { 1 } else { 128 };
-/// Boards that are given back per hold of the lock once a checkpoint has failed, and leaves of each: 256
-/// leaves at most.
+/// After a failed checkpoint: boards that are marked dirty again per hold of the lock, and leaves of each.
+/// 256 leaves at most.
 const BOARDS_ABANDONED_PER_SLICE: usize = if cfg!(test) { 1 } else { 16 };
 const LEAVES_ABANDONED_AT_ONCE: usize = if cfg!(test) { 1 } else { 16 };
 /// Where one staged file ends and the next begins.
 pub const STAGED_FILE_BYTES: u64 = 128 << 20;
 
-/// A checkpoint begun: what it owes the disk.
+/// A checkpoint that has begun: everything that it must write.
 pub struct Checkpoint {
     applied: Applied,
     next_tree: u32,
     pub(super) dictionary_pages: PageSet,
-    /// Trees whose records go away.
+    /// Trees whose records are deleted.
     gone: Vec<TreeId>,
     /// One past the highest handle that existed at the beginning.
     pub(super) handles: u32,
-    /// Held by whoever writes it or, after that, gives it up.
+    /// Locked by the thread that writes the checkpoint or, afterwards, abandons it.
     told: Mutex<Told>,
     /// Memory that `told` holds.
     told_bytes: AtomicUsize,
 }
 
-/// What the shard has told, as of the beginning.
+/// What joined boards contributed, as of the beginning.
 #[derive(Default)]
 struct Told {
-    /// Until it is copied: a drop that comes meanwhile takes a copy of its own.
+    /// Shared until it is copied: a drop that comes meanwhile copies it on write.
     dropped: Option<Arc<Dropped>>,
     drops: Vec<DroppedName>,
     forgotten: RecordNumber,
@@ -84,7 +84,7 @@ struct Told {
 }
 
 impl Told {
-    /// Trees with something to write, in the order of their records.
+    /// Trees with dirty pages, in key order.
     fn due(&self) -> Vec<(TreeId, &DirtyEntries)> {
         let mut due: Vec<_> =
             self.boards.iter().filter_map(|board| Some((board.tree, board.due.as_deref()?))).collect();
@@ -93,21 +93,21 @@ impl Told {
     }
 }
 
-/// Where the writing of a checkpoint is.
+/// The phases of writing a checkpoint, for tests that fail or crash it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// Some boards have yet to join.
     Joining,
     /// Before the first slice, or between two.
     Slice,
-    /// All of it is in staged files, which have no effect yet.
+    /// Everything is in staged files, which have no effect yet.
     Staged,
-    /// The files are in effect; the deltas that they make superfluous are still there.
+    /// The files are ingested; the deltas that they supersede are not deleted yet.
     Ingested,
 }
 
 impl Checkpoint {
-    /// Begins a checkpoint of the shard as it is now. Takes no longer for more boards or members.
+    /// Begins a checkpoint of the shard as it is now. O(1) in the number of boards and members.
     #[must_use]
     pub fn begin(shard: &mut Shard) -> Self {
         shard.begin_joining();
@@ -129,8 +129,8 @@ impl Checkpoint {
         self.applied
     }
 
-    /// Memory held, in bytes, beside what trees set aside: which boards there are, and which pages are to be
-    /// written.
+    /// Memory held, in bytes, for the list of boards and the pages to write; the trees' copied leaves are not
+    /// included.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.dictionary_pages.bytes()
@@ -138,13 +138,13 @@ impl Checkpoint {
             + self.told_bytes.load(Ordering::Relaxed)
     }
 
-    /// Writes the checkpoint. Runs beside the writer, on another thread, which copies, and on one of its own,
-    /// which writes files and gives way to everybody else. Only the one that copies takes the lock: a thread
-    /// that gives way may have to wait for a core for long, and who waits for its lock would wait as long. So
-    /// is all that RocksDB holds its own locks for left to that one.
+    /// Writes the checkpoint beside the writer. The calling thread copies; a thread of its own with a low
+    /// priority writes the files. Only the copying thread takes the shard's lock: a low-priority thread may
+    /// wait long for a core, and everybody who waits for its lock would wait as long. For the same reason,
+    /// calls during which RocksDB holds its own locks are left to the calling thread.
     ///
     /// # Errors
-    /// When the disk refuses; then nothing has changed, and [`Checkpoint::abandon`] makes all of it due
+    /// When the disk refuses. Nothing has changed then, and [`Checkpoint::abandon`] marks everything dirty
     /// again.
     pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
@@ -162,7 +162,7 @@ impl Checkpoint {
             let name = format!("checkpoint-files-{}", store.shard());
             let files = Builder::new().name(name).spawn_scoped(scope, files);
             let files = files.map_err(|error| StorageError::Io { path: store.staging(), error })?;
-            // Without anybody who takes the copies, the files' error is why.
+            // If the receiver of the copies is gone, the file writer's error is the cause.
             let copied = self.copy(&told.due(), state, &mut |copied| {
                 sender.send(copied).map_err(|_| StorageError::Closed)
             });
@@ -202,7 +202,7 @@ impl Checkpoint {
         self.finish(store, staged, &mut told, copied, started, between)
     }
 
-    /// Everything is copied and staged: puts it in effect.
+    /// Once everything is copied and staged: ingests the files.
     fn finish(
         &self,
         store: &Store,
@@ -216,27 +216,27 @@ impl Checkpoint {
         self.delete_trees(&mut staged, told, &vanished)?;
         let manifest = self.manifest(told, &vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
-        // What the checkpoint replaces must not outlive it in a power failure by less than it does: metadata
-        // and rejects up to here are in the log, which is synced before the files take effect.
+        // Metadata and rejects up to here are only in the log, so the log is synced before the files take
+        // effect. Otherwise a power failure could keep the checkpoint and lose them.
         store.sync()?;
         between(Moment::Staged)?;
         let figures = staged.ingest()?;
         between(Moment::Ingested)?;
         drop_deltas(store, self.applied.sequence)?;
         store.sync_marker();
-        // There is nothing left to give back: freed here, and not on the writer's thread.
+        // Nothing can be abandoned any more. Free the memory here, and not on the writer's thread.
         *told = Told::default();
         self.told_bytes.store(0, Ordering::Relaxed);
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
 
-    /// The checkpoint is on disk: handles that were given up before it began are free now.
+    /// Completes a checkpoint that is on disk: handles that were released before it began can be freed.
     pub fn complete(&self, shard: &mut Shard) {
         shard.members.complete_checkpoint();
     }
 
-    /// The checkpoint failed: all that it owed the disk is due again. The lock is held for a slice at a time;
-    /// nobody else may begin a checkpoint meanwhile.
+    /// Abandons a failed checkpoint: everything that it should have written is dirty again. The lock is held
+    /// for a slice at a time; no other checkpoint may begin meanwhile.
     pub fn abandon(&self, state: &StateLock) {
         let pages = self.dictionary_pages.clone();
         let mut shard = state.write(Purpose::CheckpointEnd);
@@ -263,7 +263,7 @@ impl Checkpoint {
                     }
                 });
                 next = match more.flatten() {
-                    // A large board has a slice of its own.
+                    // A large board takes several slices of its own.
                     Some(due) => {
                         next = Some((id, due));
                         break;
@@ -271,12 +271,12 @@ impl Checkpoint {
                     None => boards.next(),
                 };
             }
-            // To readers who wait, and not to the next slice.
+            // Unlock fairly, to waiting readers and not to the next slice.
             shard.let_go_fairly();
         }
     }
 
-    /// Has every board join.
+    /// Joins every board.
     fn let_join(
         &self,
         told: &mut Told,
@@ -301,7 +301,7 @@ impl Checkpoint {
         }
     }
 
-    /// Stages the deletion of what dropped boards have on disk, and of what was staged of those that vanished
+    /// Stages the deletion of dropped boards' records on disk, and of staged records of boards that vanished
     /// meanwhile.
     fn delete_trees(
         &self,
@@ -310,7 +310,7 @@ impl Checkpoint {
         vanished: &BTreeSet<TreeId>,
     ) -> Result<(), StorageError> {
         if !vanished.is_empty() {
-            // Records that are in the same file as a deletion outlive it.
+            // A range deletion does not cover records in the same file.
             staged.finish_file()?;
         }
         for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
@@ -346,7 +346,7 @@ impl Checkpoint {
     }
 }
 
-/// Removes a tree's pages from the disk, before all of them are written anew.
+/// Deletes a tree's pages from the disk, before all of them are rewritten.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -360,15 +360,15 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
 fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
     let mut batch = WriteBatch::default();
     batch.delete_range_cf(store.log(), keys::delta(Sequence(0)), keys::delta(through.next()));
-    // Synced: where every write is, a log that breaks and goes on is known to be damaged.
+    // Synced: if every write is synced, a log with records behind a break is known to be damaged.
     store.write(batch, true)
 }
 
-/// Lower than whoever reads and writes; on Linux a thread has a priority of its own.
+/// A lower priority than readers and writers have. On Linux each thread has its own.
 const NICENESS: i32 = 10;
 
-/// Makes the calling thread wait for a core rather than let readers wait for it. It can never go back, and so
-/// takes no lock that others wait for.
+/// Lowers the calling thread's priority, so that readers get a core first. It cannot be raised again, so the
+/// thread must take no lock that others wait for.
 fn yield_to_others() {
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
         tracing::debug!(%error, "the thread that writes a checkpoint's files keeps its priority");

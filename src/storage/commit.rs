@@ -11,7 +11,7 @@ use crate::storage::keys;
 use crate::storage::store::Store;
 use crate::types::{Sequence, Timestamp};
 
-/// Everything a batch leaves on disk.
+/// Everything that a batch writes to disk.
 #[derive(Debug, Default)]
 pub struct Commit {
     pub applied: Applied,
@@ -20,19 +20,19 @@ pub struct Commit {
     /// The encoded delta; see [`codec::DeltaEncoder`].
     pub delta: Vec<u8>,
     pub rejects: Vec<RejectRecord>,
-    /// New metadata of entries, by tree and member; `None` where it went away.
+    /// New metadata of entries, by tree and member; `None` if it is removed.
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
-    /// Trees whose metadata goes away as a whole.
+    /// Trees whose metadata is removed as a whole.
     pub dropped_trees: Vec<TreeId>,
-    /// Jobs that wait from now on for the definition of a board, and the line of each.
+    /// Parked jobs, and the line of each.
     pub parked: Vec<(u32, ParkedRecord)>,
-    /// Those that wait no longer: line, sequence and index.
+    /// Unparked jobs: line, sequence and index.
     pub unparked: Vec<(u32, Sequence, u32)>,
     /// Identity of the queue that the sequences belong to; empty for the embedded one.
     pub stream: String,
     /// Jobs rejected since the shard was created, these included.
     pub jobs_rejected: u64,
-    /// Before this place in the stream, rejects are no longer kept.
+    /// Rejects before this place are deleted.
     pub rejects_kept_from: Option<(Sequence, u32)>,
 }
 
@@ -40,8 +40,8 @@ impl Store {
     /// Writes a batch, whole or not at all. With `sync`, it survives a power failure once this returns.
     ///
     /// # Errors
-    /// When the disk refuses. Whether the batch will be there after the store is opened again is then
-    /// unknown, and nothing more may be written until it is.
+    /// When the disk refuses. Whether the batch is on disk is then unknown, and nothing more may be written
+    /// until the store is reopened.
     pub fn commit(&self, commit: &Commit, sync: bool) -> Result<(), StorageError> {
         let log = self.log();
         let mut batch = WriteBatch::default();
@@ -64,12 +64,12 @@ impl Store {
             let key = keys::parked_in_line(*line, parked.sequence, parked.index);
             batch.put_cf(log, key, codec::encode_parked(parked));
         }
-        // After the puts: a job may park and leave within one batch.
+        // After the puts: a job may be parked and unparked within one batch.
         for (line, sequence, index) in &commit.unparked {
             batch.delete_cf(log, keys::parked_in_line(*line, *sequence, *index));
         }
         if let Some((sequence, index)) = commit.rejects_kept_from {
-            // In the background of RocksDB.
+            // RocksDB does this in the background.
             let (from, to) = (keys::reject(Sequence(0), 0), keys::reject(sequence, index));
             batch.delete_range_cf(log, from, to);
         }
@@ -84,13 +84,13 @@ impl Store {
             jobs_rejected: commit.jobs_rejected,
             stream: commit.stream.clone(),
         };
-        // In the same write batch as its effects: a crash keeps both or neither.
+        // The applied sequence is in the same write batch as its effects: a crash keeps both or neither.
         batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));
         self.write_up_to(batch, sync, commit.applied.sequence)
     }
 
-    /// Puts down that the directory is of this ranktree's format, before anything is written that an older
-    /// one would pass over: from here on an older one refuses it.
+    /// Raises the directory's format to this version's, before anything is written that an older version
+    /// would ignore. From then on an older version refuses the directory.
     ///
     /// # Errors
     /// As [`Store::commit`].
@@ -104,8 +104,8 @@ impl Store {
         self.write(batch, true)
     }
 
-    /// Puts down that what comes after the applied sequence is from another queue. Once this returns, that
-    /// and everything before it survives a power failure.
+    /// Stores that messages after the applied sequence come from another queue. Once this returns, that and
+    /// everything before it survives a power failure.
     ///
     /// # Errors
     /// As [`Store::commit`].

@@ -1,6 +1,6 @@
-//! What a checkpoint copies of the shard's state, a slice under each hold of the lock.
+//! Copies a checkpoint's data from the shard's state, a slice under each hold of the lock.
 //!
-//! Knows: how much is copied at once. Must not know: files, which whoever is given the copies writes.
+//! Knows: how much is copied at once. Must not know: files; the caller writes the copies.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
 /// Handles, and as many words in each column.
 pub(super) type CopiedEntries = (Vec<u32>, Vec<Vec<u64>>);
 
-/// A slice of what a checkpoint writes, in the order in which files want their records.
+/// A slice of a checkpoint's data. Slices come in key order, as files need it.
 pub(super) enum Copied {
     /// A record as it is written; `None` deletes it.
     Record(Vec<u8>, Option<Vec<u8>>),
@@ -28,15 +28,15 @@ pub(super) enum Copied {
     Leaves(TreeId, Vec<(u32, CopiedEntries)>),
 }
 
-/// What came of copying.
+/// The result of copying.
 pub(super) struct AllCopied {
-    /// Trees of which a part may have been copied: their boards were dropped meanwhile.
+    /// Trees that may have been copied in part: their boards were dropped meanwhile.
     pub(super) vanished: BTreeSet<TreeId>,
-    /// The last sequence that any of it could have seen.
+    /// The highest applied sequence that any copy may contain.
     pub(super) seen: Sequence,
 }
 
-/// Where copies go. An error ends the copying.
+/// Receives copies. An error ends the copying.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Copied) -> Result<(), StorageError>;
 
 impl Checkpoint {
@@ -84,7 +84,7 @@ impl Checkpoint {
                 sink(Copied::Record(keys::extras_page(*tree, page).to_vec(), value))?;
             }
         }
-        // A tree that vanishes from here on is whole, as it was at S.
+        // A tree that vanishes after this point was copied whole, as of S.
         let seen = state.read(Purpose::CheckpointCopy).applied.sequence;
         Ok(AllCopied { vanished, seen })
     }
@@ -96,7 +96,7 @@ impl Checkpoint {
         (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
     }
 
-    /// A page of extras; empty without any. `None`: the tree has vanished.
+    /// A page of extras; empty if there are none. `None`: the tree has vanished.
     #[expect(clippy::option_option, reason = "a record that is deleted, and a tree that is gone")]
     fn copy_extras(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<Option<Vec<u8>>> {
         let extras: Vec<(Handle, Extra)> = {
@@ -131,7 +131,7 @@ impl Checkpoint {
 
 /// Copies a tree's leaves. `false`: the tree has vanished, and what was copied of it may be a part.
 fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, StorageError> {
-    // Files want their keys in order; sorting is done without keeping anyone waiting.
+    // Files need their keys in order. Sort without holding the lock.
     let order = state.read(Purpose::CheckpointCopy).tree(id).map(|tree| tree.tree.pending_order());
     let Some(mut order) = order else { return Ok(false) };
     order.sort_unstable();
@@ -152,7 +152,7 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
                 copied.push((captured.page, entries));
             })
         });
-        // To readers who wait, and not to the next slice.
+        // Unlock fairly, to waiting readers and not to the next slice.
         shard.let_go_fairly();
         let Some(more) = more else { return Ok(false) };
         sink(Copied::Leaves(id, copied))?;

@@ -1,4 +1,4 @@
-//! How much room the disk has.
+//! The free space of the disk.
 
 use std::io;
 use std::path::Path;

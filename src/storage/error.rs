@@ -1,4 +1,4 @@
-//! What can go wrong with a shard's directory.
+//! The errors of a shard's directory.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::storage::codec::FORMAT_VERSION;
 
-/// What went wrong with a shard's directory, and what follows from it.
+/// What went wrong with a shard's directory, and what the caller does about it.
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.
@@ -30,7 +30,7 @@ pub enum StorageError {
         path.display()
     )]
     Damaged { path: PathBuf, what: String },
-    /// There is no shard, or one that was never completed.
+    /// There is no shard, or one whose creation was never completed.
     #[error("{} holds no shard; bring its files back, or give the service's --data-dir", .0.display())]
     Empty(PathBuf),
     /// The service was told to end.

@@ -9,7 +9,7 @@ use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, 
 
 use crate::storage::keys;
 
-/// Ends the loading of shards early. Every scan of a store looks at it.
+/// Cancels the loading of shards. Every scan of a store checks it.
 #[derive(Debug, Clone, Default)]
 pub struct StopLoading(Arc<AtomicBool>);
 
@@ -23,7 +23,7 @@ impl StopLoading {
     }
 }
 
-/// What the stores of one process share.
+/// Resources that the stores of one process share.
 #[derive(Clone)]
 pub struct StorageResources {
     pub stop: StopLoading,
@@ -69,7 +69,7 @@ pub(super) fn database_options() -> Options {
     options
 }
 
-/// For a directory that holds nothing yet.
+/// For an empty directory.
 pub(super) fn creation_options() -> Options {
     let mut options = database_options();
     options.create_if_missing(true);
@@ -95,7 +95,7 @@ pub(super) fn checkpoint_options(resources: &StorageResources) -> Options {
     options
 }
 
-/// What checkpoint files are written with before they are ingested.
+/// For checkpoint files that are written to be ingested.
 pub(super) fn staging_options() -> Options {
     let mut options = Options::default();
     options.set_compression_type(DBCompressionType::Lz4);

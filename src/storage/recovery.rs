@@ -1,4 +1,4 @@
-//! From a directory to a shard in memory: the last checkpoint, then every delta after it.
+//! Loads a shard from its directory: the last checkpoint, then every delta after it.
 //!
 //! Knows: which parts may be damaged and still be repaired (tree pages, from members), and which may not.
 //! Must not know: queues; the caller compares what came back with them.
@@ -24,7 +24,7 @@ use crate::types::{BoardName, Sequence, ShardId, count};
 /// Entries put into a tree at once while it is rebuilt.
 const REBUILD_BATCH: usize = 4_096;
 
-/// Where trees come from.
+/// The source of trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreesFrom {
     /// Their pages; a tree whose pages are damaged or missing, from members.
@@ -135,7 +135,7 @@ fn load_checkpoint(
         let index = match load_dictionary(store, progress) {
             Ok(read) => Ok(dictionary.get_or_init(|| Some(read)).as_ref().map(Dictionary::index)),
             Err(error) => {
-                // Whoever waits for it must not wait for ever.
+                // The waiting thread must not wait forever.
                 dictionary.get_or_init(|| None);
                 Err(error)
             }
@@ -410,7 +410,7 @@ fn load_extras(
     })
 }
 
-/// Extras as format 1 wrote them, each a record.
+/// Extras of format 1, each of which is a record.
 fn load_single_extras(
     walk: &mut TreeWalk<'_>,
     id: TreeId,
@@ -420,7 +420,7 @@ fn load_single_extras(
     walk.records_of(id, |key, value| {
         let extra = codec::decode_extra(value)?;
         let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
-        // Whoever it was, the page is due, and single ones go then.
+        // Whether or not the member exists, the page is dirty, and writing it deletes single records.
         if dictionary.has_id(handle) {
             check_extra("extra", &extra, tree)?;
             tree.load_single_extra(handle, &extra);

@@ -112,7 +112,7 @@ impl<'a> Backwards<'a> {
             Some((sequence, index)) => keys::reject(sequence, index).to_vec(),
         };
         options.set_iterate_upper_bound(end);
-        // Who looks at rejects must not push what other readers need out of the cache.
+        // Reading rejects must not evict blocks that other readers need from the cache.
         options.fill_cache(false);
         let mut iterator = store.db().raw_iterator_cf_opt(store.log(), options);
         iterator.seek_to_last();

@@ -1,8 +1,7 @@
-//! The deltas after a checkpoint, put over it: what start-up does after a kill, and the writer after a failed
-//! commit.
+//! Replays the deltas after a checkpoint: at a start after a crash, and in the writer after a failed commit.
 //!
-//! Knows: that deltas are absolute, so that many of them can be taken together and only the last word on an
-//! entry counts. Must not know: where the shard came from.
+//! Knows: that deltas are absolute, so that many can be merged, and only the last change of an entry is
+//! applied. Must not know: where the shard came from.
 //!
 //! One thread reads and decodes, the other one applies. Most of applying is waiting for memory, so members
 //! are looked up in groups, each of whose cache lines is asked for before any is used, and a tree gets as
@@ -23,7 +22,7 @@ use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{Sequence, count};
 
-/// Changes applied at once: enough for the last word on an entry to save some, and little to keep in memory.
+/// Changes applied at once: enough that merging saves some, with little memory.
 const CHANGES_AT_ONCE: usize = if cfg!(test) { 8 } else { 65_536 };
 /// Deltas decoded in advance. One has a thousand changes or so; the largest, of a full batch of whole
 /// requests, some tens of thousands.
@@ -34,7 +33,8 @@ const GROUP: usize = 16;
 /// How many entries trees list, by their number.
 pub type Totals = BTreeMap<TreeId, u64>;
 
-/// Applies the deltas after the shard's applied sequence: how many there were, and how many changes in them.
+/// Applies the deltas after the shard's applied sequence. Returns how many there were, and how many changes
+/// they had.
 ///
 /// # Arguments
 /// `totals`: of some trees, what they are to list; the deltas' own word for what comes and goes is added.
@@ -59,7 +59,7 @@ pub fn replay(
         let (sender, decoded) = sync_channel(DECODED_AHEAD);
         let scan = scope.spawn(move || {
             store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
-                // Whoever applies them has stopped because one cannot be, and says so.
+                // The applying side has stopped with an error, which it returns.
                 let stopped =
                     |_| Undecodable { kind: "delta", reason: "it is not wanted any more".to_owned() };
                 sender.send(codec::decode_delta(value)?).map_err(stopped)
@@ -204,7 +204,7 @@ impl Pending {
         Ok(Some(handle))
     }
 
-    /// Applies what was added, of each entry the last word.
+    /// Applies the added changes: for each entry, only the last one.
     fn apply(&mut self, shard: &mut Shard) {
         // By handle, because all that is kept by handle lies in that order; then in the order of their
         // coming.

@@ -1,4 +1,4 @@
-//! Where a shard's store is found by whoever reads while the writer may have to open it again.
+//! A shared slot for a shard's store, which the writer may close and reopen while others read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::storage::codec::MetadataRecord;
 use crate::storage::error::StorageError;
 use crate::storage::store::Store;
 
-/// Where a shard's store is, while there is one: a failed commit closes it until it is opened again.
+/// A shard's store, or none between a failed commit and the reopening.
 #[derive(Default)]
 pub struct StoreSlot {
     store: RwLock<Option<Arc<Store>>>,
@@ -26,7 +26,7 @@ impl StoreSlot {
         *self.store.write() = Some(store);
     }
 
-    /// Takes the store away from new users. It closes when the last of those who use it now is done.
+    /// Empties the slot. The store closes when its last present user is done.
     pub fn take(&self) -> Option<Arc<Store>> {
         self.store.write().take()
     }

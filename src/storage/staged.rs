@@ -15,7 +15,7 @@ use crate::storage::store::Store;
 use crate::storage::{codec, keys};
 use crate::types::count;
 
-/// What a checkpoint wrote.
+/// The size and duration of a checkpoint.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CheckpointFigures {
     pub pages: u64,
@@ -43,15 +43,14 @@ impl<'a> Staged<'a> {
         file_bytes: u64,
     ) -> Result<Self, StorageError> {
         let folder = store.staging();
-        // An attempt that failed may have left files behind; a folder that was never there is as good as
-        // empty.
+        // A failed attempt may have left files behind. A missing folder counts as empty.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| StorageError::Io { path: folder.clone(), error })?;
         let (writer, files, figures) = (None, Vec::new(), CheckpointFigures::default());
         Ok(Self { store, options, folder, file_bytes, writer, writer_bytes: 0, files, figures })
     }
 
-    /// Writes down a slice of what is copied.
+    /// Stages a copied slice.
     pub(super) fn take(&mut self, copied: Copied) -> Result<(), StorageError> {
         match copied {
             Copied::Record(key, value) => self.put_or_delete(&key, value.as_deref()),
@@ -83,8 +82,8 @@ impl<'a> Staged<'a> {
     }
 
     /// Removes all of a tree's records of a kind: those on disk, and those in files before this one. Records
-    /// of the same file stay, so whoever has staged any of that kind and tree calls [`Staged::finish_file`]
-    /// first.
+    /// of the same file stay, so a caller that has staged any of that kind and tree calls
+    /// [`Staged::finish_file`] first.
     pub(super) fn delete_tree(&mut self, kind: u8, tree: TreeId) -> Result<(), StorageError> {
         let prefix = keys::of_tree(kind, tree);
         Ok(self.writer()?.delete_range(prefix.to_vec(), keys::after(&prefix))?)

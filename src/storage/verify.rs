@@ -1,7 +1,7 @@
-//! Checks everything a directory holds against itself, and makes trees again.
+//! Checks a directory's data for consistency, and rebuilds trees.
 //!
-//! Knows: two ways to the same shard, by tree pages and by members, which must meet. Must not know: how
-//! either works.
+//! Knows: that loading a shard from tree pages and from member pages must give the same result. Must not
+//! know: how either works.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{BoardName, count};
 
-/// What was compared.
+/// Counts of what was compared.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Verified {
     pub members: u64,
@@ -182,7 +182,7 @@ impl Metadata {
     }
 }
 
-/// Makes every tree again from members and deltas, and writes them as a new checkpoint.
+/// Rebuilds every tree from members and deltas, and writes a new checkpoint.
 ///
 /// # Errors
 /// When members or deltas cannot be read, which changes nothing, or when the disk refuses.

@@ -1,4 +1,4 @@
-//! bincode as it is set up here, and what is said of bytes that it cannot read.
+//! The bincode configuration, and the error for bytes that it cannot read.
 //!
 //! Knows: how a value becomes bytes and back, whole and within a bound of memory. Must not know: any record.
 
@@ -9,12 +9,11 @@ use thiserror::Error;
 
 pub(super) const CONFIG: Configuration = standard();
 
-/// A damaged length must not make us reserve memory for it. A record takes at most this many bytes of memory
-/// for each of its own before it turns out to end too soon: the greediest, a dropped board of a name of one
-/// letter, takes 18.
+/// A damaged length must not reserve memory. A record takes at most this many bytes of memory for each of its
+/// own before it turns out to end too soon: the greediest, a dropped board of a name of one letter, takes 18.
 const MEMORY_PER_BYTE: usize = 32;
 
-/// A value that is not what its kind says it is.
+/// Bytes that are not a valid value of their kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("a {kind} cannot be read: {reason}")]
 pub struct Undecodable {

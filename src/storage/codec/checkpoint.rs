@@ -18,20 +18,20 @@ use crate::storage::codec::parts::{
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Sequence};
 
-/// What a completed checkpoint consists of.
+/// The manifest of a completed checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// What the checkpoint is of.
+    /// The message that the checkpoint is of.
     pub applied: Applied,
-    /// How far the shard had come when the last of it was looked at. A log that ends before cannot make it
-    /// right.
+    /// The applied sequence when the last page was copied. A log that ends before it cannot bring the
+    /// checkpoint to a consistent state.
     pub seen: Sequence,
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,
     pub dropped: Vec<DroppedName>,
     /// Drops up to this number were forgotten.
     pub forgotten: RecordNumber,
-    /// The highest number that a board's life or record was met with.
+    /// The highest number of an incarnation or a record that the shard has seen.
     pub latest: RecordNumber,
 }
 
@@ -41,7 +41,7 @@ pub struct ManifestBoard {
     pub incarnation: Incarnation,
     pub definition: Arc<Definition>,
     pub all: TreeId,
-    /// Entries in the tree's pages: a page that went missing is noticed by this.
+    /// Number of entries in the tree's pages, by which a missing page is noticed.
     pub entries: u64,
 }
 
@@ -63,12 +63,12 @@ struct ManifestWire {
     dropped: Vec<(String, u64)>,
 }
 
-/// What follows it since format 2.
+/// The part that follows since format 2.
 #[derive(Encode, Decode)]
 struct NumbersWire {
     forgotten: u64,
     latest: u64,
-    /// Of each that is dropped.
+    /// The number of each dropped board.
     dropped: Vec<Option<u64>>,
 }
 
@@ -195,12 +195,13 @@ impl Encode for PageWire<'_> {
 impl<C> Decode<C> for EntriesPage {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let length = u64::decode(decoder)?;
-        // A true page has 256 at most. A damaged length must not reserve memory, and ends with the bytes.
+        // A valid page has at most 256. A damaged length must not reserve memory; decoding stops at the end
+        // of the bytes.
         let mut handles = Vec::with_capacity(usize::try_from(length.min(256)).unwrap_or(0));
         for _ in 0..length {
             handles.push(u32::decode(decoder)?);
         }
-        // Each column takes a byte at least, so a damaged count ends with the bytes.
+        // Each column takes at least a byte, so decoding a damaged count stops at the end of the bytes.
         let count = u64::decode(decoder)?;
         let mut columns = Vec::new();
         for _ in 0..count {

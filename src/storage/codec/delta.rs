@@ -1,4 +1,4 @@
-//! The redo log: what a batch did to boards and entries, encoded straight from the plan.
+//! The redo log: the changes of a batch to boards and entries, encoded straight from the plan.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::storage::codec::parts::{
 };
 use crate::types::{MemberId, Sequence, Timestamp};
 
-/// One (tree, member) as a batch found it and left it.
+/// One (tree, member) before and after a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeltaChange {
     pub tree: TreeId,
@@ -86,7 +86,7 @@ pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
     let applied = applied_from_wire(&applied)?;
     let events = events.into_iter().map(event_from_wire).collect::<Result<_, _>>()?;
     let count = usize::try_from(count).map_err(|error| undecodable("delta", error))?;
-    // A damaged count must not make us reserve memory for it: every change takes at least four bytes.
+    // A damaged count must not reserve memory: every change takes at least four bytes.
     let mut changes = Vec::with_capacity(count.min(bytes.len() / 4));
     let mut tree = TreeId(0);
     for _ in 0..count {
@@ -185,7 +185,8 @@ fn drop_from_wire(board: &str, incarnation: u64, number: Option<u64>) -> Result<
     Ok(BoardEvent::Drop { board, incarnation: Incarnation(incarnation), number })
 }
 
-/// Times are told from the batch's last message: a byte or three each, where a date would take nine.
+/// Times are stored relative to the batch's last message: one to three bytes each, where absolute ones would
+/// take nine.
 struct EntryWire {
     entry: Entry,
     base: Timestamp,

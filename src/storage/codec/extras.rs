@@ -1,4 +1,4 @@
-//! What trees cannot hold of their entries: pages of extras, and single ones as format 1 wrote them.
+//! Extras: the parts of entries that trees cannot hold. In pages, and as the single records of format 1.
 
 use bincode::error::DecodeError;
 
@@ -8,10 +8,10 @@ use crate::storage::codec::parts::StandingWire;
 use crate::tree::Handle;
 use crate::types::Timestamp;
 
-/// Version, whether there is metadata, and how an entry that is not listed stands.
+/// Version, whether there is metadata, and the state of an entry that is not listed.
 type Rest = (Option<u64>, bool, Option<StandingWire>);
 
-/// A page of extras. Their times are told from the least of them.
+/// A page of extras. Times are stored relative to the least of them.
 #[must_use]
 pub fn encode_extras(extras: &[(Handle, &Extra)]) -> Vec<u8> {
     let micros = |extra: &Extra| extra.updated_at.as_micros();

@@ -1,5 +1,4 @@
-//! Records of the log that stand for themselves: how far a shard is, rejects, waiting jobs, and metadata of
-//! entries.
+//! Self-contained records of the log: the meta record, rejects, parked jobs, and metadata of entries.
 
 use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
@@ -8,12 +7,12 @@ use crate::job::RejectCode;
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::types::{Sequence, Timestamp};
 
-/// Written with every batch: how far this shard is.
+/// Written with every batch: the shard's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
     pub format_version: u32,
     pub shard: u16,
-    /// The number of shards the members are spread over; a directory belongs to one such layout.
+    /// The number of shards that members are spread over. A directory belongs to one such layout.
     pub shards: u16,
     pub applied_sequence: u64,
     /// The message's own time, by which it is recognised.
@@ -34,7 +33,7 @@ impl Meta {
     }
 }
 
-/// All of a meta record of format 1; what later formats have follows it.
+/// The whole meta record of format 1. Later formats append to it.
 #[derive(Encode, Decode)]
 struct MetaWire {
     format_version: u32,
@@ -47,7 +46,7 @@ struct MetaWire {
     stream: String,
 }
 
-/// Added to a reject's code where its time follows: without one it is as it was before there were times.
+/// Set in a reject's code if its time follows. Without it, the record is as it was before rejects had times.
 const TIME_FOLLOWS: u8 = 0x80;
 
 /// A job that was not applied.
@@ -58,10 +57,10 @@ pub struct RejectRecord {
     pub index: u32,
     pub code: RejectCode,
     pub detail: String,
-    /// The job as it came, cut to a length that storage can bear.
+    /// The job as it arrived, truncated.
     pub job: Vec<u8>,
-    /// The shard's effective time when it was rejected, which never runs backwards. `None`: put down before
-    /// there were times.
+    /// The shard's effective time when it was rejected, which never decreases. `None`: stored before rejects
+    /// had times.
     pub time: Option<Timestamp>,
 }
 
@@ -76,7 +75,7 @@ pub struct ParkedRecord {
     pub timestamp: Timestamp,
     /// The job as JSON, as [`crate::wire`] encodes it.
     pub job: Vec<u8>,
-    /// Which of the boards that it names it waits for, as of when it was last looked at: the first is 0.
+    /// Index, among the boards that it names, of the one that it waits for, as of when it was last looked at.
     pub board: u32,
 }
 
@@ -94,7 +93,7 @@ pub struct MetadataRecord {
     pub json: String,
 }
 
-/// The format version of a meta record, even one whose rest this ranktree cannot read.
+/// The format version of a meta record, also of a newer one that cannot be decoded otherwise.
 #[must_use]
 pub fn format_version(meta: &[u8]) -> Option<u32> {
     bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)

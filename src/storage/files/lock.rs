@@ -17,7 +17,7 @@ pub struct DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// For whoever may write.
+    /// An exclusive lock, for a process that may write.
     ///
     /// # Errors
     /// [`StorageError::InUse`], or when the directory cannot be opened.
@@ -25,7 +25,7 @@ impl DirectoryLock {
         Self::take(path, FlockOperation::NonBlockingLockExclusive)
     }
 
-    /// For whoever only reads: others may read too, and nobody may write.
+    /// A shared lock, for a process that only reads: others may read too, and none may write.
     ///
     /// # Errors
     /// As [`DirectoryLock::exclusive`].

@@ -1,5 +1,5 @@
-//! A shard's files, looked at without RocksDB and before it: what RocksDB would lose, empty or spin over is
-//! refused here.
+//! Checks a shard's files before RocksDB opens them: damage at which RocksDB would lose data, begin an empty
+//! database or loop forever is refused here.
 //!
 //! Knows: how RocksDB lays out `CURRENT`, its manifest and its logs, and the markers, which are files of our
 //! own. Must not know: column families, or what our records say.

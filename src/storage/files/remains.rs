@@ -1,4 +1,4 @@
-//! Whether a directory holds a database, or what is left of one.
+//! Whether a directory holds a database, or remains of one.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! From a directory to an open store. Nothing is written before what is there was read and judged.
+//! Opens a store from its directory. Nothing is written before the existing files were read and checked.
 //!
 //! RocksDB makes an empty database where it finds none, drops what it cannot read of its logs, and removes
 //! the files that its manifest does not name: opening a damaged directory makes the damage final. So a
@@ -124,8 +124,7 @@ impl Store {
         Ok(marker.damage.is_none().then_some(marker.stage == Stage::InService))
     }
 
-    /// Puts down that every shard of the data directory is there. From then on one that is empty has lost its
-    /// data.
+    /// Marks that every shard of the data directory exists. From then on an empty shard has lost its data.
     ///
     /// # Errors
     /// When the disk refuses.

@@ -1,4 +1,4 @@
-//! Jobs that wait for the definition of a board: lines of them, each in its order.
+//! Parked jobs: lines, each in its order.
 //!
 //! Knows: how to read a line from a place on, and which lines there are. Must not know: who is in which line.
 
@@ -11,17 +11,17 @@ use crate::storage::options::prefix_options;
 use crate::storage::store::Store;
 use crate::types::Sequence;
 
-/// A line of jobs that wait.
+/// A line of parked jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedLine {
     pub line: u32,
     pub jobs: usize,
-    /// The one that is freed first.
+    /// The one that is unparked first.
     pub first: ParkedRecord,
 }
 
 impl Store {
-    /// Every line in which jobs wait. Reads the keys of all of them, and one job of each line.
+    /// Every line with parked jobs. Reads the keys of all jobs, and the first job of each line.
     ///
     /// # Errors
     /// When the disk cannot be read, or a record is none.
@@ -43,8 +43,7 @@ impl Store {
         Ok(lines)
     }
 
-    /// Hands the jobs of a line that are at this place or behind it to `each`, in their order, for as long as
-    /// that wants more.
+    /// Calls `each` for the jobs of a line from this place on, in their order, until it returns false.
     ///
     /// # Errors
     /// When the disk cannot be read, or a record is none.
@@ -55,7 +54,7 @@ impl Store {
         mut each: impl FnMut(ParkedRecord) -> bool,
     ) -> Result<(), StorageError> {
         let mut options = prefix_options(&keys::of_line(line));
-        // A few records: reading ahead would read all the lines that follow.
+        // Few records are read: readahead would read the lines that follow.
         options.set_readahead_size(0);
         options.fill_cache(true);
         let mut iterator = self.db().raw_iterator_cf_opt(self.log(), options);
@@ -81,7 +80,7 @@ impl Store {
         Ok(self.db().get_pinned_cf(self.log(), key)?.is_some())
     }
 
-    /// Jobs that wait as format 1 kept them, the oldest first: in no lines.
+    /// Parked jobs of format 1, which has no lines, the oldest first.
     ///
     /// # Errors
     /// When the disk cannot be read, or a record is none.
@@ -96,7 +95,7 @@ impl Store {
         Ok(parked)
     }
 
-    /// Moves what waits in no line to its lines, all or nothing.
+    /// Moves parked jobs of format 1 into lines, atomically.
     ///
     /// # Errors
     /// As [`Store::commit`].
