@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::ConfigError;
 
-/// How alike a known key must be for it to be what was meant.
+/// The least similarity at which a known key is suggested for an unknown one.
 const ALIKE: f64 = 0.7;
 
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl File {
     }
 }
 
-/// Says where and what, in the parser's words for kinds of mistakes. The error itself would show the line,
-/// and with it whatever secret is there.
+/// Describes a syntax error by its place and kind. The parser's own error would show the line, which may hold
+/// a secret.
 fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(text.len(), |span| span.start);
     let before = text.get(..start).unwrap_or(text);

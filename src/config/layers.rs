@@ -22,10 +22,10 @@ use crate::config::{ConfigError, ServeArgs};
 /// The argument that names the file.
 const FILE: &str = "config";
 
-/// Why there is nothing to run.
+/// Why the command line cannot be run.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// Wrong arguments, or help was asked for; clap's error prints itself.
+    /// Wrong arguments, or a request for help; clap's error prints itself.
     #[error(transparent)]
     Usage(#[from] clap::Error),
     #[error(transparent)]
@@ -115,7 +115,7 @@ where
     if let Some(file) = &file {
         file.check_keys(&keys(&command, &path))?;
         command = with_defaults(C::command(), &path, file)?;
-        // The arguments were right before: what is wrong now is the file's.
+        // The arguments were valid without the file, so the error is in the file.
         matches = command
             .try_get_matches_from_mut(&arguments)
             .map_err(|error| blame(file, &command, &path, &error))?;
@@ -221,7 +221,7 @@ fn takes_several(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Append)
 }
 
-/// A mistake in a value, without what parsers say to programmers.
+/// Rewords an invalid value's error for operators.
 fn in_words(error: clap::Error, command: &mut Command) -> clap::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -240,7 +240,7 @@ fn in_words(error: clap::Error, command: &mut Command) -> clap::Error {
     command.error(error.kind(), format!("invalid value '{value}' for '{argument}': {words}"))
 }
 
-/// What a parser of numbers means, for who is no programmer.
+/// A number parser's error, in words for operators.
 fn plain(reason: &str) -> String {
     let words = match reason {
         "invalid digit found in string" => "a whole number is expected, digits only",
@@ -266,7 +266,7 @@ fn plain(reason: &str) -> String {
     words.to_owned()
 }
 
-/// Puts clap's words about an argument's default into words about the file.
+/// Turns clap's error about an argument's default into one about the file.
 fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -> ConfigError {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -290,7 +290,7 @@ fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -
     file.wrong_value(&id.unwrap_or_default(), problem)
 }
 
-/// `plain` is the command whose defaults are no file's.
+/// `plain`: the command with its built-in defaults, without the file's.
 fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
     let path = path_of(matches);
     let matches = innermost(matches);

@@ -106,7 +106,8 @@ impl NatsAccessArgs {
             };
         };
         let tls = Tls {
-            // Who says how to check a server does not mean to go on without checking.
+            // An operator who configures how to verify a server does not want to connect without
+            // verification.
             required: self.nats_tls || self.nats_tls_first || self.nats_ca.is_some() || client.is_some(),
             first: self.nats_tls_first,
             ca: self.nats_ca,

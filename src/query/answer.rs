@@ -1,4 +1,4 @@
-//! What reads answer with: entries, and how a score stands.
+//! The answers of reads: entries, and the standing of a score.
 
 use crate::query::board_view::Part;
 use crate::query::cursor::PageCursor;
@@ -92,7 +92,7 @@ impl Listed {
     }
 }
 
-/// An entry's metadata, which is read from disk after the shards were let go.
+/// An entry's metadata, which is read from disk after the shards' locks were released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListedMetadata {
     None,
@@ -104,7 +104,7 @@ pub enum ListedMetadata {
     Unreadable,
 }
 
-/// One member's entry with all that is told of it.
+/// One member's entry, with its standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub listed: Listed,

@@ -1,8 +1,8 @@
-//! What lies behind a place of a board: whom a trim names.
+//! Finds the members whose entries lie behind a place of a board, for a trim to name.
 //!
-//! Knows: where the place is, over all shards, and how to walk a shard's entries from the worst up to it, a
-//! slice under each hold of the lock. Must not know: what becomes of them. Between two slices scores move: an
-//! entry that stays as it is is met once, whatever others do.
+//! Knows: how to find the place over all shards, and how to walk a shard's entries from the worst one up to
+//! it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
+//! two slices; an entry that does not change is visited exactly once.
 
 use std::cmp::Ordering;
 
@@ -60,8 +60,8 @@ impl Behind {
         matches!(self.at, At::End)
     }
 
-    /// Whose entries come next; nobody's too, where the next hidden ones are not behind the place. At its end
-    /// nobody's any more.
+    /// The members of the next slice. It may be empty if the next hidden entries are not behind the place. At
+    /// the end of the walk it is always empty.
     pub fn look(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
@@ -109,8 +109,7 @@ impl Behind {
     fn hidden(&self, shard: &Shard, window: &WindowTree, from: u32) -> (At, Vec<Handle>) {
         let space = shard.members.handle_space();
         let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
-        // Who is hidden stays at the same handle as long as that is so, and at no other place that holds
-        // while others come and go.
+        // Hidden entries are walked by handle: nothing else about them is stable while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
         let is_behind =
             |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, shard.members.id(*handle));

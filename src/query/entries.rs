@@ -1,4 +1,4 @@
-//! What holds entries: whole answers, and the parts of them.
+//! Traits to visit the entries of answers and of their parts.
 
 use crate::query::answer::{Entry, Listed, Page};
 use crate::types::AsOf;
@@ -8,7 +8,7 @@ pub trait HoldsEntries {
     fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed));
 }
 
-/// An answer whose entries are all of one moment.
+/// An answer whose entries all belong to one `as_of`.
 pub trait OfOneMoment {
     /// Visits each entry, with the sequences that the answer is exact at.
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf));

@@ -1,4 +1,4 @@
-//! Some members among each other: friends' boards.
+//! Ranks a group of members among themselves: friends' boards.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! The metadata of an answer's entries, read from disk after the shards were released.
 //!
 //! The disk may be ahead of the answer. A record that is newer than the answer's `as_of`, or gone, says that
-//! the entry has changed since. Then the board is asked again ([`with_metadata`]).
+//! the entry has changed since. Then the read is repeated ([`with_metadata`]).
 
 use std::time::{Duration, Instant};
 
@@ -121,8 +121,8 @@ fn fill(
     ahead
 }
 
-/// Reads the metadata that a job left as it was. If another job has changed it since, it is no longer to be
-/// had: what is on disk is not of that moment.
+/// Reads metadata that a job did not change. If another job has changed them since, they stay missing: those
+/// on disk belong to a later moment.
 pub fn recall_metadata(node: &Node, change: &mut impl OfOneMoment) {
     change.each_entry_as_of(&mut |listed, as_of| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {

@@ -1,8 +1,8 @@
 //! Reads: one shard's counts and entries, summed and merged over all shards of the node.
 //!
 //! Knows: that rank and position add up, and that all shards share one total order. Must not know: HTTP or
-//! JSON. A read is a plain function over a [`BoardView`]; nothing here waits, and a disk is read (metadata)
-//! only after the shards have been let go.
+//! JSON. A read is a plain function over a [`BoardView`]; nothing here awaits, and the disk is read
+//! (metadata) only after the shards' locks were released.
 
 mod node;
 

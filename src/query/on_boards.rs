@@ -1,4 +1,4 @@
-//! One member on several boards, all at the same moment.
+//! The entries of one member on several boards, at one `as_of`.
 
 use crate::query::answer::{Entry, Listed};
 use crate::query::board_view::BoardView;

@@ -1,4 +1,5 @@
-//! What a job did, told for the whole board: the writer knows its own shard, the others are added here.
+//! Completes a job's outcome for the whole board: the writer knows its own shard's counts, and the other
+//! shards' are added here.
 
 use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
 use crate::query::board_view::{BoardView, SortKey};

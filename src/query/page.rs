@@ -1,4 +1,4 @@
-//! From entries met in order to entries with rank and position.
+//! Adds rank and position to a run of entries in order.
 
 use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
@@ -6,8 +6,8 @@ use crate::query::merge::Found;
 
 /// Numbers a run of neighbours, best first, of which the first is at `first` (1-based).
 ///
-/// Only the first one's rank takes a count: whoever follows either shares it, or is the first of its score,
-/// and then all who are ahead of it are better.
+/// Only the first entry's rank needs a count. A later entry either has the score of the one before it, and
+/// shares its rank, or is the first of its score, and then all entries ahead of it are better.
 pub fn number(board: &BoardView<'_>, run: &[Found<'_>], first: u64) -> Vec<Listed> {
     let mut better = run.first().map_or(0, |found| board.better(board.score_words(&found.key.words)));
     let mut previous: Option<&Found<'_>> = None;

@@ -1,4 +1,4 @@
-//! How any score stands, submitted or not.
+//! The standing of any score, submitted or not.
 
 use crate::query::answer::Standing;
 use crate::query::board_view::{BoardView, ShardStanding};

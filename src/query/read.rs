@@ -1,4 +1,5 @@
-//! One read of one board: hold the shards still, ask, release them. Metadata is read afterwards (`metadata`).
+//! One read of one board: locks the shards, reads, and unlocks them. Metadata is read afterwards
+//! (`metadata`).
 
 use std::sync::Arc;
 

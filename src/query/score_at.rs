@@ -9,7 +9,7 @@ use crate::types::Score;
 /// A place on a board.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mark {
-    /// 1-based. A rank that nobody has because of ties is the one of who stands at that position.
+    /// 1-based. For a rank that no entry has because of ties, the entry at that position counts.
     Position(u64),
     /// The lowest score whose percentile is at least this, 0 to 100; the best one if none is.
     Percentile(f64),

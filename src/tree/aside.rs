@@ -1,12 +1,12 @@
-//! Leaves that are set aside for a checkpoint, by page.
+//! Pre-images of leaves for a checkpoint, by page.
 //!
-//! Must not know when. A hash map of them would be moved at once whenever it grows, while everybody waits: a
-//! checkpoint of ten million entries beside a busy writer sets a hundred thousand aside. So there is a place
-//! for each page, in groups that exist while one of them is taken.
+//! Must not know when they are taken. A hash map would be copied whole when it grows, under the lock: a
+//! checkpoint of ten million entries beside a busy writer takes a hundred thousand. So each page has a slot,
+//! in groups that are allocated while any of their slots is in use.
 
 use super::page_image::PreImage;
 
-/// Places of a group: 128 bytes.
+/// Slots of a group: 128 bytes.
 const GROUP: usize = 16;
 
 type Group = [Option<Box<PreImage>>; GROUP];
@@ -15,7 +15,7 @@ type Group = [Option<Box<PreImage>>; GROUP];
 pub(super) struct Aside {
     groups: Vec<Option<Box<Group>>>,
     len: usize,
-    /// What those that are set aside hold, and their groups.
+    /// Memory held by pre-images and groups.
     held: usize,
 }
 

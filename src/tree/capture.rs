@@ -1,11 +1,11 @@
-//! Which leaves a checkpoint has to write, and their content as it was when the checkpoint began.
+//! Copy on write for checkpoints: which leaves a checkpoint must write, and their content as of its
+//! beginning.
 //!
 //! Knows dirty, pending and set-aside leaves. Must not know where pages go.
 //!
 //! A leaf has two marks, dirty and pending. `begin_capture` makes all dirty leaves pending by swapping the
-//! meaning of the two bits, so it costs nothing however many there are. Whoever changes a leaf calls `touch`
-//! first: a pending leaf is then copied aside, once, and the checkpoint stays exact while the tree goes on
-//! changing.
+//! meaning of the two bits, so it costs nothing however many there are. Every change of a leaf calls `touch`
+//! first, which copies a pending leaf once. So the checkpoint stays exact while the tree goes on changing.
 
 use std::mem;
 
@@ -41,7 +41,7 @@ impl Capture {
         3 - self.dirty_mark
     }
 
-    /// Takes over where a small tree's page is, in a tree that has no other; the marks of its leaf.
+    /// Takes over the state of a small tree's only page. Returns the marks of its leaf.
     pub(super) fn of_small(
         &mut self,
         page: u32,
@@ -63,7 +63,7 @@ impl Capture {
         if dirty { self.dirty_mark } else { pending }
     }
 
-    /// The reverse, for a leaf with these marks; nothing if any other page is dirty or pending.
+    /// The reverse, for a leaf with these marks; `None` if any other page is dirty or pending.
     pub(super) fn take_small(
         &mut self,
         page: u32,
@@ -86,10 +86,10 @@ impl Capture {
 }
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
-    /// To be called before a leaf's entries change, and when it is allocated or freed.
+    /// Must be called before a leaf's entries change, and when it is allocated or freed.
     #[inline]
     pub(super) fn touch(&mut self, leaf: u32) {
-        // Nearly always the leaf is dirty already and not awaited by a checkpoint.
+        // Nearly always the leaf is dirty already and not pending.
         if self.leaves.meta(leaf).marks != self.capture.dirty_mark {
             self.touch_first(leaf);
         }
@@ -181,7 +181,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         (self.leaves.len(page) > 0).then(|| self.leaves.columns(page))
     }
 
-    /// Whether marks and sets agree.
+    /// Whether marks and sets are consistent.
     pub(super) fn capture_is_sane(&self) -> bool {
         let capture = &self.capture;
         let marked = |mark: u8| {

@@ -20,7 +20,7 @@ pub(super) struct InnerMeta {
     pub(super) parent: u32,
     /// Children.
     pub(super) len: u16,
-    /// Where the parent had this node when last asked. A hint: checked before use.
+    /// The last known slot of this node in its parent. A hint: checked before use.
     pub(super) slot: u8,
     /// 1 when the children are leaves.
     pub(super) level: u8,
@@ -101,7 +101,7 @@ impl<const N: usize> Inners<N> {
         find(children, child).expect("a node is among its parent's children")
     }
 
-    /// Asks for a child's id and count.
+    /// Prefetches a child's id and count.
     #[inline]
     pub(super) fn prefetch_slot(&self, node: u32, slot: usize) {
         prefetch::line_of(&self.words.get(node)[self.columns * N + slot.min(N - 1)]);

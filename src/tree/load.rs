@@ -1,4 +1,4 @@
-//! Whole trees at once: from sorted entries, or from the pages of a checkpoint.
+//! Builds whole trees, from sorted entries or from the pages of a checkpoint.
 //!
 //! Knows how leaves become a tree. Must not know how pages are encoded, or where they came from.
 
@@ -177,7 +177,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         tree
     }
 
-    /// The last leaf got what was left over: it shares with the one before.
+    /// Balances the last leaf, which may have few entries, with the one before.
     fn even_out(&mut self, leaves: &[u32], last: u32) {
         let Some(&before) = leaves.len().checked_sub(2).and_then(|at| leaves.get(at)) else { return };
         let (before_len, last_len) = (self.leaves.len(before), self.leaves.len(last));

@@ -2,11 +2,11 @@
 //! them.
 //!
 //! Pure: no I/O, no clock, no locks, nothing awaited. It knows words (ascending is best first) and handles;
-//! it must not know scores, members or disks. Whoever owns a tree serialises changes to it and lets readers
-//! in between.
+//! it must not know scores, members or disks. The owner of a tree serialises changes to it, and admits
+//! readers in between.
 //!
-//! Read in this order: what an entry is, where nodes live, how nodes look, the two forms of a tree, what is
-//! done with the large one, and last the tree as everybody else sees it.
+//! Reading order: entries, memory of nodes, layout of nodes, the two forms of a tree, the operations on the
+//! large form, and last [`Tree`], the public type.
 
 #![allow(
     clippy::indexing_slicing,

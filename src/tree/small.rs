@@ -1,8 +1,8 @@
 //! A tree that fits into one leaf: entries in order in one array, no larger than they need.
 //!
-//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and what of
-//! them a checkpoint still wants. Must not know inner nodes or a locator: looking through a leaf is as quick
-//! as asking one.
+//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and the
+//! state of their capture. Must not know inner nodes or a locator: looking through a leaf is as quick as
+//! asking one.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -13,7 +13,7 @@ use super::prefetch;
 use super::violation::Violation;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
-/// Where the page is with regard to the capture under way.
+/// The state of the page in the running capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Captured {
     /// It was not dirty when the capture began.

@@ -1,6 +1,6 @@
-//! The tree as the rest of the service sees it: small while its entries fit into one leaf, large beyond.
+//! [`Tree`], the public type: a small tree while its entries fit into one leaf, a large one beyond.
 //!
-//! Knows when one form becomes the other. Must not know how either does its work.
+//! Knows when one form is converted to the other. Must not know how either works.
 
 use std::cmp::Ordering;
 
@@ -198,8 +198,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a
-    /// lock that readers wait for, and can do the waiting for memory beside them first. About half of what
+    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for a caller that applies
+    /// under a write lock, and can take the cache misses under a read lock before. About half of what
     /// applying costs from cold memory; a few hundred edits fit into a second-level cache.
     pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
         match &self.form {
@@ -323,7 +323,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 }
 
-/// What checkpoints want of a tree.
+/// The interface for checkpoints.
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// The leaves changed, allocated or freed since the last call become the pending ones, to be handed out
     /// by [`Tree::capture_next`] exactly as they are now.
