@@ -18,7 +18,7 @@ const AT_A_TIME: u64 = 1_024;
 /// A job's place in the stream: its message's sequence, and its index in the message.
 type JobPlace = (Sequence, u32);
 
-/// Places of a shard's rejects, one in [`AT_A_TIME`].
+/// Places of a shard's rejects, one in `AT_A_TIME`.
 #[derive(Debug, Default)]
 pub struct RejectsKept {
     /// The last one of each [`AT_A_TIME`], the oldest first.
