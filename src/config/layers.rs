@@ -125,7 +125,7 @@ where
     Ok((parsed, Settings { all, file: file.map(|file| file.path) }))
 }
 
-/// Every setting of the service, as nobody has set it.
+/// Every setting of the service, with its default.
 #[must_use]
 pub fn service_settings() -> Vec<Setting> {
     let command =

@@ -78,8 +78,8 @@ pub fn on_boards(
                         break;
                     }
                     last = Some(tree);
-                    // Those of dropped boards were looked at as well: until they let go of the member there
-                    // may be any number.
+                    // Trees of dropped boards count as well: until they have released the member, there may
+                    // be any number.
                     let Some(window) = home.tree(tree) else { continue };
                     if is_wanted(&window.board)
                         && window.tree.contains(handle)

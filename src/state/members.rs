@@ -6,9 +6,9 @@
 //! while the writer goes on, so a handle that changed hands in between would lend one member's score to
 //! another. Hence two rules:
 //! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
-//! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint
-//!   leaves those out. So the disk never names a member that arrived after the checkpoint began, and which
-//!   may get another handle in a replay.
+//! - While a checkpoint is running, new members get handles never used before, and the checkpoint leaves
+//!   those out. So the disk never names a member that arrived after the checkpoint began, and which may get
+//!   another handle in a replay.
 
 mod check;
 
@@ -256,7 +256,7 @@ impl Members {
     /// Frees a slice of the handles that completed checkpoints no longer name, and returns whether there are
     /// more. A dropped board of millions leaves millions.
     pub fn free_some(&mut self) -> bool {
-        // While a checkpoint is under way, only handles never used before are given out.
+        // While a checkpoint is running, only handles never used before are given out.
         let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
         for _ in 0..FREED_AT_ONCE {
             while self.freeing_now.is_empty()
@@ -296,7 +296,7 @@ impl Members {
         self.dirty_pages.extend(0..self.handle_space().div_ceil(MEMBERS_PER_PAGE));
     }
 
-    /// The members of a dictionary page that exist, or did when the checkpoint under way began.
+    /// The members of a dictionary page that exist, or did when the running checkpoint began.
     pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
         let first = page * MEMBERS_PER_PAGE;
         let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);

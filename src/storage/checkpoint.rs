@@ -140,8 +140,8 @@ impl Checkpoint {
 
     /// Writes the checkpoint beside the writer. The calling thread copies; a thread of its own with a low
     /// priority writes the files. Only the copying thread takes the shard's lock: a low-priority thread may
-    /// wait long for a core, and everybody who waits for its lock would wait as long. For the same reason,
-    /// calls during which RocksDB holds its own locks are left to the calling thread.
+    /// wait long for a core, and every thread that waits for its lock would wait as long. For the same
+    /// reason, calls during which RocksDB holds its own locks are left to the calling thread.
     ///
     /// # Errors
     /// When the disk refuses. Nothing has changed then, and [`Checkpoint::abandon`] marks everything dirty

@@ -32,7 +32,7 @@ pub(super) struct SmallTree<const LEAF: usize> {
     pub(super) words: Box<[u64]>,
     /// As many as there is room for; the first `len` are entries.
     pub(super) handles: Box<[u32]>,
-    /// The page as it was when the capture under way began. Boxed, because there is one for an instant only.
+    /// The page as of the beginning of the running capture. Boxed, because it exists only briefly.
     pub(super) aside: Option<Box<PreImage>>,
     /// The page's number, which a loaded one brings along.
     pub(super) page: u32,

@@ -365,7 +365,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// Hands out up to `max_pages` pending pages, and says whether there are more.
     ///
     /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20
-    /// bytes an entry on a board with one key, and is let go of when handed out.
+    /// bytes an entry on a board with one key, and the copy is freed when it is handed out.
     pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
         match &mut self.form {
             Form::Small(small) => {

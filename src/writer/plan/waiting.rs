@@ -168,7 +168,7 @@ impl Batch<'_> {
         let then = Applied { timestamp, ..applied };
         let job = Ok(job);
         let Some(to) = self.take_asked(place) else {
-            // The reason is among the rejects already, and nobody waits for it.
+            // The rejection is already recorded, and no client waits for it.
             let _ = self.plan_job(&job, index, then);
             return;
         };
