@@ -23,7 +23,7 @@ const READS_PER_TIMED: u32 = 17;
 
 /// After this time a long reading yields the lock. In tests it yields at every opportunity, as they count the
 /// holds.
-const LONGEST_READING: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
+const READ_HOLD_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,14 +153,14 @@ impl StateLock {
         let timings = self.timings.get(purpose.index());
         let shard = self.state.try_read().unwrap_or_else(|| waiting(timings, || self.state.read()));
         let is_timed = purpose != Purpose::Read || is_due();
-        Reading { shard, held: Held::since_now(timings.filter(|_| is_timed)) }
+        Reading { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
     }
 
     /// Locks for changes.
-    pub fn write(&self, purpose: Purpose) -> Changing<'_> {
+    pub fn write(&self, purpose: Purpose) -> WriteGuard<'_> {
         let timings = self.timings.get(purpose.index());
         let shard = self.state.try_write().unwrap_or_else(|| waiting(timings, || self.state.write()));
-        Changing { shard, held: Held::since_now(timings) }
+        WriteGuard { shard, held: HoldTimer::since_now(timings) }
     }
 }
 
@@ -199,9 +199,9 @@ fn is_due() -> bool {
 
 /// Since when a lock is held; records the time when dropped. Guards declare it after the lock itself, so that
 /// it is dropped after that.
-struct Held<'a>(Option<(Instant, &'a Timings)>);
+struct HoldTimer<'a>(Option<(Instant, &'a Timings)>);
 
-impl<'a> Held<'a> {
+impl<'a> HoldTimer<'a> {
     fn since_now(timings: Option<&'a Timings>) -> Self {
         if let Some(observer) = timings.and_then(|timings| timings.observer.as_deref()) {
             observer.taken();
@@ -210,7 +210,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HoldTimer<'_> {
     fn drop(&mut self) {
         if let Some((since, timings)) = self.0 {
             let held = since.elapsed();
@@ -225,7 +225,7 @@ impl Drop for Held<'_> {
 /// A read guard.
 pub struct Reading<'a> {
     shard: RwLockReadGuard<'a, Shard>,
-    held: Held<'a>,
+    held: HoldTimer<'a>,
 }
 
 impl Reading<'_> {
@@ -247,22 +247,22 @@ impl Deref for Reading<'_> {
 ///
 /// A long read hold blocks no readers by itself. But a waiting writer blocks all later readers, and would
 /// have to wait for the whole hold.
-pub struct LongReading<'a> {
+pub struct YieldingReadGuard<'a> {
     lock: &'a StateLock,
     purpose: Purpose,
-    /// `None` only within [`LongReading::aside`].
+    /// `None` only within [`YieldingReadGuard::aside`].
     shard: Option<Reading<'a>>,
 }
 
-impl<'a> LongReading<'a> {
+impl<'a> YieldingReadGuard<'a> {
     #[must_use]
     pub fn new(lock: &'a StateLock, purpose: Purpose) -> Self {
         Self { lock, purpose, shard: Some(lock.read(purpose)) }
     }
 
     /// Yields the lock, if it was held for long enough. Values read before may be outdated afterwards.
-    pub fn let_others_in(&mut self) {
-        if self.shard.as_ref().is_some_and(|shard| shard.held_for() >= LONGEST_READING) {
+    pub fn yield_if_due(&mut self) {
+        if self.shard.as_ref().is_some_and(|shard| shard.held_for() >= READ_HOLD_MAX) {
             self.aside(|| ());
         }
     }
@@ -276,7 +276,7 @@ impl<'a> LongReading<'a> {
     }
 }
 
-impl Deref for LongReading<'_> {
+impl Deref for YieldingReadGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
@@ -285,22 +285,22 @@ impl Deref for LongReading<'_> {
 }
 
 /// A write guard.
-pub struct Changing<'a> {
+pub struct WriteGuard<'a> {
     shard: RwLockWriteGuard<'a, Shard>,
-    held: Held<'a>,
+    held: HoldTimer<'a>,
 }
 
-impl Changing<'_> {
+impl WriteGuard<'_> {
     /// Unlocks fairly, handing the lock to a waiting thread. Otherwise a thread that soon locks again would
     /// get it first every time.
-    pub fn let_go_fairly(self) {
+    pub fn unlock_fair(self) {
         let Self { shard, held } = self;
         RwLockWriteGuard::unlock_fair(shard);
         drop(held);
     }
 }
 
-impl Deref for Changing<'_> {
+impl Deref for WriteGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
@@ -308,7 +308,7 @@ impl Deref for Changing<'_> {
     }
 }
 
-impl DerefMut for Changing<'_> {
+impl DerefMut for WriteGuard<'_> {
     fn deref_mut(&mut self) -> &mut Shard {
         &mut self.shard
     }
@@ -333,16 +333,16 @@ mod tests {
     }
 
     #[test]
-    fn a_long_reading_lets_in_who_waits_and_lets_go_for_work_aside() {
+    fn yielding_guard_unlocks_for_waiters_and_for_unlocked_work() {
         let lock = StateLock::new(Shard::new(ShardId(0)));
         thread::scope(|scope| {
-            let mut reading = LongReading::new(&lock, Purpose::Plan);
+            let mut reading = YieldingReadGuard::new(&lock, Purpose::Plan);
             assert!(lock.is_held());
             scope.spawn(|| lock.write(Purpose::CheckpointCopy).applied.sequence = Sequence(7));
             let started = Instant::now();
             while reading.applied.sequence != Sequence(7) {
                 assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
-                reading.let_others_in();
+                reading.yield_if_due();
             }
             reading.aside(|| assert!(!lock.is_held()));
             assert!(lock.is_held());
@@ -358,7 +358,7 @@ mod tests {
             scope.spawn(|| (0..170).for_each(|_| drop(lock.read(Purpose::Read))));
         });
         (0..3).for_each(|_| drop(lock.read(Purpose::Gauges)));
-        lock.write(Purpose::Apply).let_go_fairly();
+        lock.write(Purpose::Apply).unlock_fair();
         drop(lock.write(Purpose::Apply));
         let count = |metric, purpose: Purpose| counted(&recorder, metric, purpose);
         let held = [Purpose::Read, Purpose::Gauges, Purpose::Apply, Purpose::Plan];

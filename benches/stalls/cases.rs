@@ -296,7 +296,7 @@ fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
         let asked = Instant::now();
-        let answer = query::on_boards(&running.node, &running.registry, &id, all, &|_| true);
+        let answer = query::entries_of_member(&running.node, &running.registry, &id, all, &|_| true);
         longest = longest.max(asked.elapsed());
         found += answer.entries.len();
     }
@@ -368,7 +368,7 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
     let arena = board(ARENA);
     let found = query::read(&running.node, &running.registry, ARENA, |board| {
         let left = board.total() / 10 * 9;
-        (query::cut_behind_position(board, left).expect("somebody is there"), left, board.incarnation)
+        (query::trim_point_of_position(board, left).expect("somebody is there"), left, board.incarnation)
     });
     let (cut, left, incarnation) = found.expect("the board is there").body;
     let mut behind = Behind::new(arena.clone(), incarnation, cut.clone());

@@ -11,13 +11,13 @@ use std::time::Duration;
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
-use ranktree::state::{Applied, Cut, Incarnation, RecordNumber};
+use ranktree::state::{Applied, Incarnation, RecordNumber, TrimPoint};
 use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
     BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Known,
-    Message, Outcome, Parking, Payload, Registry, RejectsKept, WantedBoards, Writer,
+    Message, Outcome, Parking, Payload, Registry, RejectRetention, WantedBoards, Writer,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -61,7 +61,7 @@ impl Running {
         let store = open().expect("the store opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
         let registry = Arc::new(Registry::new(true));
-        registry.learn(&recovered.shard);
+        registry.register_boards_of(&recovered.shard);
         let observer: Arc<dyn HoldObserver> = Arc::clone(holds) as _;
         let state = Arc::new(StateLock::observed(recovered.shard, &observer));
         let (slot, health, wanted) =
@@ -92,7 +92,7 @@ impl Running {
             reject_log: Arc::default(),
             parking: Some(Parking::new(true, Arc::clone(&wanted))),
             time: Timestamp::default(),
-            rejects_kept: RejectsKept::default(),
+            rejects_kept: RejectRetention::default(),
         };
         let writer = std::thread::Builder::new().name("writer-0".to_owned()).spawn(|| writer.run());
         let handle = ShardHandle {
@@ -150,7 +150,7 @@ impl Running {
     pub fn define(&mut self, board: &BoardName, definition: &Arc<Definition>) {
         self.boards += 1;
         let (incarnation, number) = (Incarnation(self.boards), Some(RecordNumber(self.boards)));
-        self.registry.adopt(board, &Known { incarnation, definition: Arc::clone(definition) });
+        self.registry.apply_remote(board, &Known { incarnation, definition: Arc::clone(definition) });
         let definition = Arc::clone(definition);
         self.send(Payload::Define { board: board.clone(), incarnation, number, definition }, None);
     }
@@ -167,7 +167,7 @@ impl Running {
         &mut self,
         board: &BoardName,
         incarnation: Incarnation,
-        behind: &Cut,
+        behind: &TrimPoint,
         members: Vec<MemberId>,
     ) {
         let (board, behind) = (board.clone(), behind.clone());
@@ -176,7 +176,7 @@ impl Running {
 
     /// Frees what waits, as far as a message may.
     pub fn free(&mut self) {
-        self.send(Payload::Free { jobs: ranktree::writer::FREED_PER_MESSAGE }, None);
+        self.send(Payload::Free { jobs: ranktree::writer::UNPARKED_PER_MESSAGE }, None);
     }
 
     pub fn jobs_parked(&self) -> u64 {

@@ -48,7 +48,7 @@ impl Engine {
             Store::open(&folder.join("shard-000"), ShardId(0), 1, &resources).expect("the store opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
         let registry = Registry::new(true);
-        registry.learn(&recovered.shard);
+        registry.register_boards_of(&recovered.shard);
         let next = recovered.shard.applied.sequence.next();
         Self {
             store: Arc::new(store),
@@ -101,7 +101,7 @@ impl Engine {
         }
         let members = self.shard.read(Purpose::Read).members.len() as u64;
         if self.checkpointer.is_due(members) {
-            self.checkpointer.start_in_turn(Arc::clone(&self.store), &self.shard);
+            self.checkpointer.start_if_admitted(Arc::clone(&self.store), &self.shard);
         }
         verbs
     }
@@ -139,7 +139,7 @@ impl Engine {
         }
         if self.checkpointer.has_changes() {
             let beginning = Instant::now();
-            self.checkpointer.start_after_others(Arc::clone(&self.store), &self.shard);
+            self.checkpointer.start_when_admitted(Arc::clone(&self.store), &self.shard);
             let began = beginning.elapsed().as_secs_f64() * 1e3;
             let (_, figures) = self.checkpointer.wait(&self.shard).expect("the checkpoint succeeds");
             self.checkpoints += 1;

@@ -61,8 +61,8 @@ fn secret(what: &'static str, file: Option<&Path>, variable: &str) -> Result<Opt
     let text = std::fs::read_to_string(path).map_err(failed)?;
     match text.lines().next().map(str::trim) {
         Some(secret) if !secret.is_empty() => Ok(Some(secret.to_owned())),
-        // Whoever names a file means to have a secret: to go on without one would only be told of later, as a
-        // refusal.
+        // An operator who names a file means to have a secret. Going on without one would only lead to a
+        // refusal later.
         _ => Err(failed(std::io::Error::other("its first line is empty"))),
     }
 }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::ConfigError;
 
-/// How alike a known key must be for it to be what was meant.
+/// The least similarity at which a known key is suggested for an unknown one.
 const ALIKE: f64 = 0.7;
 
 #[derive(Debug)]
@@ -21,11 +21,11 @@ pub struct File {
 pub struct Value {
     /// Counted from 1.
     pub line: usize,
-    pub words: Words,
+    pub words: FileValue,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Words {
+pub enum FileValue {
     One(String),
     Several(Vec<String>),
 }
@@ -72,8 +72,8 @@ impl File {
     }
 }
 
-/// Says where and what, in the parser's words for kinds of mistakes. The error itself would show the line,
-/// and with it whatever secret is there.
+/// Describes a syntax error by its place and kind. The parser's own error would show the line, which may hold
+/// a secret.
 fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(text.len(), |span| span.start);
     let before = text.get(..start).unwrap_or(text);
@@ -82,13 +82,13 @@ fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     ConfigError::Malformed { path: path.to_owned(), line, column, problem: error.message().to_owned() }
 }
 
-fn words(value: &DeValue<'_>) -> Result<Words, String> {
+fn words(value: &DeValue<'_>) -> Result<FileValue, String> {
     match value {
         DeValue::Array(values) => {
             let word = |value: &toml::Spanned<DeValue<'_>>| word(value.get_ref());
-            values.iter().map(word).collect::<Result<_, _>>().map(Words::Several)
+            values.iter().map(word).collect::<Result<_, _>>().map(FileValue::Several)
         }
-        value => word(value).map(Words::One),
+        value => word(value).map(FileValue::One),
     }
 }
 

@@ -15,17 +15,17 @@ use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromA
 use thiserror::Error;
 
 use crate::config::environment_secret::EnvironmentSecret;
-use crate::config::file::{File, Words};
+use crate::config::file::{File, FileValue};
 use crate::config::nats_access::ENVIRONMENT_SECRETS;
 use crate::config::{ConfigError, ServeArgs};
 
 /// The argument that names the file.
 const FILE: &str = "config";
 
-/// Why there is nothing to run.
+/// Why the command line cannot be run.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// Wrong arguments, or help was asked for; clap's error prints itself.
+    /// Wrong arguments, or a request for help; clap's error prints itself.
     #[error(transparent)]
     Usage(#[from] clap::Error),
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum LoadError {
 
 /// Where a setting's value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     Flag(String),
     Environment(String),
     File { path: PathBuf, line: usize },
@@ -59,7 +59,7 @@ pub struct Setting {
     pub names: Option<Names>,
     /// Under which heading help lists it.
     pub group: Option<String>,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// Which part of a setting is a secret.
@@ -109,25 +109,25 @@ where
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = C::command();
     let mut matches =
-        command.try_get_matches_from_mut(&arguments).map_err(|error| in_words(error, &mut command))?;
+        command.try_get_matches_from_mut(&arguments).map_err(|error| reword(error, &mut command))?;
     let file = file_named(&matches).map(File::read).transpose()?;
     let path = path_of(&matches);
     if let Some(file) = &file {
         file.check_keys(&keys(&command, &path))?;
         command = with_defaults(C::command(), &path, file)?;
-        // The arguments were right before: what is wrong now is the file's.
+        // The arguments were valid without the file, so the error is in the file.
         matches = command
             .try_get_matches_from_mut(&arguments)
-            .map_err(|error| blame(file, &command, &path, &error))?;
+            .map_err(|error| attribute_to_file(file, &command, &path, &error))?;
     }
     let all = settings(&command, &C::command(), &matches, file.as_ref());
     let parsed = C::from_arg_matches(&matches)?;
     Ok((parsed, Settings { all, file: file.map(|file| file.path) }))
 }
 
-/// Every setting of the service, as nobody has set it.
+/// Every setting of the service, with its default.
 #[must_use]
-pub fn service_settings() -> Vec<Setting> {
+pub fn default_settings() -> Vec<Setting> {
     let command =
         ServeArgs::augment_args(Command::new("serve")).mut_args(|arg| arg.env(None::<&'static str>));
     let plain = ServeArgs::augment_args(Command::new("serve"));
@@ -202,15 +202,15 @@ fn with_defaults(command: Command, path: &[String], file: &File) -> Result<Comma
     for id in ids {
         let Some(value) = file.values.get(&id) else { continue };
         let words = match &value.words {
-            Words::One(word) => std::slice::from_ref(word),
-            Words::Several(words) => words.as_slice(),
+            FileValue::One(word) => std::slice::from_ref(word),
+            FileValue::Several(words) => words.as_slice(),
         };
         let mut several = false;
         command = command.mut_arg(&id, |arg| {
             several = takes_several(&arg);
             arg.default_values(words.to_vec())
         });
-        if matches!(value.words, Words::Several(_)) && !several {
+        if matches!(value.words, FileValue::Several(_)) && !several {
             return Err(file.wrong_value(&id, "one value is expected, not an array".to_owned()));
         }
     }
@@ -221,8 +221,8 @@ fn takes_several(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Append)
 }
 
-/// A mistake in a value, without what parsers say to programmers.
-fn in_words(error: clap::Error, command: &mut Command) -> clap::Error {
+/// Rewords an invalid value's error for operators.
+fn reword(error: clap::Error, command: &mut Command) -> clap::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
@@ -240,7 +240,7 @@ fn in_words(error: clap::Error, command: &mut Command) -> clap::Error {
     command.error(error.kind(), format!("invalid value '{value}' for '{argument}': {words}"))
 }
 
-/// What a parser of numbers means, for who is no programmer.
+/// A number parser's error, in words for operators.
 fn plain(reason: &str) -> String {
     let words = match reason {
         "invalid digit found in string" => "a whole number is expected, digits only",
@@ -266,8 +266,8 @@ fn plain(reason: &str) -> String {
     words.to_owned()
 }
 
-/// Puts clap's words about an argument's default into words about the file.
-fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -> ConfigError {
+/// Turns clap's error about an argument's default into one about the file.
+fn attribute_to_file(file: &File, command: &Command, path: &[String], error: &clap::Error) -> ConfigError {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
@@ -290,7 +290,7 @@ fn blame(file: &File, command: &Command, path: &[String], error: &clap::Error) -
     file.wrong_value(&id.unwrap_or_default(), problem)
 }
 
-/// `plain` is the command whose defaults are no file's.
+/// `plain`: the command with its built-in defaults, without the file's.
 fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
     let path = path_of(matches);
     let matches = innermost(matches);
@@ -311,8 +311,8 @@ fn environment_secret(secret: &EnvironmentSecret, group: Option<String>) -> Sett
     // An empty variable is none, as it is where the secret is used.
     let value = std::env::var(secret.variable).ok().filter(|value| !value.is_empty());
     let origin = match value {
-        Some(_) => Origin::Environment(secret.variable.to_owned()),
-        None => Origin::Default,
+        Some(_) => SettingOrigin::Environment(secret.variable.to_owned()),
+        None => SettingOrigin::Default,
     };
     Setting {
         key: secret.variable.to_owned(),
@@ -344,13 +344,13 @@ fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) ->
     let in_file = file.and_then(|file| Some((file, file.values.get(&key)?)));
     let origin = match (matches.value_source(&key), in_file) {
         (Some(ValueSource::CommandLine), _) => {
-            Origin::Flag(format!("--{}", arg.get_long().unwrap_or_default()))
+            SettingOrigin::Flag(format!("--{}", arg.get_long().unwrap_or_default()))
         }
         (Some(ValueSource::EnvVariable), _) => {
-            Origin::Environment(arg.get_env().map(lossy).unwrap_or_default())
+            SettingOrigin::Environment(arg.get_env().map(lossy).unwrap_or_default())
         }
-        (_, Some((file, value))) => Origin::File { path: file.path.clone(), line: value.line },
-        _ => Origin::Default,
+        (_, Some((file, value))) => SettingOrigin::File { path: file.path.clone(), line: value.line },
+        _ => SettingOrigin::Default,
     };
     let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let secrecy = if value_name == Some("URL") { Secrecy::InUrls } else { Secrecy::Whole };

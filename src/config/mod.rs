@@ -58,7 +58,9 @@ pub use client::{ClientArgs, RedisArgs};
 pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
-pub use layers::{LoadError, Names, Origin, Secrecy, Setting, Settings, load, load_from, service_settings};
+pub use layers::{
+    LoadError, Names, Secrecy, Setting, SettingOrigin, Settings, default_settings, load, load_from,
+};
 pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};

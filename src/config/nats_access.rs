@@ -106,7 +106,8 @@ impl NatsAccessArgs {
             };
         };
         let tls = Tls {
-            // Who says how to check a server does not mean to go on without checking.
+            // An operator who configures how to verify a server does not want to connect without
+            // verification.
             required: self.nats_tls || self.nats_tls_first || self.nats_ca.is_some() || client.is_some(),
             first: self.nats_tls_first,
             ca: self.nats_ca,
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_and_says_what_does() {
+    fn contradicting_settings_are_refused_by_name() {
         let file = || Some(PathBuf::from("/a/file"));
         let user = || Some("me".to_owned());
         let check = |args: NatsAccessArgs, environment: &[(&str, &str)], says: &[&str]| {
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_a_secret() {
+    fn secrets_are_masked_in_every_output() {
         let nats = Some(Secret::new("nats://me:hunter2@127.0.0.1".to_owned()));
         let args = NatsAccessArgs { nats, ..NatsAccessArgs::default() };
         let before = format!("{args:?}");

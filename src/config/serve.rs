@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flag_says_no_to_is_off_whatever_the_file_says() {
+    fn false_flag_overrides_true_in_file() {
         for (given, auto_create) in
             [(None, false), (Some("--no-auto-create=false"), true), (Some("--no-auto-create"), false)]
         {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exposed_address_needs_a_word_of_consent() {
+    fn exposed_address_without_tokens_needs_insecure() {
         let error = ServeConfig::of(&["--listen", "0.0.0.0:0"]).expect_err("others reach it").to_string();
         assert!(error.contains("pass --insecure"), "{error}");
         assert!(ServeConfig::of(&["--listen", "0.0.0.0:0", "--insecure"]).is_ok());

@@ -3,7 +3,7 @@
 
 use crate::query::board_view::Part;
 use crate::query::cursor::PageCursor;
-use crate::query::merge::Found;
+use crate::query::merge::MergedEntry;
 use crate::state::TreeId;
 use crate::types::{Score, ShardId, Timestamp};
 
@@ -71,7 +71,7 @@ impl Listed {
     }
 
     #[must_use]
-    pub(super) fn new(part: &Part<'_>, found: &Found<'_>, better: u64, position: u64) -> Option<Self> {
+    pub(super) fn new(part: &Part<'_>, found: &MergedEntry<'_>, better: u64, position: u64) -> Option<Self> {
         let (tree, window) = part.window?;
         let extra = window.extra(found.handle);
         let words = found.key.words.as_slice();
@@ -93,7 +93,7 @@ impl Listed {
     }
 }
 
-/// An entry's metadata, which is read from disk after the shards were let go.
+/// An entry's metadata, which is read from disk after the shards' locks were released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListedMetadata {
     None,
@@ -105,7 +105,7 @@ pub enum ListedMetadata {
     Unreadable,
 }
 
-/// One member's entry with all that is told of it.
+/// One member's entry, with its standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub listed: Listed,

@@ -2,7 +2,7 @@
 
 use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
-use crate::query::merge::{Found, backward, forward};
+use crate::query::merge::{MergedEntry, backward, forward};
 use crate::query::{member, page};
 use crate::types::MemberId;
 
@@ -28,7 +28,7 @@ pub fn around(board: &BoardView<'_>, id: &MemberId, asked: Around) -> Option<Vec
         above = (above + missing_below).min(ahead);
         below = (below + missing_above).min(behind);
     }
-    let mut run: Vec<Found<'_>> = backward(board, &starts).take(count(above)).collect();
+    let mut run: Vec<MergedEntry<'_>> = backward(board, &starts).take(count(above)).collect();
     run.reverse();
     run.extend(forward(board, &starts).take(count(below + 1)));
     Some(page::number(board, &run, ahead - above + 1))

@@ -1,15 +1,15 @@
-//! What lies behind a place of a board: whom a trim names.
+//! Finds the members whose entries lie behind a place of a board, for a trim to name.
 //!
-//! Knows: where the place is, over all shards, and how to walk a shard's entries from the worst up to it, a
-//! slice under each hold of the lock. Must not know: what becomes of them. Between two slices scores move: an
-//! entry that stays as it is is met once, whatever others do.
+//! Knows: how to find the place over all shards, and how to walk a shard's entries from the worst one up to
+//! it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
+//! two slices; an entry that does not change is visited exactly once.
 
 use std::cmp::Ordering;
 
 use crate::query::board_view::BoardView;
 use crate::query::merge::forward;
 use crate::query::split::split;
-use crate::state::{Cut, Incarnation, Shard, WindowTree};
+use crate::state::{Incarnation, Shard, TrimPoint, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MemberId, Score};
 
@@ -20,16 +20,16 @@ const HANDLES_AT_ONCE: u32 = if cfg!(test) { 4 } else { 512 };
 
 /// The place of the entry at a position (1-based); `None` if the board has fewer.
 #[must_use]
-pub fn cut_behind_position(board: &BoardView<'_>, position: u64) -> Option<Cut> {
+pub fn trim_point_of_position(board: &BoardView<'_>, position: u64) -> Option<TrimPoint> {
     let before = position.checked_sub(1).filter(|before| *before < board.total())?;
     let found = forward(board, &split(board, before)).next()?;
-    Some(Cut { words: found.key.words, member: Some(found.key.member.into()) })
+    Some(TrimPoint { words: found.key.words, member: Some(found.key.member.into()) })
 }
 
 /// The place of a score, or of the first keys of one: those who hold it are not behind it.
 #[must_use]
-pub fn cut_behind_score(board: &BoardView<'_>, score: &Score) -> Cut {
-    Cut { words: board.definition.score_words(score), member: None }
+pub fn trim_point_of_score(board: &BoardView<'_>, score: &Score) -> TrimPoint {
+    TrimPoint { words: board.definition.score_words(score), member: None }
 }
 
 /// A walk over a shard's entries behind a place: first the listed ones, worst first, and then the hidden
@@ -37,11 +37,11 @@ pub fn cut_behind_score(board: &BoardView<'_>, score: &Score) -> Cut {
 pub struct Behind {
     board: BoardName,
     incarnation: Incarnation,
-    cut: Cut,
-    at: At,
+    cut: TrimPoint,
+    at: ScanPosition,
 }
 
-enum At {
+enum ScanPosition {
     /// Before the entry of these words and this id, or at the end.
     Listed(Option<(Words, Box<[u8]>)>),
     /// At this handle.
@@ -51,27 +51,27 @@ enum At {
 
 impl Behind {
     #[must_use]
-    pub fn new(board: BoardName, incarnation: Incarnation, cut: Cut) -> Self {
-        Self { board, incarnation, cut, at: At::Listed(None) }
+    pub fn new(board: BoardName, incarnation: Incarnation, cut: TrimPoint) -> Self {
+        Self { board, incarnation, cut, at: ScanPosition::Listed(None) }
     }
 
     #[must_use]
     pub fn is_over(&self) -> bool {
-        matches!(self.at, At::End)
+        matches!(self.at, ScanPosition::End)
     }
 
-    /// Whose entries come next; nobody's too, where the next hidden ones are not behind the place. At its end
-    /// nobody's any more.
+    /// The members of the next slice. It may be empty if the next hidden entries are not behind the place. At
+    /// the end of the walk it is always empty.
     pub fn look(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
-            self.at = At::End;
+            self.at = ScanPosition::End;
             return Vec::new();
         };
         let (next, handles) = match &self.at {
-            At::Listed(last) => self.listed(shard, window, last.as_ref()),
-            At::Hidden(from) => self.hidden(shard, window, *from),
-            At::End => return Vec::new(),
+            ScanPosition::Listed(last) => self.listed(shard, window, last.as_ref()),
+            ScanPosition::Hidden(from) => self.hidden(shard, window, *from),
+            ScanPosition::End => return Vec::new(),
         };
         self.at = next;
         let id = |handle| std::str::from_utf8(shard.members.id(handle)).ok();
@@ -83,7 +83,7 @@ impl Behind {
         shard: &Shard,
         window: &WindowTree,
         last: Option<&(Words, Box<[u8]>)>,
-    ) -> (At, Vec<Handle>) {
+    ) -> (ScanPosition, Vec<Handle>) {
         let members = &shard.members;
         let before = match last {
             None => window.total(),
@@ -93,29 +93,28 @@ impl Behind {
             }
         };
         let mut cursor = window.tree.cursor_at(before);
-        let is_behind = |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, members.id(*handle));
+        let is_behind = |(handle, words): &(Handle, Words)| self.cut.is_before(words, members.id(*handle));
         let (mut handles, mut last) = (Vec::with_capacity(LISTED_AT_ONCE), None);
         while handles.len() < LISTED_AT_ONCE {
             let Some((handle, words)) = cursor.prev().filter(is_behind) else {
-                return (At::Hidden(0), handles);
+                return (ScanPosition::Hidden(0), handles);
             };
             handles.push(handle);
             last = Some((words, handle));
         }
         let last = last.map(|(words, handle)| (words, members.id(handle).into()));
-        (At::Listed(last), handles)
+        (ScanPosition::Listed(last), handles)
     }
 
-    fn hidden(&self, shard: &Shard, window: &WindowTree, from: u32) -> (At, Vec<Handle>) {
+    fn hidden(&self, shard: &Shard, window: &WindowTree, from: u32) -> (ScanPosition, Vec<Handle>) {
         let space = shard.members.handle_space();
         let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
-        // Who is hidden stays at the same handle as long as that is so, and at no other place that holds
-        // while others come and go.
+        // Hidden entries are walked by handle: nothing else about them is stable while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
         let is_behind =
-            |(handle, words): &(Handle, Words)| self.cut.is_ahead_of(words, shard.members.id(*handle));
+            |(handle, words): &(Handle, Words)| self.cut.is_before(words, shard.members.id(*handle));
         let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_behind);
-        let next = if end >= space { At::End } else { At::Hidden(end) };
+        let next = if end >= space { ScanPosition::End } else { ScanPosition::Hidden(end) };
         (next, found.map(|(handle, _)| handle).collect())
     }
 }

@@ -33,7 +33,7 @@ pub struct ShardStanding {
 #[derive(Clone, Copy)]
 pub struct Part<'v> {
     pub shard: &'v Shard,
-    /// `None` where nobody of this shard has come to the board yet.
+    /// `None` if the board is not on this shard yet.
     pub window: Option<(TreeId, &'v WindowTree)>,
 }
 
@@ -45,11 +45,11 @@ pub struct BoardView<'v> {
 }
 
 impl<'v> BoardView<'v> {
-    /// The board that `known` says, which a shard may not have come to yet.
+    /// The board with the incarnation of `known`, which may not have reached every shard.
     #[must_use]
     pub fn new(view: &'v View<'_>, name: &str, known: &Known) -> Self {
         let part = |shard: &'v Shard| {
-            // A shard may still hold an earlier life of the name, which readers must not see.
+            // A shard may still hold an earlier incarnation of the name, which readers must not see.
             let board = shard.board(name).filter(|board| board.incarnation == known.incarnation);
             Part { shard, window: board.and_then(|board| Some((board.all, shard.tree(board.all)?))) }
         };

@@ -1,4 +1,4 @@
-//! Where a page ended: the last entry's full sort key, as opaque text.
+//! A page's cursor: the last entry's full sort key, as opaque text.
 //!
 //! No place in any tree is in it, so that a page goes on right behind its last entry, however scores moved
 //! meanwhile.

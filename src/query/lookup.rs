@@ -1,12 +1,12 @@
-//! Some members among each other: friends' boards.
+//! Ranks a group of members among themselves: friends' boards.
 
 use std::collections::HashSet;
 
 use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
-use crate::query::entries::HoldsEntries;
+use crate::query::entries::VisitEntries;
 use crate::query::member;
-use crate::query::merge::Found;
+use crate::query::merge::MergedEntry;
 use crate::types::MemberId;
 
 /// The members that were found, and those that were not.
@@ -18,7 +18,7 @@ pub struct Lookup {
     pub not_found: Vec<usize>,
 }
 
-impl HoldsEntries for Lookup {
+impl VisitEntries for Lookup {
     fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
         for (listed, _) in &mut self.entries {
             visit(listed);
@@ -30,7 +30,7 @@ impl HoldsEntries for Lookup {
 #[must_use]
 pub fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Lookup {
     let mut named = HashSet::with_capacity(members.len());
-    let mut run: Vec<Found<'_>> = Vec::with_capacity(members.len());
+    let mut run: Vec<MergedEntry<'_>> = Vec::with_capacity(members.len());
     let mut not_found = Vec::new();
     for (index, id) in members.iter().enumerate().filter(|(_, id)| named.insert(*id)) {
         match member::find(board, id) {
@@ -40,7 +40,7 @@ pub fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Lookup {
     }
     run.sort_unstable_by_key(|found| found.key);
     let mut entries = Vec::with_capacity(run.len());
-    let mut previous: Option<&Found<'_>> = None;
+    let mut previous: Option<&MergedEntry<'_>> = None;
     let (mut better, mut group_rank) = (0, 0);
     for (found, place) in run.iter().zip(1_u64..) {
         let score = board.score_words(&found.key.words);

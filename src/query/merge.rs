@@ -5,7 +5,7 @@ use crate::tree::{Handle, Words};
 
 /// An entry met on the way.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'v> {
+pub struct MergedEntry<'v> {
     /// The shard it is on.
     pub part: usize,
     pub handle: Handle,
@@ -13,7 +13,7 @@ pub struct Found<'v> {
 }
 
 /// Entries from the places on, best first. `starts` has one place per shard: the entries before it.
-pub fn forward<'v>(board: &BoardView<'v>, starts: &[u64]) -> impl Iterator<Item = Found<'v>> + use<'v> {
+pub fn forward<'v>(board: &BoardView<'v>, starts: &[u64]) -> impl Iterator<Item = MergedEntry<'v>> + use<'v> {
     let lanes = lanes(board, starts, |part, start| {
         let (_, window) = part.window?;
         let mut cursor = window.tree.cursor_at(start);
@@ -23,7 +23,10 @@ pub fn forward<'v>(board: &BoardView<'v>, starts: &[u64]) -> impl Iterator<Item 
 }
 
 /// Entries from the places back, the nearest first. `starts` as in [`forward`].
-pub fn backward<'v>(board: &BoardView<'v>, starts: &[u64]) -> impl Iterator<Item = Found<'v>> + use<'v> {
+pub fn backward<'v>(
+    board: &BoardView<'v>,
+    starts: &[u64],
+) -> impl Iterator<Item = MergedEntry<'v>> + use<'v> {
     let lanes = lanes(board, starts, |part, start| {
         let (_, window) = part.window?;
         let mut cursor = window.tree.cursor_at(start);
@@ -32,17 +35,17 @@ pub fn backward<'v>(board: &BoardView<'v>, starts: &[u64]) -> impl Iterator<Item
     merge(lanes, |candidate, best| candidate > best)
 }
 
-struct Lane<'v, N> {
+struct ShardCursor<'v, N> {
     part: Part<'v>,
     index: usize,
     next: N,
-    head: Option<Found<'v>>,
+    head: Option<MergedEntry<'v>>,
 }
 
-impl<N: FnMut() -> Option<(Handle, Words)>> Lane<'_, N> {
+impl<N: FnMut() -> Option<(Handle, Words)>> ShardCursor<'_, N> {
     fn step(&mut self) {
         let (part, index) = (self.part, self.index);
-        self.head = (self.next)().map(|(handle, words)| Found {
+        self.head = (self.next)().map(|(handle, words)| MergedEntry {
             part: index,
             handle,
             key: SortKey { words, member: part.shard.members.id(handle) },
@@ -54,11 +57,11 @@ fn lanes<'v, N: FnMut() -> Option<(Handle, Words)>>(
     board: &BoardView<'v>,
     starts: &[u64],
     open: impl Fn(&Part<'v>, u64) -> Option<N>,
-) -> Vec<Lane<'v, N>> {
+) -> Vec<ShardCursor<'v, N>> {
     let mut lanes = Vec::with_capacity(starts.len());
     for (index, (part, start)) in board.parts().iter().zip(starts).enumerate() {
         if let Some(next) = open(part, *start) {
-            let mut lane = Lane { part: *part, index, next, head: None };
+            let mut lane = ShardCursor { part: *part, index, next, head: None };
             lane.step();
             lanes.push(lane);
         }
@@ -68,11 +71,11 @@ fn lanes<'v, N: FnMut() -> Option<(Handle, Words)>>(
 
 /// Takes the foremost head each time. A scan and no heap: shards are 64 at most, mostly a few.
 fn merge<'v, N: FnMut() -> Option<(Handle, Words)>>(
-    mut lanes: Vec<Lane<'v, N>>,
+    mut lanes: Vec<ShardCursor<'v, N>>,
     leads: impl Fn(&SortKey<'v>, &SortKey<'v>) -> bool,
-) -> impl Iterator<Item = Found<'v>> {
+) -> impl Iterator<Item = MergedEntry<'v>> {
     std::iter::from_fn(move || {
-        let mut foremost: Option<&mut Lane<'v, N>> = None;
+        let mut foremost: Option<&mut ShardCursor<'v, N>> = None;
         for lane in &mut lanes {
             let Some(head) = &lane.head else { continue };
             let lead = match foremost.as_ref().and_then(|lane| lane.head.as_ref()) {

@@ -1,14 +1,14 @@
 //! The metadata of an answer's entries, read from disk after the shards were released.
 //!
 //! The disk may be ahead of the answer. A record that is newer than the answer's `as_of`, or gone, says that
-//! the entry has changed since. Then the board is asked again ([`with_metadata`]).
+//! the entry has changed since. Then the read is repeated ([`with_metadata`]).
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use crate::query::answer::ListedMetadata;
-use crate::query::entries::OfOneMoment;
+use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::state::TreeId;
 use crate::storage::StorageError;
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 const PAUSES_MAX: u32 = 400;
 
 /// Entries whose metadata is still to be read.
-pub fn missing_metadata(answer: &mut impl OfOneMoment) -> usize {
+pub fn missing_metadata(answer: &mut impl ConsistentAnswer) -> usize {
     let mut missing = 0;
     answer.each_entry_as_of(&mut |listed, _| {
         missing += usize::from(matches!(listed.metadata, ListedMetadata::OnDisk(..)));
@@ -39,7 +39,7 @@ pub fn missing_metadata(answer: &mut impl OfOneMoment) -> usize {
 ///
 /// # Arguments
 /// `ask`: asks without metadata; `None` if there is no such board.
-pub fn with_metadata<A: OfOneMoment>(node: &Node, ask: impl Fn() -> Option<A>) -> Option<A> {
+pub fn with_metadata<A: ConsistentAnswer>(node: &Node, ask: impl Fn() -> Option<A>) -> Option<A> {
     let mut answer = ask()?;
     for _ in 0..ATTEMPTS {
         let ahead = fill_from_snapshots(node, &mut answer);
@@ -67,7 +67,7 @@ fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
 
 /// Reads the missing metadata from the disk as it is now. False: some of it is newer than the answer, or
 /// gone, and is still missing.
-pub fn fill_metadata(node: &Node, answer: &mut impl OfOneMoment) -> bool {
+pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
     let read = |shard: ShardId, tree, member: &str| {
         node.shards.get(shard.index()).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };
@@ -76,7 +76,7 @@ pub fn fill_metadata(node: &Node, answer: &mut impl OfOneMoment) -> bool {
 
 /// As [`fill_metadata`], from snapshots of one moment, however long reading takes. Returns for each shard the
 /// sequence at which its disk is known to be ahead.
-fn fill_from_snapshots(node: &Node, answer: &mut impl OfOneMoment) -> Vec<(ShardId, Sequence)> {
+fn fill_from_snapshots(node: &Node, answer: &mut impl ConsistentAnswer) -> Vec<(ShardId, Sequence)> {
     let stores: Vec<_> = node.shards.iter().map(|shard| shard.store.get()).collect();
     let snapshots: Vec<_> =
         stores.iter().map(|store| store.as_ref().ok().map(|store| store.snapshot())).collect();
@@ -91,7 +91,7 @@ fn fill_from_snapshots(node: &Node, answer: &mut impl OfOneMoment) -> Vec<(Shard
 
 /// Fills in what `read` finds, and returns for each shard the newest sequence that was too new.
 fn fill(
-    answer: &mut impl OfOneMoment,
+    answer: &mut impl ConsistentAnswer,
     read: impl Fn(ShardId, TreeId, &str) -> Option<Result<Option<MetadataRecord>, StorageError>>,
 ) -> Vec<(ShardId, Sequence)> {
     let mut ahead: Vec<(ShardId, Sequence)> = Vec::new();
@@ -121,9 +121,9 @@ fn fill(
     ahead
 }
 
-/// Reads the metadata that a job left as it was. If another job has changed it since, it is no longer to be
-/// had: what is on disk is not of that moment.
-pub fn recall_metadata(node: &Node, change: &mut impl OfOneMoment) {
+/// Reads metadata that a job did not change. If another job has changed them since, they stay missing: those
+/// on disk belong to a later moment.
+pub fn fill_unchanged_metadata(node: &Node, change: &mut impl ConsistentAnswer) {
     change.each_entry_as_of(&mut |listed, as_of| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
             let Some(handle) = node.shards.get(shard.index()) else { return };

@@ -1,8 +1,8 @@
 //! Reads: one shard's counts and entries, summed and merged over all shards of the node.
 //!
 //! Knows: that rank and position add up, and that all shards share one total order. Must not know: HTTP or
-//! JSON. A read is a plain function over a [`BoardView`]; nothing here waits, and a disk is read (metadata)
-//! only after the shards have been let go.
+//! JSON. A read is a plain function over a [`BoardView`]; nothing here awaits, and the disk is read
+//! (metadata) only after the shards' locks were released.
 
 mod node;
 
@@ -16,9 +16,9 @@ mod split;
 mod around;
 mod behind;
 mod count;
+mod entries_of_member;
 mod lookup;
 mod member;
-mod on_boards;
 mod position;
 mod range;
 mod rank;
@@ -39,21 +39,21 @@ mod tests;
 
 pub use answer::{Entry, Listed, ListedMetadata, Page, Standing};
 pub use around::{Around, around};
-pub use behind::{Behind, cut_behind_position, cut_behind_score};
+pub use behind::{Behind, trim_point_of_position, trim_point_of_score};
 pub use board_view::{BoardView, ShardStanding, SortKey};
 pub use count::{Bucket, Histogram, count, edges_over, held, histogram};
 pub use cursor::{End, PageCursor};
-pub use entries::{HoldsEntries, OfOneMoment};
+pub use entries::{ConsistentAnswer, VisitEntries};
+pub use entries_of_member::{EntriesOfMember, Which, entries_of_member};
 pub use lookup::{Lookup, lookup};
 pub use member::member;
-pub use metadata::{fill_metadata, missing_metadata, recall_metadata, with_metadata};
+pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};
 pub use node::{Node, ShardHandle, View};
-pub use on_boards::{OnBoards, Which, on_boards};
 pub use outcome::{EntryChange, Previous, complete};
 pub use position::from_position;
 pub use range::range;
 pub use rank::{Probe, probe};
 pub use read::{Answer, read};
 pub use reject_cursor::RejectFilters;
-pub use score_at::{Mark, score_at};
+pub use score_at::{ScoreTarget, score_at};
 pub use top::{Start, top};

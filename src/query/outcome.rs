@@ -3,7 +3,7 @@
 
 use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
 use crate::query::board_view::{BoardView, SortKey};
-use crate::query::entries::OfOneMoment;
+use crate::query::entries::ConsistentAnswer;
 use crate::query::node::View;
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
@@ -29,7 +29,7 @@ pub struct Previous {
     pub position: u64,
 }
 
-impl OfOneMoment for EntryChange {
+impl ConsistentAnswer for EntryChange {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
         if let Some(entry) = &mut self.entry {
             visit(&mut entry.listed, &self.as_of);

@@ -4,7 +4,7 @@ use crate::query::answer::Page;
 use crate::query::board_view::{BoardView, SortKey};
 use crate::query::count::best_and_worst;
 use crate::query::cursor::{End, PageCursor};
-use crate::query::merge::{Found, forward};
+use crate::query::merge::{MergedEntry, forward};
 use crate::query::page;
 use crate::query::top::next_cursor;
 
@@ -30,7 +30,7 @@ pub fn range(board: &BoardView<'_>, min: i64, max: i64, behind: Option<&PageCurs
     }
     // What is within the bounds comes before all else from there on.
     let taken = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
-    let run: Vec<Found<'_>> = forward(board, &starts).take(taken).collect();
+    let run: Vec<MergedEntry<'_>> = forward(board, &starts).take(taken).collect();
     let next = next_cursor(run.last(), u64::try_from(taken).unwrap_or(u64::MAX) < left, End::Top);
     Page { entries: page::number(board, &run, starts.iter().sum::<u64>() + 1), next }
 }

@@ -1,11 +1,12 @@
-//! One read of one board: hold the shards still, ask, release them. Metadata is read afterwards (`metadata`).
+//! One read of one board: locks the shards, reads, and unlocks them. Metadata is read afterwards
+//! (`metadata`).
 
 use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
-use crate::query::entries::{HoldsEntries, OfOneMoment};
+use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
 use crate::types::AsOf;
 use crate::writer::Registry;
@@ -20,7 +21,7 @@ pub struct Answer<A> {
     pub body: A,
 }
 
-impl<A: HoldsEntries> OfOneMoment for Answer<A> {
+impl<A: VisitEntries> ConsistentAnswer for Answer<A> {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
         let Self { as_of, body, .. } = self;
         body.each_entry(&mut |listed| visit(listed, as_of));

@@ -1,4 +1,4 @@
-//! Where a page of rejects ended, as opaque text.
+//! The cursor of a page of rejects, as opaque text.
 //!
 //! It holds a place for each shard that the page is of, so that the next page neither skips nor repeats
 //! anything, and costs as much as the first one. What was rejected after the first page is not in those that
@@ -32,15 +32,14 @@ impl RejectFilters {
         (0..count).map(ShardId).filter(move |shard| only.is_none_or(|only| only == *shard))
     }
 
-    /// By which a cursor is known to belong to the same question.
+    /// A hash of the filters, by which a cursor of other filters is refused.
     fn mark(self) -> u32 {
         let shard = self.shard.map(|shard| shard.to_string()).unwrap_or_default();
         let reason = self.reason.map(RejectCode::name).unwrap_or_default();
         fnv1a_32(format!("{shard}/{reason}").as_bytes())
     }
 
-    /// The text for the next page: letters, digits, dots and dashes, which nothing has to be done about in a
-    /// URL.
+    /// The text for the next page: letters, digits, dots and dashes, which need no escaping in a URL.
     #[must_use]
     pub fn cursor(self, before: &RejectsBefore) -> String {
         let mut text = format!("{FORM}-{:x}", self.mark());

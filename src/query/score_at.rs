@@ -8,8 +8,8 @@ use crate::types::Score;
 
 /// A place on a board.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Mark {
-    /// 1-based. A rank that nobody has because of ties is the one of who stands at that position.
+pub enum ScoreTarget {
+    /// 1-based. For a rank that no entry has because of ties, the entry at that position counts.
     Position(u64),
     /// The lowest score whose percentile is at least this, 0 to 100; the best one if none is.
     Percentile(f64),
@@ -17,10 +17,10 @@ pub enum Mark {
 
 /// The score there, and how it stands; `None` past the end, and on an empty board.
 #[must_use]
-pub fn score_at(board: &BoardView<'_>, mark: Mark) -> Option<(Score, Standing)> {
+pub fn score_at(board: &BoardView<'_>, mark: ScoreTarget) -> Option<(Score, Standing)> {
     match mark {
-        Mark::Position(position) => at_index(board, position.checked_sub(1)?),
-        Mark::Percentile(wanted) => {
+        ScoreTarget::Position(position) => at_index(board, position.checked_sub(1)?),
+        ScoreTarget::Percentile(wanted) => {
             let total = board.total();
             let worse = least_worse(wanted, total);
             // The entry with that many behind it. Others with its score may be among those, which are not

@@ -19,9 +19,9 @@ use crate::query::merge::forward;
 use crate::query::model::{Model, ModelEntry};
 use crate::query::split::split_counting_rounds;
 use crate::query::{
-    Around, Behind, BoardView, End, Listed, Mark, Node, ShardHandle, Start, View, Which, around, count,
-    cut_behind_position, cut_behind_score, edges_over, from_position, histogram, lookup, member, on_boards,
-    probe, range, score_at, top,
+    Around, Behind, BoardView, End, Listed, Node, ScoreTarget, ShardHandle, Start, View, Which, around,
+    count, edges_over, entries_of_member, from_position, histogram, lookup, member, probe, range, score_at,
+    top, trim_point_of_position, trim_point_of_score,
 };
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
@@ -307,7 +307,7 @@ proptest! {
         on_every_split(&definition, &rows, |board, model| {
             let total = model.entries.len() as u64;
             for position in 0..=total + 1 {
-                let found = score_at(board, Mark::Position(position));
+                let found = score_at(board, ScoreTarget::Position(position));
                 let entry = position.checked_sub(1).and_then(|index| model.entries.get(index as usize));
                 prop_assert_eq!(found.is_some(), entry.is_some());
                 let (Some((score, standing)), Some(entry)) = (found, entry) else { continue };
@@ -324,7 +324,7 @@ proptest! {
             for mark in marks {
                 let expected = model.entries.iter().rev().find(|entry| percentile(entry) >= mark);
                 let expected = expected.or(model.entries.first()).map(|entry| entry.score.clone());
-                let found = score_at(board, Mark::Percentile(mark));
+                let found = score_at(board, ScoreTarget::Percentile(mark));
                 prop_assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected);
             }
             Ok(())
@@ -390,8 +390,8 @@ proptest! {
             expected.sort();
             on_every_split(&definition, &rows, |board, _| {
                 let cut = match &score {
-                    Some(score) => Some(cut_behind_score(board, score)),
-                    None => cut_behind_position(board, position as u64),
+                    Some(score) => Some(trim_point_of_score(board, score)),
+                    None => trim_point_of_position(board, position as u64),
                 };
                 prop_assert_eq!(cut.is_some(), score.is_some() || place.is_some());
                 let mut found = Vec::new();
@@ -542,7 +542,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     let drop = |number| BoardEvent::Drop { board: name(number), incarnation: Incarnation(7), number: None };
     shard.apply(&Step { events: (0..kept).map(drop).collect(), ..Step::default() });
     let registry = Registry::new(true);
-    registry.learn(&shard);
+    registry.register_boards_of(&shard);
     let node = Node {
         shards: vec![ShardHandle {
             id: ShardId(0),
@@ -555,7 +555,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     };
     let (mut after, mut pages) = (None, Vec::new());
     loop {
-        let page = on_boards(&node, &registry, &member, Which::All { after, limit: 10 }, &|_| true);
+        let page = entries_of_member(&node, &registry, &member, Which::All { after, limit: 10 }, &|_| true);
         pages.push(page.entries.len());
         after = page.next;
         if after.is_none() {

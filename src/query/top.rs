@@ -3,7 +3,7 @@
 use crate::query::answer::Page;
 use crate::query::board_view::{BoardView, Part, SortKey};
 use crate::query::cursor::{End, PageCursor};
-use crate::query::merge::{Found, backward, forward};
+use crate::query::merge::{MergedEntry, backward, forward};
 use crate::query::page;
 
 /// Where a page begins.
@@ -38,7 +38,7 @@ pub fn top(board: &BoardView<'_>, start: &Start, limit: usize) -> Page {
 /// The page after the places, best first.
 pub(super) fn downward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> Page {
     let mut entries = forward(board, starts);
-    let run: Vec<Found<'_>> = entries.by_ref().take(limit).collect();
+    let run: Vec<MergedEntry<'_>> = entries.by_ref().take(limit).collect();
     let next = next_cursor(run.last(), entries.next().is_some(), End::Top);
     Page { entries: page::number(board, &run, starts.iter().sum::<u64>() + 1), next }
 }
@@ -46,7 +46,7 @@ pub(super) fn downward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> P
 /// The page before the places, worst first.
 fn upward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> Page {
     let mut entries = backward(board, starts);
-    let mut run: Vec<Found<'_>> = entries.by_ref().take(limit).collect();
+    let mut run: Vec<MergedEntry<'_>> = entries.by_ref().take(limit).collect();
     let next = next_cursor(run.last(), entries.next().is_some(), End::Bottom);
     run.reverse();
     let taken = u64::try_from(run.len()).unwrap_or(0);
@@ -55,7 +55,7 @@ fn upward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> Page {
     Page { entries, next }
 }
 
-pub(super) fn next_cursor(last: Option<&Found<'_>>, more: bool, from: End) -> Option<PageCursor> {
+pub(super) fn next_cursor(last: Option<&MergedEntry<'_>>, more: bool, from: End) -> Option<PageCursor> {
     let last = last.filter(|_| more)?;
     Some(PageCursor { from, words: last.key.words, member: last.key.member.into() })
 }

@@ -14,7 +14,7 @@ use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
 use crate::types::{BoardName, Score, Sequence, Timestamp};
 use crate::writer::{
-    AnswerTo, BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, Payload,
+    BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, OutcomeSender, Payload,
 };
 
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
@@ -48,11 +48,11 @@ impl QueuedWrite {
         None
     }
 
-    fn answer_to(answer: oneshot::Sender<Outcome>, order: MessageOrder) -> AnswerTo {
+    fn answer_to(answer: oneshot::Sender<Outcome>, order: MessageOrder) -> OutcomeSender {
         if !order.is_one_of_several() {
             return answer.into();
         }
-        AnswerTo::named(move |outcome| {
+        OutcomeSender::named(move |outcome| {
             if outcome.is_err() {
                 // The writer reports a failed commit before it fetches the next message.
                 order.fail();

@@ -38,7 +38,7 @@ pub async fn complete_changes(node: &Node, publishers: &Publishers, registry: &R
             }
         }
         if is_everywhere {
-            registry.finish_anew(&name, known.incarnation);
+            registry.finish_next_incarnation(&name, known.incarnation);
         }
     }
     let mut dropped = Vec::new();
@@ -154,7 +154,7 @@ mod tests {
         forget_drops(&[one, two], &registry);
         assert_eq!((remembered(one), remembered(two)), (vec![], vec![]));
         for shard in &shards {
-            registry.learn(&shard.read(Purpose::Boards));
+            registry.register_boards_of(&shard.read(Purpose::Boards));
         }
         assert_eq!(registry.last_incarnation(), Incarnation(1_000));
         // A drop that clients still wait for is not complete, whatever the shards hold.

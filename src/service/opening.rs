@@ -17,7 +17,7 @@ use crate::config::ServeConfig;
 use crate::service::ServiceError;
 use crate::state_lock::StateLock;
 use crate::storage::{
-    Judged, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_marked,
+    InspectedDirectory, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_marked,
     holds_a_database, known_shards, mark_rebuilt, mark_shards, recover, shard_directory,
 };
 use crate::types::ShardId;
@@ -124,7 +124,7 @@ fn open_shards(
     let mut opened = Vec::with_capacity(stores.len());
     for (id, (shard, mut store)) in stores {
         // Marked only now that all shards are there: from here on, an empty shard has lost its data.
-        store.enter_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
+        store.mark_in_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
         shard.store.put(Arc::new(store));
         opened.push(shard);
     }
@@ -218,7 +218,7 @@ fn judge_shard(
     config: &ServeConfig,
     resources: &StorageResources,
     at: &Places,
-) -> Result<Judged, StorageError> {
+) -> Result<InspectedDirectory, StorageError> {
     at.note(id, "reading the log", 0, 0);
     let judged = Store::judge(&shard_directory(&config.data_dir, id), id, config.shards, resources);
     at.forget(id);
@@ -232,7 +232,7 @@ struct LoadedShard {
     took: Duration,
 }
 
-fn load_shard(id: ShardId, judged: Judged, at: &Places) -> Result<LoadedShard, StorageError> {
+fn load_shard(id: ShardId, judged: InspectedDirectory, at: &Places) -> Result<LoadedShard, StorageError> {
     let started = std::time::Instant::now();
     at.note(id, "reading the log", 0, 0);
     let loaded = judged.open().and_then(|store| {

@@ -48,7 +48,7 @@ pub async fn run(
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
-        registry.learn(&shard.state.read(Purpose::Start));
+        registry.register_boards_of(&shard.state.read(Purpose::Start));
     }
     for shard in &opened {
         for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {

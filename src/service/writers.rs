@@ -12,7 +12,7 @@ use crate::service::opening::OpenedShard;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
-    RejectsKept, Writer,
+    RejectRetention, Writer,
 };
 
 /// What the writers of a node share.
@@ -68,7 +68,7 @@ pub fn start<S: JobSource + 'static>(
         checkpointer: Checkpointer::new(policy, gate.clone(), shard.replayed),
         reopen: shard.reopen,
         gauges: Gauges::new(shard.id),
-        rejects_kept: RejectsKept::default(),
+        rejects_kept: RejectRetention::default(),
         reject_log: Arc::clone(reject_log),
         parking,
         time: Timestamp::default(),

@@ -61,7 +61,7 @@ impl Dropped {
 
     /// Remembers a drop, and forgets those with the lowest numbers if there are too many.
     pub fn note(&mut self, name: BoardName, life: Incarnation, number: Option<RecordNumber>) {
-        self.note_met(life, number);
+        self.observe_numbers(life, number);
         let (life, number) = match self.by_name.get(&name) {
             Some((known, known_number)) => (life.max(*known), number.max(*known_number)),
             None => (life, number),
@@ -89,7 +89,7 @@ impl Dropped {
     }
 
     /// Notes the numbers of a definition.
-    pub fn note_met(&mut self, life: Incarnation, number: Option<RecordNumber>) {
+    pub fn observe_numbers(&mut self, life: Incarnation, number: Option<RecordNumber>) {
         self.latest = self.latest.max(life.0).max(number.map_or(0, |number| number.0));
     }
 

@@ -6,9 +6,9 @@
 //! while the writer goes on, so a handle that changed hands in between would lend one member's score to
 //! another. Hence two rules:
 //! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
-//! - While a checkpoint is under way, members that arrive get handles never used before, and the checkpoint
-//!   leaves those out. So the disk never names a member that arrived after the checkpoint began, and which
-//!   may get another handle in a replay.
+//! - While a checkpoint is running, new members get handles never used before, and the checkpoint leaves
+//!   those out. So the disk never names a member that arrived after the checkpoint began, and which may get
+//!   another handle in a replay.
 
 mod check;
 
@@ -32,7 +32,7 @@ pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 pub const HANDLES_MAX: u32 = u32::MAX;
 
 /// Handles freed per hold of the lock: some 50 µs.
-const FREED_AT_ONCE: usize = if cfg!(test) { 3 } else { 512 };
+const HANDLES_FREED_PER_HOLD: usize = if cfg!(test) { 3 } else { 512 };
 
 /// A member's hash, computed once per look-up.
 #[derive(Debug, Clone, Copy)]
@@ -208,7 +208,7 @@ impl Members {
     }
 
     /// Forgets a member that is on no tree: left over from a start-up, or from changes that cancelled out.
-    pub fn forget_unless_referred(&mut self, handle: Handle) {
+    pub fn forget_unless_known(&mut self, handle: Handle) {
         if !self.memberships.is_known(handle) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
         }
@@ -244,10 +244,10 @@ impl Members {
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
         self.freeing.extend(self.leaving.drain(..).map(HandleSet::into_segments));
-        self.free_some();
+        self.free_slice();
     }
 
-    /// Whether there are handles for [`Members::free_some`].
+    /// Whether there are handles for [`Members::free_slice`].
     #[must_use]
     pub fn has_freeing(&self) -> bool {
         !(self.freeing.is_empty() && self.freeing_now.is_empty())
@@ -255,10 +255,10 @@ impl Members {
 
     /// Frees a slice of the handles that completed checkpoints no longer name, and returns whether there are
     /// more. A dropped board of millions leaves millions.
-    pub fn free_some(&mut self) -> bool {
-        // While a checkpoint is under way, only handles never used before are given out.
+    pub fn free_slice(&mut self) -> bool {
+        // While a checkpoint is running, only handles never used before are given out.
         let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
-        for _ in 0..FREED_AT_ONCE {
+        for _ in 0..HANDLES_FREED_PER_HOLD {
             while self.freeing_now.is_empty()
                 && let Some(segments) = self.freeing.last_mut()
             {
@@ -296,7 +296,7 @@ impl Members {
         self.dirty_pages.extend(0..self.handle_space().div_ceil(MEMBERS_PER_PAGE));
     }
 
-    /// The members of a dictionary page that exist, or did when the checkpoint under way began.
+    /// The members of a dictionary page that exist, or did when the running checkpoint began.
     pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
         let first = page * MEMBERS_PER_PAGE;
         let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);
@@ -450,7 +450,7 @@ mod tests {
         assert!(members.upcoming(2).0 < 10, "three are free");
         assert_eq!(members.upcoming(3), Handle(10), "and no more than three");
         members.begin_checkpoint();
-        while members.free_some() {}
+        while members.free_slice() {}
         assert_eq!(members.upcoming(0), Handle(10));
         members.complete_checkpoint();
         let mut given: Vec<Handle> = (0..10).map(|nth| members.upcoming(nth)).collect();

@@ -19,29 +19,29 @@ const STEP: u32 = 512;
 const SHARED_MAX: usize = if cfg!(test) { 6 } else { 64 };
 /// At this many trees a member with a set of its own shares again: far below [`SHARED_MAX`], so that a member
 /// at the boundary does not change form each time.
-const SHARED_AGAIN: usize = SHARED_MAX / 2;
+const SHARE_BELOW: usize = SHARED_MAX / 2;
 
 /// No tree.
-const NOBODY: u32 = 0;
+const NO_TREE: u32 = 0;
 /// With this bit set, the rest is a set's number; without it, the slot is one more than the only tree's
 /// number.
 const SHARED: u32 = 1 << 31;
 /// The member has a set of its own.
-const CROWDED: u32 = u32::MAX;
+const OWN_SET: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-enum KnownBy {
+enum SlotMeaning {
     Nobody,
     One(TreeId),
     Shared(u32),
     Crowd,
 }
 
-impl KnownBy {
+impl SlotMeaning {
     fn of(slot: u32) -> Self {
         match slot {
-            NOBODY => Self::Nobody,
-            CROWDED => Self::Crowd,
+            NO_TREE => Self::Nobody,
+            OWN_SET => Self::Crowd,
             slot if slot & SHARED != 0 => Self::Shared(slot & !SHARED),
             slot => Self::One(TreeId(slot - 1)),
         }
@@ -49,7 +49,7 @@ impl KnownBy {
 }
 
 pub(super) struct Memberships {
-    /// What [`KnownBy::of`] reads. In chunks that never move: a plain vector of ten million would stop the
+    /// What [`SlotMeaning::of`] reads. In chunks that never move: a plain vector of ten million would stop the
     /// writer for 35 ms to grow.
     slots: Blocks<u32>,
     len: u32,
@@ -109,20 +109,20 @@ impl Memberships {
 
     /// Whether the member is on any tree.
     pub(super) fn is_known(&self, handle: Handle) -> bool {
-        self.slot(handle).is_some_and(|slot| slot != NOBODY)
+        self.slot(handle).is_some_and(|slot| slot != NO_TREE)
     }
 
     /// Adds a tree. Returns whether it is the member's first.
     pub(super) fn add(&mut self, handle: Handle, tree: TreeId) -> bool {
         let Some(slot) = self.slot(handle) else { return false };
-        let known_by = KnownBy::of(slot);
+        let known_by = SlotMeaning::of(slot);
         let mut trees = std::mem::take(&mut self.scratch);
         trees.clear();
         let known: &[TreeId] = match &known_by {
-            KnownBy::Nobody => &[],
-            KnownBy::One(known) => std::slice::from_ref(known),
-            KnownBy::Shared(set) => self.sets.trees(*set),
-            KnownBy::Crowd => {
+            SlotMeaning::Nobody => &[],
+            SlotMeaning::One(known) => std::slice::from_ref(known),
+            SlotMeaning::Shared(set) => self.sets.trees(*set),
+            SlotMeaning::Crowd => {
                 let added = self.crowded.get_mut(&handle).is_some_and(|trees| trees.insert(tree));
                 self.crowded_trees += usize::from(added);
                 self.scratch = trees;
@@ -132,7 +132,7 @@ impl Memberships {
         match (known.binary_search(&tree), self.last_step) {
             (Ok(_), _) => {}
             (Err(_), Some((from, by, to))) if (from, by) == (slot, tree) => {
-                self.sets.hold_again(to & !SHARED);
+                self.sets.acquire_again(to & !SHARED);
                 self.replace(handle, slot, to);
             }
             (Err(at), _) => {
@@ -143,21 +143,21 @@ impl Memberships {
                 let to = self.slot_of(handle, &trees);
                 self.replace(handle, slot, to);
                 // After what may have freed a set.
-                if matches!(KnownBy::of(to), KnownBy::Shared(_)) && self.still_means(slot, known_by) {
+                if matches!(SlotMeaning::of(to), SlotMeaning::Shared(_)) && self.still_means(slot, known_by) {
                     self.last_step = Some((slot, tree, to));
                 }
             }
         }
         self.scratch = trees;
-        slot == NOBODY
+        slot == NO_TREE
     }
 
     /// Whether a slot that was just left still has the same meaning: a set without members is freed, and its
     /// number may be reused.
-    fn still_means(&self, slot: u32, known_by: KnownBy) -> bool {
+    fn still_means(&self, slot: u32, known_by: SlotMeaning) -> bool {
         match known_by {
-            KnownBy::Shared(set) => !self.sets.trees(set).is_empty(),
-            KnownBy::Nobody | KnownBy::One(_) | KnownBy::Crowd => slot != CROWDED,
+            SlotMeaning::Shared(set) => !self.sets.trees(set).is_empty(),
+            SlotMeaning::Nobody | SlotMeaning::One(_) | SlotMeaning::Crowd => slot != OWN_SET,
         }
     }
 
@@ -166,15 +166,15 @@ impl Memberships {
         let Some(slot) = self.slot(handle) else { return false };
         let mut trees = std::mem::take(&mut self.scratch);
         trees.clear();
-        let left = match KnownBy::of(slot) {
-            KnownBy::Nobody => false,
-            KnownBy::One(known) => known == tree,
-            KnownBy::Shared(set) => {
+        let left = match SlotMeaning::of(slot) {
+            SlotMeaning::Nobody => false,
+            SlotMeaning::One(known) => known == tree,
+            SlotMeaning::Shared(set) => {
                 let known = self.sets.trees(set);
                 trees.extend(known.iter().filter(|known| **known != tree));
                 trees.len() < known.len()
             }
-            KnownBy::Crowd => self.leave_crowd(handle, tree, &mut trees),
+            SlotMeaning::Crowd => self.leave_crowd(handle, tree, &mut trees),
         };
         if left {
             let to = self.slot_of(handle, &trees);
@@ -189,7 +189,7 @@ impl Memberships {
     fn leave_crowd(&mut self, handle: Handle, tree: TreeId, trees: &mut Vec<TreeId>) -> bool {
         let Some(known) = self.crowded.get_mut(&handle) else { return false };
         self.crowded_trees -= usize::from(known.remove(&tree));
-        if known.len() > SHARED_AGAIN {
+        if known.len() > SHARE_BELOW {
             return false;
         }
         trees.extend(known.iter());
@@ -201,7 +201,7 @@ impl Memberships {
     /// The slot of a member whom these trees know, in order.
     fn slot_of(&mut self, handle: Handle, trees: &[TreeId]) -> u32 {
         match trees {
-            [] => return NOBODY,
+            [] => return NO_TREE,
             [only] if only.0 < SHARED - 1 => return only.0 + 1,
             _ => {}
         }
@@ -212,13 +212,13 @@ impl Memberships {
         }
         self.crowded_trees += trees.len();
         self.crowded.insert(handle, trees.iter().copied().collect());
-        CROWDED
+        OWN_SET
     }
 
     fn replace(&mut self, handle: Handle, from: u32, to: u32) {
         self.put(handle, to);
-        if let KnownBy::Shared(set) = KnownBy::of(from)
-            && self.sets.let_go(set)
+        if let SlotMeaning::Shared(set) = SlotMeaning::of(from)
+            && self.sets.release(set)
         {
             self.last_step = None;
         }
@@ -231,15 +231,17 @@ impl Memberships {
         after: Option<TreeId>,
     ) -> impl Iterator<Item = TreeId> + use<'_> {
         let (mut only, mut shared, mut crowd) = (None, &[][..], None);
-        match KnownBy::of(self.slot(handle).unwrap_or(NOBODY)) {
-            KnownBy::Nobody => {}
-            KnownBy::One(tree) => only = Some(tree).filter(|tree| after.is_none_or(|after| *tree > after)),
-            KnownBy::Shared(set) => {
+        match SlotMeaning::of(self.slot(handle).unwrap_or(NO_TREE)) {
+            SlotMeaning::Nobody => {}
+            SlotMeaning::One(tree) => {
+                only = Some(tree).filter(|tree| after.is_none_or(|after| *tree > after));
+            }
+            SlotMeaning::Shared(set) => {
                 let trees = self.sets.trees(set);
                 let from = after.map_or(0, |after| trees.partition_point(|tree| *tree <= after));
                 shared = trees.get(from..).unwrap_or_default();
             }
-            KnownBy::Crowd => {
+            SlotMeaning::Crowd => {
                 let from = after.map_or(Bound::Unbounded, Bound::Excluded);
                 crowd = self.crowded.get(&handle).map(|trees| trees.range((from, Bound::Unbounded)));
             }

@@ -1,7 +1,6 @@
 //! A shard's state in memory. Pure: knows nothing of how it came about, or where it is stored.
 
 mod boards;
-mod cut;
 mod definitions;
 mod dropped;
 mod entry;
@@ -18,10 +17,10 @@ mod page_set;
 mod retired;
 mod shard;
 mod tree_sets;
+mod trim_point;
 mod window_tree;
 
 pub use boards::Board;
-pub use cut::Cut;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
 pub use entry::{Entry, Extra, Standing, TreeId, Unlisted};
@@ -31,4 +30,5 @@ pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Me
 pub use page_set::PageSet;
 pub use retired::Retired;
 pub use shard::{Applied, BoardEvent, Shard, Step};
-pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, ToldTimes, WindowTree};
+pub use trim_point::TrimPoint;
+pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, TieBreakTimes, WindowTree};

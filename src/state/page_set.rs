@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_each_page_once_in_order() {
+    fn iterates_pages_once_in_ascending_order() {
         let mut set = PageSet::default();
         set.extend([700, 3, 64, 63, 3]);
         assert_eq!(set.iter().collect::<Vec<_>>(), [3, 63, 64, 700]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pages_are_told_as_few_are_and_sets_are_merged_whatever_their_form() {
+    fn list_and_bitmap_forms_behave_the_same() {
         for (count, step) in
             [1_023, 1_024, 1_025, 5_003].into_iter().flat_map(|count| [(count, 3), (count, 1)])
         {

@@ -178,7 +178,7 @@ impl Shard {
     }
 
     /// From now on boards are decided in a stream: see [`Dropped::number_all`].
-    pub fn number_dropped(&mut self) {
+    pub fn number_drops(&mut self) {
         Arc::make_mut(&mut self.dropped).number_all();
     }
 
@@ -240,7 +240,7 @@ impl Shard {
         }
         for handle in added {
             // A member that arrived and left within the step is on no board.
-            self.members.forget_unless_referred(handle);
+            self.members.forget_unless_known(handle);
         }
         self.applied = step.applied;
     }
@@ -266,7 +266,7 @@ impl Shard {
     fn apply_event(&mut self, event: &BoardEvent) {
         match event {
             BoardEvent::Define { board, incarnation, number, definition } => {
-                Arc::make_mut(&mut self.dropped).note_met(*incarnation, *number);
+                Arc::make_mut(&mut self.dropped).observe_numbers(*incarnation, *number);
                 let definition = self.boards.share(definition);
                 let incarnation = *incarnation;
                 if let Some(known) = self.boards.get(board.as_str())
@@ -313,13 +313,13 @@ impl Shard {
 
     /// The trees dropped since the last call: what the checkpoint that begins now removes from the disk.
     #[must_use]
-    pub fn take_gone(&mut self) -> Vec<TreeId> {
+    pub fn take_dropped_trees(&mut self) -> Vec<TreeId> {
         self.trees_on_disk = self.next_tree;
         std::mem::take(&mut self.gone)
     }
 
     /// Puts trees back whose removal failed: they are still on disk.
-    pub fn put_back_gone(&mut self, trees: impl IntoIterator<Item = TreeId>) {
+    pub fn put_back_dropped_trees(&mut self, trees: impl IntoIterator<Item = TreeId>) {
         self.gone.extend(trees);
     }
 

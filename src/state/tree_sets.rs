@@ -66,19 +66,19 @@ impl TreeSets {
             Some(number) => number,
             None => self.add(hash, trees)?,
         };
-        self.hold_again(number);
+        self.acquire_again(number);
         Some(number)
     }
 
     /// Counts one more member of an existing set.
-    pub(super) fn hold_again(&mut self, number: u32) {
+    pub(super) fn acquire_again(&mut self, number: u32) {
         if let Some(set) = self.set_mut(number) {
             set.members += 1;
         }
     }
 
     /// Counts one member less. Returns whether none is left; the number may then be reused.
-    pub(super) fn let_go(&mut self, number: u32) -> bool {
+    pub(super) fn release(&mut self, number: u32) -> bool {
         let Some(set) = self.set_mut(number) else { return false };
         set.members = set.members.saturating_sub(1);
         if set.members > 0 {

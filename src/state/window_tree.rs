@@ -35,12 +35,12 @@ pub struct WindowTree {
     pub definition: Arc<Definition>,
     pub tree: Tree,
     /// Boxed: most boards are small and have none of it, and every byte here is paid for each board.
-    beside: Option<Box<Beside>>,
+    beside: Option<Box<SparseParts>>,
 }
 
 /// Parts that most boards do not have most of the time.
 #[derive(Default)]
-struct Beside {
+struct SparseParts {
     extras: Option<Box<Extras>>,
     /// What the next checkpoint writes; `None` if nothing changed since the last one began.
     dirty: Option<Box<DirtyEntries>>,
@@ -66,9 +66,9 @@ impl DirtyEntries {
 }
 
 /// Update times by handle, as the tie-breaks hold them; empty for boards whose tie-break is not a time.
-pub struct ToldTimes(Vec<Timestamp>);
+pub struct TieBreakTimes(Vec<Timestamp>);
 
-impl ToldTimes {
+impl TieBreakTimes {
     fn of(&self, handle: Handle) -> Option<Timestamp> {
         self.0.get(usize::try_from(handle.0).ok()?).copied()
     }
@@ -138,9 +138,9 @@ impl WindowTree {
     /// As [`WindowTree::load_extra`], for many at once.
     ///
     /// # Arguments
-    /// `told`: from [`WindowTree::told_times`]. It avoids looking each entry up in the tree, which would
+    /// `told`: from [`WindowTree::tie_break_times`]. It avoids looking each entry up in the tree, which would
     /// dominate.
-    pub fn load_extras(&mut self, extras: &[(Handle, Extra)], told: Option<&ToldTimes>) {
+    pub fn load_extras(&mut self, extras: &[(Handle, Extra)], told: Option<&TieBreakTimes>) {
         for (at, (handle, extra)) in extras.iter().enumerate() {
             if let Some((ahead, _)) = extras.get(at + LOOK_AHEAD) {
                 self.prefetch_extra(*ahead);
@@ -172,12 +172,12 @@ impl WindowTree {
     /// The times in the tie-breaks of all listed entries, for loading many extras. `None` if the tree lists
     /// so few of the shard's members that looking each up is faster.
     #[must_use]
-    pub fn told_times(&self, handle_space: u32) -> Option<ToldTimes> {
+    pub fn tie_break_times(&self, handle_space: u32) -> Option<TieBreakTimes> {
         if self.tree.len() * 4 < u64::from(handle_space) {
             return None;
         }
         let space = usize::try_from(handle_space).ok()?;
-        let mut times = ToldTimes(Vec::new());
+        let mut times = TieBreakTimes(Vec::new());
         for (handle, words) in self.tree.cursor_at(0) {
             let Some(time) = self.definition.reached_at(words.as_slice()) else { break };
             if times.0.is_empty() {
@@ -381,7 +381,7 @@ impl WindowTree {
     pub fn bytes(&self) -> usize {
         let beside = self.beside.as_deref().map_or(0, |beside| {
             let extras = beside.extras.as_deref().map_or(0, Extras::bytes);
-            size_of::<Beside>() + extras + beside.dirty.as_deref().map_or(0, DirtyEntries::bytes)
+            size_of::<SparseParts>() + extras + beside.dirty.as_deref().map_or(0, DirtyEntries::bytes)
         });
         self.tree.bytes() + beside
     }
@@ -411,7 +411,7 @@ mod tests {
             let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
             let mut window = WindowTree::over(board.clone(), Arc::clone(&definition), tree);
             if all_at_once {
-                let told = window.told_times(4).expect("a quarter of the members is listed");
+                let told = window.tie_break_times(4).expect("a quarter of the members is listed");
                 let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
                 window.load_extras(&extras, Some(&told));
             } else {

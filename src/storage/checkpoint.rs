@@ -66,14 +66,14 @@ pub struct Checkpoint {
     /// One past the highest handle that existed at the beginning.
     pub(super) handles: u32,
     /// Locked by the thread that writes the checkpoint or, afterwards, abandons it.
-    told: Mutex<Told>,
+    told: Mutex<CheckpointContents>,
     /// Memory that `told` holds.
     told_bytes: AtomicUsize,
 }
 
 /// What joined boards contributed, as of the beginning.
 #[derive(Default)]
-struct Told {
+struct CheckpointContents {
     /// Shared until it is copied: a drop that comes meanwhile copies it on write.
     dropped: Option<Arc<Dropped>>,
     drops: Vec<DroppedName>,
@@ -83,7 +83,7 @@ struct Told {
     boards: Vec<Joined>,
 }
 
-impl Told {
+impl CheckpointContents {
     /// Trees with dirty pages, in key order.
     fn due(&self) -> Vec<(TreeId, &DirtyEntries)> {
         let mut due: Vec<_> =
@@ -95,7 +95,7 @@ impl Told {
 
 /// The phases of writing a checkpoint, for tests that fail or crash it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum CheckpointPhase {
     /// Some boards have yet to join.
     Joining,
     /// Before the first slice, or between two.
@@ -112,12 +112,13 @@ impl Checkpoint {
     pub fn begin(shard: &mut Shard) -> Self {
         shard.begin_joining();
         let dictionary_pages = shard.members.begin_checkpoint();
-        let told = Told { dropped: Some(shard.dropped_as_of_now()), ..Told::default() };
+        let told =
+            CheckpointContents { dropped: Some(shard.dropped_as_of_now()), ..CheckpointContents::default() };
         Self {
             applied: shard.applied,
             next_tree: shard.next_tree().0,
             dictionary_pages,
-            gone: shard.take_gone(),
+            gone: shard.take_dropped_trees(),
             handles: shard.members.checkpointed(),
             told: Mutex::new(told),
             told_bytes: AtomicUsize::new(0),
@@ -140,8 +141,8 @@ impl Checkpoint {
 
     /// Writes the checkpoint beside the writer. The calling thread copies; a thread of its own with a low
     /// priority writes the files. Only the copying thread takes the shard's lock: a low-priority thread may
-    /// wait long for a core, and everybody who waits for its lock would wait as long. For the same reason,
-    /// calls during which RocksDB holds its own locks are left to the calling thread.
+    /// wait long for a core, and every thread that waits for its lock would wait as long. For the same
+    /// reason, calls during which RocksDB holds its own locks are left to the calling thread.
     ///
     /// # Errors
     /// When the disk refuses. Nothing has changed then, and [`Checkpoint::abandon`] marks everything dirty
@@ -149,13 +150,13 @@ impl Checkpoint {
     pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let mut told = self.told.lock();
-        self.let_join(&mut told, state, &mut |_| Ok(()))?;
+        self.join_boards(&mut told, state, &mut |_| Ok(()))?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options, STAGED_FILE_BYTES)?;
         let (staged, copied) = thread::scope(|scope| {
             let (sender, copies) = sync_channel(COPIES_AHEAD);
             let files = move || {
-                yield_to_others();
+                lower_thread_priority();
                 copies.into_iter().try_for_each(|copied| staged.take(copied))?;
                 Ok::<_, StorageError>(staged)
             };
@@ -187,17 +188,17 @@ impl Checkpoint {
         store: &Store,
         state: &StateLock,
         file_bytes: u64,
-        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+        between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
         let mut told = self.told.lock();
-        self.let_join(&mut told, state, between)?;
+        self.join_boards(&mut told, state, between)?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options, file_bytes)?;
-        between(Moment::Slice)?;
+        between(CheckpointPhase::Slice)?;
         let copied = self.copy(&told.due(), state, &mut |copied| {
             staged.take(copied)?;
-            between(Moment::Slice)
+            between(CheckpointPhase::Slice)
         })?;
         self.finish(store, staged, &mut told, copied, started, between)
     }
@@ -207,10 +208,10 @@ impl Checkpoint {
         &self,
         store: &Store,
         mut staged: Staged<'_>,
-        told: &mut Told,
+        told: &mut CheckpointContents,
         copied: AllCopied,
         started: Instant,
-        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+        between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let AllCopied { vanished, seen } = copied;
         self.delete_trees(&mut staged, told, &vanished)?;
@@ -219,13 +220,13 @@ impl Checkpoint {
         // Metadata and rejects up to here are only in the log, so the log is synced before the files take
         // effect. Otherwise a power failure could keep the checkpoint and lose them.
         store.sync()?;
-        between(Moment::Staged)?;
+        between(CheckpointPhase::Staged)?;
         let figures = staged.ingest()?;
-        between(Moment::Ingested)?;
+        between(CheckpointPhase::Ingested)?;
         drop_deltas(store, self.applied.sequence)?;
         store.sync_marker();
         // Nothing can be abandoned any more. Free the memory here, and not on the writer's thread.
-        *told = Told::default();
+        *told = CheckpointContents::default();
         self.told_bytes.store(0, Ordering::Relaxed);
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
@@ -241,9 +242,9 @@ impl Checkpoint {
         let pages = self.dictionary_pages.clone();
         let mut shard = state.write(Purpose::CheckpointEnd);
         shard.members.abandon_checkpoint(pages);
-        shard.put_back_gone(self.gone.iter().copied());
+        shard.put_back_dropped_trees(self.gone.iter().copied());
         let early = shard.stop_joining();
-        shard.let_go_fairly();
+        shard.unlock_fair();
         let told = std::mem::take(&mut *self.told.lock());
         self.told_bytes.store(0, Ordering::Relaxed);
         let mut boards =
@@ -272,26 +273,26 @@ impl Checkpoint {
                 };
             }
             // Unlock fairly, to waiting readers and not to the next slice.
-            shard.let_go_fairly();
+            shard.unlock_fair();
         }
     }
 
     /// Joins every board.
-    fn let_join(
+    fn join_boards(
         &self,
-        told: &mut Told,
+        told: &mut CheckpointContents,
         state: &StateLock,
-        between: &mut dyn FnMut(Moment) -> Result<(), StorageError>,
+        between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         if let Some(dropped) = told.dropped.take() {
             told.drops = dropped.names().collect();
             (told.forgotten, told.latest) = (dropped.forgotten(), dropped.latest());
         }
         loop {
-            between(Moment::Joining)?;
+            between(CheckpointPhase::Joining)?;
             let mut shard = state.write(Purpose::CheckpointBegin);
             let (joined, more) = shard.join_some(BOARDS_PER_SLICE);
-            shard.let_go_fairly();
+            shard.unlock_fair();
             let bytes: usize = joined.iter().map(Joined::bytes).sum();
             self.told_bytes.fetch_add(bytes, Ordering::Relaxed);
             told.boards.extend(joined);
@@ -306,7 +307,7 @@ impl Checkpoint {
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,
-        told: &Told,
+        told: &CheckpointContents,
         vanished: &BTreeSet<TreeId>,
     ) -> Result<(), StorageError> {
         if !vanished.is_empty() {
@@ -324,7 +325,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    fn manifest(&self, told: &Told, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
+    fn manifest(&self, told: &CheckpointContents, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
         let board = |board: &Joined| ManifestBoard {
             name: board.name.clone(),
             incarnation: board.incarnation,
@@ -369,7 +370,7 @@ const NICENESS: i32 = 10;
 
 /// Lowers the calling thread's priority, so that readers get a core first. It cannot be raised again, so the
 /// thread must take no lock that others wait for.
-fn yield_to_others() {
+fn lower_thread_priority() {
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS) {
         tracing::debug!(%error, "the thread that writes a checkpoint's files keeps its priority");
     }

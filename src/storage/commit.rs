@@ -115,6 +115,6 @@ impl Store {
         let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
         self.write(batch, true)?;
-        self.mark_stream()
+        self.mark_filled_from_stream()
     }
 }

@@ -153,7 +153,7 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
             })
         });
         // Unlock fairly, to waiting readers and not to the next slice.
-        shard.let_go_fairly();
+        shard.unlock_fair();
         let Some(more) = more else { return Ok(false) };
         sink(Copied::Leaves(id, copied))?;
         if !more {

@@ -1,4 +1,4 @@
-//! Where the shards of a data directory are.
+//! The layout of a data directory.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
     marked_shards(data_dir)
 }
 
-/// Refuses what is there and is no directory, such as a configuration file that was named in its place.
+/// Refuses a path that is not a directory, such as a configuration file given by mistake.
 fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
     match std::fs::metadata(data_dir) {
         Ok(found) if !found.is_dir() => Err(StorageError::NotADirectory(data_dir.to_owned())),
@@ -75,14 +75,14 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
     ))
 }
 
-/// Where what a shard holds has come from.
+/// The origin of a shard's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilledFrom {
-    /// It holds nothing, or does not say.
+    /// It is empty, or has no readable marker.
     Nowhere,
-    /// Jobs of a service that was its own queue.
+    /// The embedded queue.
     Requests,
-    /// A stream's messages.
+    /// A NATS stream.
     Stream,
 }
 
@@ -93,7 +93,7 @@ pub enum FilledFrom {
 pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, StorageError> {
     let marker = Marker::read(&shard_directory(data_dir, shard))?;
     Ok(match marker {
-        Some(marker) if marker.is_of_a_stream() => FilledFrom::Stream,
+        Some(marker) if marker.is_filled_from_stream() => FilledFrom::Stream,
         Some(marker) if marker.floor().applied > 0 => FilledFrom::Requests,
         Some(_) | None => FilledFrom::Nowhere,
     })

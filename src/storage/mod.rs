@@ -29,7 +29,7 @@ mod walk;
 mod verify;
 mod verify_parked;
 
-pub use checkpoint::{Checkpoint, Moment, STAGED_FILE_BYTES};
+pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
@@ -37,13 +37,13 @@ pub use files::{holds_a_database, mark_shards};
 pub use layout::{
     FilledFrom, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
 };
-pub use options::{StopLoading, StorageResources};
+pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
-pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, Unread, page_of_rejects};
-pub use replay::{Totals, replay};
+pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
+pub use replay::{ExpectedCounts, replay};
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
-pub use store::{Judged, ParkedLine, Store, StoreSnapshot};
-pub use verify::{Verified, rebuild, verify};
+pub use store::{InspectedDirectory, ParkedLine, Store, StoreSnapshot};
+pub use verify::{VerifyCounts, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

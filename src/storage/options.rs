@@ -11,9 +11,9 @@ use crate::storage::keys;
 
 /// Cancels the loading of shards. Every scan of a store checks it.
 #[derive(Debug, Clone, Default)]
-pub struct StopLoading(Arc<AtomicBool>);
+pub struct CancelLoading(Arc<AtomicBool>);
 
-impl StopLoading {
+impl CancelLoading {
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -26,7 +26,7 @@ impl StopLoading {
 /// Resources that the stores of one process share.
 #[derive(Clone)]
 pub struct StorageResources {
-    pub stop: StopLoading,
+    pub stop: CancelLoading,
     block_cache: Cache,
     write_buffer_bytes: usize,
 }
@@ -40,7 +40,7 @@ impl StorageResources {
         // worth one.
         let each = (256 << 20) / usize::from(shards.max(1));
         Self {
-            stop: StopLoading::default(),
+            stop: CancelLoading::default(),
             block_cache: Cache::new_lru_cache(cache_bytes),
             write_buffer_bytes: each.clamp(4 << 20, 64 << 20),
         }

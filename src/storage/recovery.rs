@@ -15,7 +15,7 @@ use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecoda
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::progress::Progress;
-use crate::storage::replay::{Totals, replay};
+use crate::storage::replay::{ExpectedCounts, replay};
 use crate::storage::store::Store;
 use crate::storage::walk::TreeWalk;
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
@@ -70,7 +70,7 @@ pub fn recover(
     // Only now: a member that the checkpoint no longer places may be named by a delta, and must be found
     // under its own handle then, or the pages that knew it by that handle would not be due.
     for handle in 0..shard.members.handle_space() {
-        shard.members.forget_unless_referred(Handle(handle));
+        shard.members.forget_unless_known(Handle(handle));
     }
     recovered.lacking = lacking(shard, &totals);
     if let (TreesFrom::Pages, Some(what)) = (trees_from, recovered.lacking.first()) {
@@ -81,7 +81,7 @@ pub fn recover(
 
 /// Which trees list others than they are to. Member pages may be of any moment since the checkpoint began, so
 /// that only now it can be told whether one is missing.
-fn lacking(shard: &Shard, totals: &Totals) -> Vec<String> {
+fn lacking(shard: &Shard, totals: &ExpectedCounts) -> Vec<String> {
     let mut lacking = Vec::new();
     for (id, total) in totals {
         // A tree that is not there was dropped since.
@@ -99,7 +99,7 @@ fn lacking(shard: &Shard, totals: &Totals) -> Vec<String> {
 struct Loaded {
     recovered: Recovered,
     /// Of trees made from members, what they listed when the checkpoint began.
-    totals: Totals,
+    totals: ExpectedCounts,
     /// The last message that any of it is beside.
     seen: Sequence,
 }
@@ -119,7 +119,7 @@ fn load_checkpoint(
             rebuilt: Vec::new(),
             lacking: Vec::new(),
         };
-        return Ok(Loaded { recovered, totals: Totals::new(), seen: Sequence(0) });
+        return Ok(Loaded { recovered, totals: ExpectedCounts::new(), seen: Sequence(0) });
     };
     let mut manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
     let mut definitions = Definitions::default();
@@ -147,7 +147,7 @@ fn load_checkpoint(
     let mut members = dictionary.into_members(index);
     let mut boards = BTreeMap::new();
     let mut trees = BTreeMap::new();
-    let (mut rebuilt, mut totals) = (Vec::new(), Totals::new());
+    let (mut rebuilt, mut totals) = (Vec::new(), ExpectedCounts::new());
     let mut loaded = loaded?;
     for board in &manifest.boards {
         let Some(LoadedTree { tree, reason }) = loaded.remove(&board.all) else {
@@ -404,7 +404,7 @@ fn load_extras(
             }
             Ok(())
         })?;
-        let told = told.get_or_init(|| tree.told_times(dictionary.handle_space()));
+        let told = told.get_or_init(|| tree.tie_break_times(dictionary.handle_space()));
         tree.load_extras(&extras, told.as_ref());
         Ok(())
     })

@@ -40,7 +40,7 @@ pub struct RejectsLimits {
 /// A shard whose rejects cannot be read.
 #[derive(Debug, Error)]
 #[error("the rejects of shard {shard} cannot be read: {error}")]
-pub struct Unread {
+pub struct UnreadableRejects {
     pub shard: ShardId,
     pub error: StorageError,
 }
@@ -61,7 +61,7 @@ pub fn page_of_rejects<S: Borrow<Store>>(
     before: Option<&RejectsBefore>,
     limits: RejectsLimits,
     mut tell: impl FnMut(ShardId, &RejectRecord) -> Option<usize>,
-) -> Result<Option<RejectsBefore>, Unread> {
+) -> Result<Option<RejectsBefore>, UnreadableRejects> {
     let mut shards = Vec::with_capacity(stores.len());
     for store in stores {
         let store = store.borrow();
@@ -72,8 +72,8 @@ pub fn page_of_rejects<S: Borrow<Store>>(
                 Some(known.map_or((Sequence(0), 0), |(_, place)| *place))
             }
         };
-        let shard = Backwards::new(store, bound);
-        shards.push(shard.map_err(|error| Unread { shard: store.shard(), error })?);
+        let shard = NewestFirst::new(store, bound);
+        shards.push(shard.map_err(|error| UnreadableRejects { shard: store.shard(), error })?);
     }
     let (mut read, mut told, mut bytes) = (0, 0, 0_usize);
     loop {
@@ -83,7 +83,7 @@ pub fn page_of_rejects<S: Borrow<Store>>(
             break;
         }
         let shard = newest.store.shard();
-        let Some(reject) = newest.take().map_err(|error| Unread { shard, error })? else { break };
+        let Some(reject) = newest.take().map_err(|error| UnreadableRejects { shard, error })? else { break };
         read += 1;
         if let Some(takes) = tell(shard, &reject) {
             told += 1;
@@ -94,14 +94,14 @@ pub fn page_of_rejects<S: Borrow<Store>>(
 }
 
 /// A shard's rejects, the newest first. The store is read as it is when this is made.
-struct Backwards<'a> {
+struct NewestFirst<'a> {
     store: &'a Store,
     iterator: DBRawIteratorWithThreadMode<'a, DB>,
     /// The next one.
     head: Option<RejectRecord>,
 }
 
-impl<'a> Backwards<'a> {
+impl<'a> NewestFirst<'a> {
     /// # Arguments
     /// `bound`: only those before this place.
     fn new(store: &'a Store, bound: Option<JobPlace>) -> Result<Self, StorageError> {

@@ -31,7 +31,7 @@ const DECODED_AHEAD: usize = 16;
 const GROUP: usize = 16;
 
 /// How many entries trees list, by their number.
-pub type Totals = BTreeMap<TreeId, u64>;
+pub type ExpectedCounts = BTreeMap<TreeId, u64>;
 
 /// Applies the deltas after the shard's applied sequence. Returns how many there were, and how many changes
 /// they had.
@@ -44,7 +44,7 @@ pub type Totals = BTreeMap<TreeId, u64>;
 pub fn replay(
     store: &Store,
     shard: &mut Shard,
-    totals: &mut Totals,
+    totals: &mut ExpectedCounts,
     progress: Progress<'_>,
 ) -> Result<(u64, u64), StorageError> {
     let start = shard.applied.sequence;
@@ -82,7 +82,7 @@ pub fn replay(
 fn apply_all(
     shard: &mut Shard,
     decoded: Receiver<Delta>,
-    totals: &mut Totals,
+    totals: &mut ExpectedCounts,
     told: &dyn Fn(Sequence),
 ) -> Result<(u64, u64), Undecodable> {
     let mut pending = Pending::new(shard.applied);
@@ -118,7 +118,7 @@ fn apply_all(
     Ok((deltas, changes))
 }
 
-fn add_up(totals: &mut Totals, changes: &[DeltaChange]) {
+fn add_up(totals: &mut ExpectedCounts, changes: &[DeltaChange]) {
     let listed = |entry: Option<Entry>| {
         u64::from(entry.is_some_and(|entry| matches!(entry.standing, Standing::Listed(_))))
     };

@@ -20,7 +20,7 @@ use crate::types::{BoardName, count};
 
 /// Counts of what was compared.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Verified {
+pub struct VerifyCounts {
     pub members: u64,
     pub boards: u64,
     pub entries: u64,
@@ -35,7 +35,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// When so much is damaged that a start would be refused too.
-pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<String>), StorageError> {
+pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Vec<String>), StorageError> {
     let mut findings = Vec::new();
     if store.has_damaged_marker() {
         findings.push("the file RANKTREE is damaged; the next start makes it again".to_owned());
@@ -49,11 +49,11 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(Verified, Vec<St
     // What only a dropped board still knows is on its way out, and the two ways may differ in how far it is.
     while by_pages.shard.release_retired(usize::MAX) {}
     let left = &by_pages.shard;
-    let mut verified = Verified {
+    let mut verified = VerifyCounts {
         members: count(left.members.len()),
         applied: left.applied.sequence.0,
         deltas: by_pages.deltas,
-        ..Verified::default()
+        ..VerifyCounts::default()
     };
     let mut by_members = match recover(store, TreesFrom::Members, progress) {
         Ok(recovered) => recovered,

@@ -16,7 +16,7 @@ use crate::wire;
 
 /// The length of a waiting job's key, in its line and as format 1 kept it.
 const KEY_BYTES: usize = 17;
-const KEY_BYTES_IN_NO_LINE: usize = 13;
+const KEY_BYTES_OF_FORMAT_1: usize = 13;
 /// Findings that are listed; the others are counted.
 const LISTED: usize = 20;
 
@@ -77,7 +77,7 @@ impl Found<'_> {
         let in_line = key.first() == Some(&keys::PARKED_IN_LINE);
         let (line, length) = match keys::line_of(key).filter(|_| in_line) {
             Some(line) => (Some(line), KEY_BYTES),
-            None => (None, KEY_BYTES_IN_NO_LINE),
+            None => (None, KEY_BYTES_OF_FORMAT_1),
         };
         let place = keys::place_in_stream(key).filter(|_| key.len() == length);
         let Some((sequence, index)) = place else {

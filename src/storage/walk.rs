@@ -1,4 +1,4 @@
-//! One walk over the checkpoint's records of a kind, tree by tree.
+//! One scan over the checkpoint's records of a kind, tree by tree.
 //!
 //! Knows: that keys of a kind lie in the order of their trees' numbers. Must not know: what the records say.
 //!

@@ -1,10 +1,10 @@
 //! A batch of edits at once: the hot path.
 //!
 //! In a tree of ten million entries nearly every leaf is a cache miss, and misses are most of an edit's cost.
-//! So edits go in groups: each level is asked for, for the whole group, before any of the group is worked on,
-//! and the misses of a group overlap. Sorting by the new words lets neighbours share nodes.
+//! So edits are processed in groups: each level is prefetched for the whole group before any edit of the
+//! group uses it, so the misses of a group overlap. Sorting by the new words lets neighbours share nodes.
 //!
-//! Must not know how an entry is put in or taken out; that is `edit`.
+//! Must not know how an entry is inserted or removed; that is `edit`.
 
 use super::columns::{find, rotate};
 use super::large::LargeTree;
@@ -19,7 +19,7 @@ const GROUP: usize = 16;
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
         if let [edit] = edits {
-            // Nothing to overlap: what a group costs to set up would be the larger part.
+            // There is nothing to overlap, and setting up a group would cost more than the edits.
             if !self.take_out_or_move(edit)
                 && let Some(new) = &edit.new
             {
@@ -44,7 +44,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             for edit in group {
                 self.locator.prefetch(edit.handle);
             }
-            // Who leaves for good has no words to look for: any will do, their leaf is found by the locator.
+            // A removal has no new words. Any words will do, as its leaf is found by the locator.
             let key = |edit: &Edit| edit.new.as_ref().map(|new| (*new, edit.handle));
             let keys: [Option<(Words, Handle)>; GROUP] =
                 std::array::from_fn(|at| group.get(at).and_then(key));
@@ -73,10 +73,10 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Collects the edits that still have to be put in, as (first word, index of the edit).
+    /// Collects the edits whose new entries must be inserted, as (first word, index of the edit).
     fn take_out_old(&mut self, edits: &[Edit], arriving: &mut Vec<(u64, u32)>) {
         let groups = edits.len().div_ceil(GROUP);
-        // Each step asks for what the next one reads, a group apart, so that it has come by then.
+        // Each step prefetches what the next one reads, one group ahead.
         for step in 0..groups + 3 {
             for edit in group_of(edits, step) {
                 self.locator.prefetch(edit.handle);
@@ -105,7 +105,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Takes the old entry out, or moves it if its new place is in the same leaf; says whether it moved.
+    /// Removes the old entry, or moves it if its new place is in the same leaf. Returns whether it moved.
     #[inline]
     fn take_out_or_move(&mut self, edit: &Edit) -> bool {
         let Some((leaf, at)) = self.locate(edit.handle) else { return false };
@@ -152,7 +152,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         true
     }
 
-    /// Puts in the new entries of `arriving`, which is in key order as far as first words tell.
+    /// Inserts the new entries of `arriving`, which is ordered by first words.
     fn put_in_new(&mut self, edits: &[Edit], arriving: &[(u64, u32)], order: &impl MemberOrder) {
         let key = |&(_, index): &(u64, u32)| {
             let edit = &edits[index as usize];
@@ -188,7 +188,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Goes down for a whole group, a level at a time.
+    /// Descends for a whole group, a level at a time.
     #[inline]
     fn find_leaves<'k>(
         &self,
@@ -209,7 +209,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Asks for what a search for a handle reads, and for what says whether the new words lie in the same
+    /// Prefetches what a search for a handle reads, and what decides whether the new words lie in the same
     /// leaf.
     #[inline]
     fn prefetch_old_leaf(&self, leaf: u32) {
@@ -218,14 +218,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         prefetch::line_of(&self.leaves.words.get(leaf)[0]);
     }
 
-    /// Asks for what a search for words reads.
+    /// Prefetches what a search for words reads.
     #[inline]
     pub(super) fn prefetch_first_column(&self, leaf: u32) {
         prefetch::line_of(self.leaves.meta(leaf));
         prefetch::lines_of(&self.leaves.words.get(leaf)[..LEAF]);
     }
 
-    /// Asks for what an entry that comes or goes at `at` changes: all behind it, and the count in the parent.
+    /// Prefetches what inserting or removing an entry at `at` changes: everything after it, and the count in
+    /// the parent.
     #[inline]
     fn prefetch_tails(&self, leaf: u32, at: usize) {
         let entries = self.leaves.columns(leaf);
@@ -241,14 +242,14 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 }
 
-/// The `step`th group, or nothing behind the last.
+/// The `step`th group; empty after the last.
 #[inline]
 fn group_of<T>(items: &[T], step: usize) -> &[T] {
     let end = items.len().min((step + 1) * GROUP);
     items.get(step * GROUP..end).unwrap_or(&[])
 }
 
-/// The group `lag` steps ago, or nothing before the first.
+/// The group `lag` steps ago; empty before the first.
 #[inline]
 fn group_before<T>(items: &[T], step: usize, lag: usize) -> &[T] {
     step.checked_sub(lag).map_or(&[], |step| group_of(items, step))

@@ -1,4 +1,5 @@
-//! Blocks of equal size under small numbers, in chunks that never move once they are full-sized.
+//! An arena of blocks of equal size, addressed by small ids, in chunks that never move once they are
+//! full-sized.
 //!
 //! Must not know what is in a block. A `Vec` of all blocks would copy a hundred megabytes when it grows: a
 //! pause that readers and the writer would feel.
@@ -12,7 +13,7 @@ const CHUNK_BLOCKS: usize = 1 << CHUNK_SHIFT;
 pub struct Blocks<T> {
     chunks: Vec<Vec<T>>,
     stride: usize,
-    /// `T`s that there is memory for.
+    /// How many `T` there is memory for.
     held: usize,
 }
 
@@ -62,8 +63,8 @@ impl<T: Copy + Default> Blocks<T> {
         }
     }
 
-    /// Makes the block's memory exist. Other blocks keep their content; only the first chunk ever moves,
-    /// while it is small.
+    /// Allocates the block's memory. Other blocks keep their content; only the first chunk ever moves, while
+    /// it is small.
     pub fn ensure(&mut self, id: u32) {
         let (chunk, slot) = (chunk_of(id), slot_of(id));
         if self.chunks.len() <= chunk {
@@ -86,7 +87,7 @@ impl<T: Copy + Default> Blocks<T> {
         }
     }
 
-    /// Memory held, in bytes. Takes no longer for more of it, as all that is counted on the way of a change.
+    /// Memory held, in bytes. O(1), as every figure that is read with each change.
     pub fn bytes(&self) -> usize {
         self.held * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
     }

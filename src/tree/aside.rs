@@ -1,21 +1,21 @@
-//! Leaves that are set aside for a checkpoint, by page.
+//! Pre-images of leaves for a checkpoint, by page.
 //!
-//! Must not know when. A hash map of them would be moved at once whenever it grows, while everybody waits: a
-//! checkpoint of ten million entries beside a busy writer sets a hundred thousand aside. So there is a place
-//! for each page, in groups that exist while one of them is taken.
+//! Must not know when they are taken. A hash map would be copied whole when it grows, under the lock: a
+//! checkpoint of ten million entries beside a busy writer takes a hundred thousand. So each page has a slot,
+//! in groups that are allocated while any of their slots is in use.
 
 use super::page_image::PreImage;
 
-/// Places of a group: 128 bytes.
+/// Slots of a group: 128 bytes.
 const GROUP: usize = 16;
 
 type Group = [Option<Box<PreImage>>; GROUP];
 
 #[derive(Default)]
-pub(super) struct Aside {
+pub(super) struct PreImages {
     groups: Vec<Option<Box<Group>>>,
     len: usize,
-    /// What those that are set aside hold, and their groups.
+    /// Memory held by pre-images and groups.
     held: usize,
 }
 
@@ -27,7 +27,7 @@ fn bytes_of(kept: &PreImage) -> usize {
     size_of::<PreImage>() + kept.bytes()
 }
 
-impl Aside {
+impl PreImages {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn growing_moves_none_of_what_is_set_aside_and_all_memory_is_given_back() {
-        let mut aside = Aside::default();
+        let mut aside = PreImages::default();
         let pages = 200_000_u32;
         let ((), allocated) = crate::allocated::count(|| {
             for page in (0..pages).map(|number| number * 7 % pages) {

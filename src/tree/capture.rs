@@ -1,15 +1,15 @@
-//! Which leaves a checkpoint has to write, and their content as it was when the checkpoint began.
+//! Copy on write for checkpoints: which leaves a checkpoint must write, and their content as of its
+//! beginning.
 //!
 //! Knows dirty, pending and set-aside leaves. Must not know where pages go.
 //!
 //! A leaf has two marks, dirty and pending. `begin_capture` makes all dirty leaves pending by swapping the
-//! meaning of the two bits, so it costs nothing however many there are. Whoever changes a leaf calls `touch`
-//! first: a pending leaf is then copied aside, once, and the checkpoint stays exact while the tree goes on
-//! changing.
+//! meaning of the two bits, so it costs nothing however many there are. Every change of a leaf calls `touch`
+//! first, which copies a pending leaf once. So the checkpoint stays exact while the tree goes on changing.
 
 use std::mem;
 
-use super::aside::Aside;
+use super::aside::PreImages;
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::page_image::{CapturedPage, PreImage};
@@ -25,12 +25,18 @@ pub(super) struct Capture {
     pending: Vec<u32>,
     /// How many of `pending` have been handed out.
     handed_out: usize,
-    aside: Aside,
+    aside: PreImages,
 }
 
 impl Capture {
     pub(super) fn new() -> Self {
-        Self { dirty_mark: 1, dirty: Vec::new(), pending: Vec::new(), handed_out: 0, aside: Aside::default() }
+        Self {
+            dirty_mark: 1,
+            dirty: Vec::new(),
+            pending: Vec::new(),
+            handed_out: 0,
+            aside: PreImages::default(),
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -41,7 +47,7 @@ impl Capture {
         3 - self.dirty_mark
     }
 
-    /// Takes over where a small tree's page is, in a tree that has no other; the marks of its leaf.
+    /// Takes over the state of a small tree's only page. Returns the marks of its leaf.
     pub(super) fn of_small(
         &mut self,
         page: u32,
@@ -63,7 +69,7 @@ impl Capture {
         if dirty { self.dirty_mark } else { pending }
     }
 
-    /// The reverse, for a leaf with these marks; nothing if any other page is dirty or pending.
+    /// The reverse, for a leaf with these marks; `None` if any other page is dirty or pending.
     pub(super) fn take_small(
         &mut self,
         page: u32,
@@ -78,7 +84,7 @@ impl Capture {
             (true, _, _) => Captured::No,
             (false, true, _) => Captured::HandedOut,
             (false, false, true) => Captured::Pending,
-            (false, false, false) => Captured::Aside,
+            (false, false, false) => Captured::PreImages,
         };
         let aside = self.aside.remove(page);
         Some((!self.dirty.is_empty(), captured, aside))
@@ -86,10 +92,10 @@ impl Capture {
 }
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
-    /// To be called before a leaf's entries change, and when it is allocated or freed.
+    /// Must be called before a leaf's entries change, and when it is allocated or freed.
     #[inline]
     pub(super) fn touch(&mut self, leaf: u32) {
-        // Nearly always the leaf is dirty already and not awaited by a checkpoint.
+        // Nearly always the leaf is dirty already and not pending.
         if self.leaves.meta(leaf).marks != self.capture.dirty_mark {
             self.touch_first(leaf);
         }
@@ -181,7 +187,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         (self.leaves.len(page) > 0).then(|| self.leaves.columns(page))
     }
 
-    /// Whether marks and sets agree.
+    /// Whether marks and sets are consistent.
     pub(super) fn capture_is_sane(&self) -> bool {
         let capture = &self.capture;
         let marked = |mark: u8| {

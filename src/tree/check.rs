@@ -1,4 +1,4 @@
-//! Everything that must hold of a tree, in one walk. For tests and for `verify`.
+//! Checks all invariants of a tree, in one walk. For tests and for `verify`.
 
 use std::cmp::Ordering;
 
@@ -116,7 +116,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         Ok(len as u64)
     }
 
-    /// Whether no leaf but the root has fewer entries than edits would leave it.
+    /// Whether every leaf but the root has at least the entries that edits leave in a leaf.
     #[cfg(test)]
     pub(super) fn is_filled(&self) -> bool {
         let least = Self::LEAF_MERGED.div_ceil(2).min(Self::LEAF_MIN);

@@ -1,4 +1,4 @@
-//! A place between two entries, from which both directions can be walked.
+//! A cursor between two entries, which can walk in both directions.
 
 use super::columns::Columns;
 use super::large::LargeTree;
@@ -9,7 +9,7 @@ use super::words::{Handle, Words};
 /// average.
 #[derive(Clone)]
 pub struct Cursor<'a, const LEAF: usize, const INNER: usize> {
-    /// What the leaf is one of many of; `None`: it is the only one.
+    /// The tree that the leaf belongs to; `None` if the leaf is the only one.
     tree: Option<&'a LargeTree<LEAF, INNER>>,
     leaf: u32,
     entries: Columns<'a>,
@@ -22,7 +22,7 @@ impl<'a, const LEAF: usize, const INNER: usize> Cursor<'a, LEAF, INNER> {
         Self { tree: Some(tree), leaf, entries: tree.leaves.columns(leaf), at }
     }
 
-    /// A cursor over entries that are all there are.
+    /// A cursor over a tree of one leaf.
     pub(super) fn over(entries: Columns<'a>, at: usize) -> Self {
         Self { tree: None, leaf: NONE, entries, at }
     }
@@ -32,7 +32,7 @@ impl<'a, const LEAF: usize, const INNER: usize> Cursor<'a, LEAF, INNER> {
         self.leaf
     }
 
-    /// The entry before the place, which moves to before that entry.
+    /// Moves back over an entry, and returns it.
     pub fn prev(&mut self) -> Option<(Handle, Words)> {
         if self.at == 0 {
             let tree = self.tree?;
@@ -56,7 +56,7 @@ impl<'a, const LEAF: usize, const INNER: usize> Cursor<'a, LEAF, INNER> {
 impl<const LEAF: usize, const INNER: usize> Iterator for Cursor<'_, LEAF, INNER> {
     type Item = (Handle, Words);
 
-    /// The entry after the place, which moves to behind that entry.
+    /// Moves forward over an entry, and returns it.
     fn next(&mut self) -> Option<(Handle, Words)> {
         if self.at == self.entries.len() {
             let tree = self.tree?;

@@ -1,4 +1,4 @@
-//! One entry in, one entry out: the place within a leaf, and the counts and separators above it.
+//! Inserts and removes one entry: its place within a leaf, and the counts and separators above it.
 //!
 //! Must not know how nodes split and merge; asks `rebalance` for room, and tells it when a leaf is short.
 
@@ -8,7 +8,7 @@ use super::leaf::NONE;
 use super::words::{Handle, MemberOrder, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
-    /// A leaf with fewer entries than this looks to its siblings. They then share, or become one.
+    /// A leaf with fewer entries than this takes entries from a sibling, or merges with it.
     pub(super) const LEAF_MIN: usize = LEAF / 2;
 
     pub(super) fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
@@ -25,8 +25,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         Some(words)
     }
 
-    /// Adds an entry to the leaf it belongs in, or, if that is full, to the one that it belongs in
-    /// afterwards.
+    /// Adds an entry to its leaf. If that is full, makes room, and adds the entry to the leaf that it then
+    /// belongs to.
     #[inline]
     pub(super) fn insert_at(
         &mut self,
@@ -63,7 +63,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Takes entry `at` out of a leaf. The locator still names it.
+    /// Removes entry `at` from a leaf. The locator still names it.
     #[inline]
     pub(super) fn take_out(&mut self, leaf: u32, at: usize) {
         self.touch(leaf);
@@ -101,7 +101,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Where the leaf is in its parent; the next question is then answered by the hint.
+    /// The leaf's slot in its parent. Stores it as a hint for the next call.
     #[inline]
     pub(super) fn leaf_slot(&mut self, leaf: u32, parent: u32) -> usize {
         let slot = self.inners.slot_of(parent, leaf, self.leaves.meta(leaf).slot);
@@ -109,7 +109,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         slot
     }
 
-    /// Where the inner node is in its parent; the next question is then answered by the hint.
+    /// The inner node's slot in its parent. Stores it as a hint for the next call.
     #[inline]
     pub(super) fn inner_slot(&mut self, node: u32, parent: u32) -> usize {
         let slot = self.inners.slot_of(parent, node, self.inners.meta(node).slot);
@@ -117,7 +117,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         slot
     }
 
-    /// Makes the separators above a leaf, which has entries, name its first one.
+    /// Updates the separators above a leaf, which must not be empty, to its first entry.
     pub(super) fn refresh_separator(&mut self, leaf: u32) {
         let entries = self.leaves.columns(leaf);
         let (handle, words) = (entries.handle(0), entries.words(0));

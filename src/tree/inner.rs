@@ -20,13 +20,13 @@ pub(super) struct InnerMeta {
     pub(super) parent: u32,
     /// Children.
     pub(super) len: u16,
-    /// Where the parent had this node when last asked. A hint: checked before use.
+    /// The last known slot of this node in its parent. A hint: checked before use.
     pub(super) slot: u8,
     /// 1 when the children are leaves.
     pub(super) level: u8,
 }
 
-pub(super) struct Inners<const N: usize> {
+pub(super) struct InnerNodes<const N: usize> {
     pub(super) words: Blocks<u64>,
     pub(super) ids: Blocks<u32>,
     meta: Blocks<InnerMeta>,
@@ -35,7 +35,7 @@ pub(super) struct Inners<const N: usize> {
     allocated: u32,
 }
 
-impl<const N: usize> Inners<N> {
+impl<const N: usize> InnerNodes<N> {
     pub(super) fn new(columns: usize) -> Self {
         const { assert!(N >= 4 && N <= 256, "a slot fits a byte, and halves of a split node have two children") };
         Self {
@@ -101,7 +101,7 @@ impl<const N: usize> Inners<N> {
         find(children, child).expect("a node is among its parent's children")
     }
 
-    /// Asks for a child's id and count.
+    /// Prefetches a child's id and count.
     #[inline]
     pub(super) fn prefetch_slot(&self, node: u32, slot: usize) {
         prefetch::line_of(&self.words.get(node)[self.columns * N + slot.min(N - 1)]);

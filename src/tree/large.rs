@@ -1,10 +1,10 @@
-//! A tree of more entries than a leaf holds: its fields, and what can be said of it without a search.
+//! A tree of more entries than a leaf holds: its fields, and operations without a search.
 //!
-//! Knows how it comes from a small tree and becomes one again. Must not know when; that is `state`.
+//! Knows how it is made from a small tree and converted back. Must not know when; that is `state`.
 
 use super::capture::Capture;
 use super::columns::find;
-use super::inner::Inners;
+use super::inner::InnerNodes;
 use super::leaf::{LeafMeta, Leaves, NONE};
 use super::locator::Locator;
 use super::small::SmallTree;
@@ -19,13 +19,13 @@ pub(super) struct LargeTree<const LEAF: usize, const INNER: usize> {
     pub(super) height: u8,
     pub(super) len: u64,
     pub(super) leaves: Leaves<LEAF>,
-    pub(super) inners: Inners<INNER>,
+    pub(super) inners: InnerNodes<INNER>,
     pub(super) locator: Locator,
     pub(super) capture: Capture,
-    /// Counts splits, merges and moves between nodes: while it stands still, a leaf found for a key stays the
-    /// leaf.
+    /// Counts splits, merges and moves between nodes. While it does not change, a leaf that was found for a
+    /// key remains valid.
     pub(super) structure: u64,
-    /// Kept between batches, so that none of them allocates.
+    /// A buffer that is kept between batches, so that none of them allocates.
     pub(super) order_scratch: Vec<(u64, u32)>,
 }
 
@@ -39,7 +39,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             height: 0,
             len: 0,
             leaves: Leaves::new(columns),
-            inners: Inners::new(columns),
+            inners: InnerNodes::new(columns),
             locator: Locator::default(),
             capture: Capture::new(),
             structure: 0,
@@ -55,7 +55,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         tree
     }
 
-    /// A small tree's entries, and what its checkpoint still wants of them.
+    /// Converts a small tree, with the state of its capture.
     pub(super) fn of_small(small: SmallTree<LEAF>) -> Self {
         let entries = small.entries();
         let mut tree = Self::without_root(usize::from(small.columns));
@@ -80,8 +80,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         tree
     }
 
-    /// The small tree that this one can be, if it has no more than `most` entries and no checkpoint wants any
-    /// other page of it, if only to delete it. This one is then of no more use.
+    /// Converts to a small tree, if there are at most `most` entries, and no checkpoint must still write or
+    /// delete another page. This tree must not be used afterwards.
     pub(super) fn take_small(&mut self, most: usize) -> Option<SmallTree<LEAF>> {
         if self.height > 0 || self.len > most as u64 {
             return None;

@@ -1,4 +1,4 @@
-//! Leaves: where entries are, a page of the checkpoint each.
+//! Leaves: they hold the entries. Each is a page of the checkpoint.
 //!
 //! Knows a leaf's format and which leaf ids are free. Must not know the inner nodes, or where a handle is.
 
@@ -8,14 +8,13 @@ use super::columns::Columns;
 /// No node: the parent of the root, the leaf of an absent handle.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What is known of a leaf besides its entries. Eight bytes, so that those of ten million entries stay in the
-/// second-level cache.
+/// Metadata of a leaf. Eight bytes, so that those of ten million entries stay in the second-level cache.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LeafMeta {
     pub(super) parent: u32,
     /// Entries; 0 in free leaves, and in the root of an empty tree.
     pub(super) len: u16,
-    /// Where the parent had this leaf when last asked. A hint: checked before use.
+    /// The last known slot of this leaf in its parent. A hint: checked before use.
     pub(super) slot: u8,
     /// See `capture`.
     pub(super) marks: u8,
@@ -27,7 +26,7 @@ pub(super) struct Leaves<const N: usize> {
     /// `N` per leaf.
     pub(super) handles: Blocks<u32>,
     meta: Blocks<LeafMeta>,
-    /// Ids below `allocated` which hold no leaf.
+    /// Ids below `allocated` that are not in use.
     pub(super) free: Vec<u32>,
     /// One past the highest id ever used.
     pub(super) allocated: u32,
@@ -75,8 +74,8 @@ impl<const N: usize> Leaves<N> {
         leaf
     }
 
-    /// Makes a leaf's memory exist. Metadata exists for every id below `allocated`, memory only for leaves
-    /// that were used: a loaded tree may have holes.
+    /// Allocates a leaf's memory. Metadata exists for every id below `allocated`, memory only for leaves that
+    /// were used: a loaded tree may have holes.
     pub(super) fn ensure(&mut self, leaf: u32) {
         self.words.ensure(leaf);
         self.handles.ensure(leaf);

@@ -1,4 +1,4 @@
-//! Whole trees at once: from sorted entries, or from the pages of a checkpoint.
+//! Builds whole trees, from sorted entries or from the pages of a checkpoint.
 //!
 //! Knows how leaves become a tree. Must not know how pages are encoded, or where they came from.
 
@@ -171,14 +171,14 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             tree.leaves.meta_mut(leaf).len = len as u16;
         }
         let Some(&last) = leaves.last() else { return Self::empty(columns) };
-        tree.even_out(&leaves, last);
+        tree.balance_last_leaf(&leaves, last);
         tree.index_leaves(&leaves).expect("a handle has one entry in a tree");
         tree.build_inners(&leaves);
         tree
     }
 
-    /// The last leaf got what was left over: it shares with the one before.
-    fn even_out(&mut self, leaves: &[u32], last: u32) {
+    /// Balances the last leaf, which may have few entries, with the one before.
+    fn balance_last_leaf(&mut self, leaves: &[u32], last: u32) {
         let Some(&before) = leaves.len().checked_sub(2).and_then(|at| leaves.get(at)) else { return };
         let (before_len, last_len) = (self.leaves.len(before), self.leaves.len(last));
         let target = (before_len + last_len).div_ceil(2);

@@ -1,4 +1,4 @@
-//! Where each handle's entry is: handle → leaf.
+//! The locator: handle → the leaf that holds its entry.
 //!
 //! Must not know what is in a leaf. Handles are split into ranges of 65,536; each range is a hash map while
 //! the tree holds few of it and an array once it holds a quarter. So a window of ten members costs no array,
@@ -86,7 +86,7 @@ impl Locator {
         }
     }
 
-    /// Puts the handle at `leaf`, and says where it was.
+    /// Sets the handle's leaf, and returns the previous one.
     #[inline]
     pub(super) fn set(&mut self, handle: Handle, leaf: u32) -> u32 {
         let (range, at) = split(handle);
@@ -120,7 +120,7 @@ impl Locator {
         before
     }
 
-    /// Forgets the handle, and says where it was.
+    /// Removes the handle, and returns its leaf.
     #[inline]
     pub(super) fn remove(&mut self, handle: Handle) -> u32 {
         let (range, at) = split(handle);

@@ -1,8 +1,8 @@
 //! The counted B+ tree: entries `(words, handle)` in best-first order, and how many lie before any of them.
 //!
 //! Pure: no I/O, no clock, no locks, nothing awaited. It knows words (ascending is best first) and handles;
-//! it must not know scores, members or disks. Whoever owns a tree serialises changes to it and lets readers
-//! in between.
+//! it must not know scores, members or disks. The owner of a tree serialises changes to it, and admits
+//! readers in between.
 //!
 //! Read in this order: what an entry is, where nodes live, how nodes look, the two forms of a tree, what is
 //! done with the large one, and last the tree as everybody else sees it ([`Tree`], in `tree::state`).

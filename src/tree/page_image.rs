@@ -1,4 +1,4 @@
-//! A leaf's content as a checkpoint gets it, and as it is set aside.
+//! A leaf's content as handed to a checkpoint, and its pre-image.
 
 use super::columns::Columns;
 
@@ -11,7 +11,7 @@ pub struct CapturedPage<'a> {
     pub entries: Option<Columns<'a>>,
 }
 
-/// A leaf's content, set aside. Columns without unused slots between them.
+/// A pre-image: a copy of a leaf's content, with columns packed.
 #[derive(Default)]
 pub(super) struct PreImage {
     words: Box<[u64]>,

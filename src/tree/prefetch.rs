@@ -1,4 +1,4 @@
-//! Asks the processor for memory before it is needed. Changes no result; the only unsafe code of the tree.
+//! Prefetch instructions. They change no result; this is the only unsafe code of the tree.
 //!
 //! Reading a word of each line instead, in safe code, was measured slower while this was designed: a read has
 //! to wait for its line.

@@ -1,4 +1,4 @@
-//! Room for entries that come, company for those that are left: split, share, merge.
+//! Rebalancing: splits full nodes, moves entries between siblings, and merges sparse nodes.
 //!
 //! Knows when nodes share and when they split. Must not know which entry made it necessary.
 //!
@@ -15,12 +15,12 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// A full leaf shares with a sibling that has at least this much room. Two, so that both have room
     /// afterwards.
     const LEAF_ROOM: usize = if LEAF / 8 > 2 { LEAF / 8 } else { 2 };
-    /// Two leaves become one if it holds no more than this: it shall not have to split at once.
+    /// Two leaves are merged if the result holds no more than this, so that it need not split at once.
     pub(super) const LEAF_MERGED: usize = LEAF - LEAF / 8;
     pub(super) const INNER_MIN: usize = INNER / 2;
     pub(super) const INNER_MERGED: usize = INNER - INNER / 8;
 
-    /// Makes a full leaf, and any that its entries go to, less than full.
+    /// Makes room in a full leaf. Neither it nor any leaf that its entries move to is full afterwards.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room(&mut self, leaf: u32) {
@@ -121,7 +121,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let left_leaf = self.inners.child(parent, left);
         let all = own + before.unwrap_or(LEAF) + after.unwrap_or(LEAF);
         if own + other > Self::LEAF_MERGED && all <= 2 * Self::LEAF_MERGED {
-            self.dissolve_leaf(parent, slot, all / 2);
+            self.merge_into_both_siblings(parent, slot, all / 2);
         } else if own + other <= Self::LEAF_MERGED {
             self.spread_leaves(parent, left, own + other);
             let right_leaf = self.inners.child(parent, left + 1);
@@ -139,7 +139,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// A leaf's entries go to the siblings on both sides, of which the left one then holds `target`. Three
     /// leaves that fit into two: where entries only leave, merging pairs alone would let leaves stay half
     /// empty.
-    fn dissolve_leaf(&mut self, parent: u32, slot: usize, target: usize) {
+    fn merge_into_both_siblings(&mut self, parent: u32, slot: usize, target: usize) {
         let (left, leaf) = (self.inners.child(parent, slot - 1), self.inners.child(parent, slot));
         self.spread_leaves(parent, slot - 1, target);
         self.spread_leaves(parent, slot, 0);
@@ -149,7 +149,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.refill_inner(parent);
     }
 
-    /// An inner node may be short of children: as with leaves. A root with one child gives way to it.
+    /// As [`Self::refill_leaf`], for an inner node that may have too few children. A root with one child is
+    /// replaced by it.
     fn refill_inner(&mut self, node: u32) {
         let own = self.inners.len(node);
         let parent = self.inners.meta(node).parent;
@@ -264,7 +265,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.structure += 1;
     }
 
-    /// Forgets a child that has no entries any more.
+    /// Removes a child that has no entries left.
     fn remove_child(&mut self, node: u32, slot: usize) {
         let len = self.inners.len(node);
         close(self.inners.words.get_mut(node), INNER, len, slot);

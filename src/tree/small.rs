@@ -1,8 +1,8 @@
 //! A tree that fits into one leaf: entries in order in one array, no larger than they need.
 //!
-//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and what of
-//! them a checkpoint still wants. Must not know inner nodes or a locator: looking through a leaf is as quick
-//! as asking one.
+//! Most boards of a service that has many are of this form: matches, clans, levels. Knows entries and the
+//! state of their capture. Must not know inner nodes or a locator: looking through a leaf is as quick as
+//! asking one.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -13,7 +13,7 @@ use super::prefetch;
 use super::violation::Violation;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
-/// Where the page is with regard to the capture under way.
+/// The state of the page in the running capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Captured {
     /// It was not dirty when the capture began.
@@ -21,7 +21,7 @@ pub(super) enum Captured {
     /// To be handed out, and unchanged since.
     Pending,
     /// To be handed out as it was set aside.
-    Aside,
+    PreImages,
     /// Handed out. Not known to be stored until the next capture begins.
     HandedOut,
 }
@@ -32,7 +32,7 @@ pub(super) struct SmallTree<const LEAF: usize> {
     pub(super) words: Box<[u64]>,
     /// As many as there is room for; the first `len` are entries.
     pub(super) handles: Box<[u32]>,
-    /// The page as it was when the capture under way began. Boxed, because there is one for an instant only.
+    /// The page as of the beginning of the running capture. Boxed, because it exists only briefly.
     pub(super) aside: Option<Box<PreImage>>,
     /// The page's number, which a loaded one brings along.
     pub(super) page: u32,
@@ -186,7 +186,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     pub(super) fn touch(&mut self) {
         if self.captured == Captured::Pending {
             self.aside = Some(Box::new(PreImage::of(&self.entries())));
-            self.captured = Captured::Aside;
+            self.captured = Captured::PreImages;
         }
         self.dirty = true;
     }
@@ -206,14 +206,14 @@ impl<const LEAF: usize> SmallTree<LEAF> {
 
     /// The page is still to be handed out.
     pub(super) fn awaited(&self) -> bool {
-        matches!(self.captured, Captured::Pending | Captured::Aside)
+        matches!(self.captured, Captured::Pending | Captured::PreImages)
     }
 
     pub(super) fn hand_out(&mut self, sink: &mut dyn FnMut(CapturedPage<'_>)) {
         let kept = self.aside.take();
         let entries = match (self.captured, &kept) {
             (Captured::Pending, _) => self.entries(),
-            (Captured::Aside, Some(kept)) => kept.entries(),
+            (Captured::PreImages, Some(kept)) => kept.entries(),
             _ => return,
         };
         sink(CapturedPage { page: self.page, entries: (!entries.is_empty()).then_some(entries) });
@@ -240,7 +240,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         if let Some(handle) = self.repeated_handle() {
             return Err(Violation::new(format!("{handle:?} has two entries")));
         }
-        if (self.captured == Captured::Aside) != self.aside.is_some() {
+        if (self.captured == Captured::PreImages) != self.aside.is_some() {
             return Err(Violation::new("what is set aside and what is said of it disagree".to_owned()));
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! The tree as the rest of the service sees it: small while its entries fit into one leaf, large beyond.
+//! [`Tree`], the public type: a small tree while its entries fit into one leaf, a large one beyond.
 //!
-//! Knows when one form becomes the other. Must not know how either does its work.
+//! Knows when one form is converted to the other. Must not know how either works.
 
 use std::cmp::Ordering;
 
@@ -44,7 +44,7 @@ impl<const LEAF: usize, const INNER: usize> From<LargeTree<LEAF, INNER>> for Tre
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// A large tree becomes small at half of what a small one can hold, so that one at the boundary does not
     /// change form again and again.
-    const SMALL_AGAIN: usize = LEAF / 2;
+    const SHRINK_AT: usize = LEAF / 2;
 
     /// An empty tree whose entries have `columns` words.
     ///
@@ -171,7 +171,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             Form::Small(small) => small.remove(handle),
             Form::Large(large) => {
                 let words = large.remove(handle);
-                self.settle();
+                self.shrink_if_sparse();
                 words
             }
         }
@@ -193,13 +193,13 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             Form::Small(small) if small.len_after(edits) <= LEAF => small.apply(edits, order),
             _ => {
                 self.large().apply(edits, order);
-                self.settle();
+                self.shrink_if_sparse();
             }
         }
     }
 
-    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for whoever applies under a
-    /// lock that readers wait for, and can do the waiting for memory beside them first. About half of what
+    /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for a caller that applies
+    /// under a write lock, and can take the cache misses under a read lock before. About half of what
     /// applying costs from cold memory; a few hundred edits fit into a second-level cache.
     pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
         match &self.form {
@@ -222,10 +222,10 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// A large tree that has lost nearly all of its entries becomes small.
     #[inline]
-    fn settle(&mut self) {
+    fn shrink_if_sparse(&mut self) {
         if let Form::Large(large) = &mut self.form
             && large.height == 0
-            && let Some(small) = large.take_small(Self::SMALL_AGAIN)
+            && let Some(small) = large.take_small(Self::SHRINK_AT)
         {
             self.form = Form::Small(small);
         }
@@ -323,7 +323,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 }
 
-/// What checkpoints want of a tree.
+/// The interface for checkpoints.
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// The leaves changed, allocated or freed since the last call become the pending ones, to be handed out
     /// by [`Tree::capture_next`] exactly as they are now.
@@ -336,7 +336,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             Form::Large(large) => {
                 large.begin_capture();
                 // Pages that it no longer has may have kept it from becoming small until they were deleted.
-                self.settle();
+                self.shrink_if_sparse();
             }
         }
     }
@@ -365,7 +365,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// Hands out up to `max_pages` pending pages, and says whether there are more.
     ///
     /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20
-    /// bytes an entry on a board with one key, and is let go of when handed out.
+    /// bytes an entry on a board with one key, and the copy is freed when it is handed out.
     pub fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
         match &mut self.form {
             Form::Small(small) => {

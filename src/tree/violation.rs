@@ -1,8 +1,8 @@
-//! What does not hold of a tree.
+//! A violated invariant of a tree.
 
 use std::fmt;
 
-/// What does not hold, and where. The tree cannot be trusted.
+/// Which invariant is violated, and where. The tree cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(String);
 

@@ -3,16 +3,16 @@
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
 use crate::state::{Applied, Change, Shard, TreeId};
-use crate::state_lock::{LongReading, Purpose, StateLock};
+use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, Freed, JobOutcome, MessageOutcome, Place};
-use crate::writer::parking::Asker;
-use crate::writer::plan::{PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
-use crate::writer::source::AnswerTo;
+use crate::writer::parking::OutcomeWaiter;
+use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
+use crate::writer::source::OutcomeSender;
 
 /// Changes prefetched before the lock is yielded: some ten microseconds.
-const WARMED_AT_ONCE: usize = 64;
+const CHANGES_WARMED_PER_YIELD: usize = 64;
 
 /// Applies a step, and returns the answers to the clients that wait for it. The caller sends them after it
 /// has published the sequence, so that a client with an answer can read what it wrote.
@@ -23,7 +23,7 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             let mut guard = shard.write(Purpose::Apply);
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
-            guard.let_go_fairly();
+            guard.unlock_fair();
             (step.applied.sequence, Answers::default())
         }
         PlannedStep::Freed { jobs, applied } => {
@@ -41,9 +41,9 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
 /// Prefetches what a step will touch. Cache misses are half of the work, and this part needs only the read
 /// lock, which it yields to writers.
 fn warm(shard: &StateLock, changes: &[Change]) {
-    let mut shard = LongReading::new(shard, Purpose::Warm);
-    for changes in changes.chunks(WARMED_AT_ONCE) {
-        shard.let_others_in();
+    let mut shard = YieldingReadGuard::new(shard, Purpose::Warm);
+    for changes in changes.chunks(CHANGES_WARMED_PER_YIELD) {
+        shard.yield_if_due();
         shard.warm(changes);
     }
 }
@@ -52,9 +52,9 @@ fn warm(shard: &StateLock, changes: &[Change]) {
 fn apply_jobs(
     shard: &StateLock,
     jobs: Vec<PlannedJob>,
-    freed: Vec<PlannedFreed>,
+    freed: Vec<PlannedUnparked>,
     applied: Applied,
-) -> (Vec<JobOutcome>, Vec<FreedAnswer>) {
+) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
     let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
     warm(shard, &changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
     let mut guard = shard.write(Purpose::Apply);
@@ -62,12 +62,12 @@ fn apply_jobs(
     for job in jobs {
         outcomes.push(apply_planned(shard, job));
     }
-    for PlannedFreed { job, to } in freed {
+    for PlannedUnparked { job, to } in freed {
         let outcome = apply_planned(shard, job);
-        answers.extend(to.map(|to| FreedAnswer { freed: Ok((applied.sequence, outcome)), to }));
+        answers.extend(to.map(|to| UnparkedAnswer { freed: Ok((applied.sequence, outcome)), to }));
     }
     shard.applied = applied;
-    guard.let_go_fairly();
+    guard.unlock_fair();
     (outcomes, answers)
 }
 
@@ -93,7 +93,7 @@ pub struct Answers {
     /// To the client that waits for the message.
     pub message: Option<Answer>,
     /// To the clients that wait for parked jobs of earlier messages.
-    pub freed: Vec<FreedAnswer>,
+    pub freed: Vec<UnparkedAnswer>,
 }
 
 impl Answers {
@@ -102,22 +102,22 @@ impl Answers {
         if let Some(Answer { outcome, to }) = self.message {
             let _ = to.send(Ok(outcome));
         }
-        for FreedAnswer { freed, to } in self.freed {
+        for UnparkedAnswer { freed, to } in self.freed {
             let _ = to.tell.send(freed);
         }
     }
 }
 
 /// The outcome of an unparked job, and the client that waits for it.
-pub struct FreedAnswer {
+pub struct UnparkedAnswer {
     pub freed: Freed,
-    pub to: Asker,
+    pub to: OutcomeWaiter,
 }
 
 /// An answer, and the client that waits for it.
 pub struct Answer {
     pub outcome: MessageOutcome,
-    pub to: AnswerTo,
+    pub to: OutcomeSender,
 }
 
 fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBoard>) -> JobOutcome {

@@ -10,11 +10,11 @@ use parking_lot::{Condvar, Mutex};
 /// A fair mutex for the process's checkpoints: they are background work, and get one core.
 #[derive(Clone, Default)]
 pub struct CheckpointGate {
-    line: Arc<Line>,
+    line: Arc<Shared>,
 }
 
 #[derive(Default)]
-struct Line {
+struct Shared {
     queue: Mutex<Queue>,
     moved: Condvar,
 }
@@ -29,7 +29,7 @@ struct Queue {
 impl CheckpointGate {
     /// Enqueues at the end.
     #[must_use]
-    pub fn line_up(&self) -> PlaceInLine {
+    pub fn enqueue(&self) -> CheckpointTicket {
         let line = Arc::clone(&self.line);
         let number = {
             let mut queue = line.queue.lock();
@@ -38,25 +38,25 @@ impl CheckpointGate {
             queue.waiting.push_back(number);
             number
         };
-        PlaceInLine { line, number }
+        CheckpointTicket { line, number }
     }
 }
 
 /// A place in the queue, which is admitted once it is the first. Dropping it leaves the queue, and admits the
 /// next one.
-pub struct PlaceInLine {
-    line: Arc<Line>,
+pub struct CheckpointTicket {
+    line: Arc<Shared>,
     number: u64,
 }
 
-impl PlaceInLine {
+impl CheckpointTicket {
     #[must_use]
-    pub fn has_turn(&self) -> bool {
+    pub fn is_admitted(&self) -> bool {
         self.is_first(&self.line.queue.lock())
     }
 
     /// Blocks until all earlier places were dropped.
-    pub fn wait_for_turn(&self) {
+    pub fn wait_until_admitted(&self) {
         let mut queue = self.line.queue.lock();
         self.line.moved.wait_while(&mut queue, |queue| !self.is_first(queue));
     }
@@ -66,7 +66,7 @@ impl PlaceInLine {
     }
 }
 
-impl Drop for PlaceInLine {
+impl Drop for CheckpointTicket {
     fn drop(&mut self) {
         self.line.queue.lock().waiting.retain(|number| *number != self.number);
         self.line.moved.notify_all();
@@ -78,22 +78,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_come_in_the_order_of_the_line_and_pass_over_whoever_left_it() {
+    fn tickets_are_admitted_in_order_and_dropped_ones_are_skipped() {
         let gate = CheckpointGate::default();
-        let [first, second, third] = [gate.line_up(), gate.line_up(), gate.line_up()];
-        let turns = |places: &[&PlaceInLine]| places.iter().map(|place| place.has_turn()).collect::<Vec<_>>();
+        let [first, second, third] = [gate.enqueue(), gate.enqueue(), gate.enqueue()];
+        let turns =
+            |places: &[&CheckpointTicket]| places.iter().map(|place| place.is_admitted()).collect::<Vec<_>>();
         assert_eq!(turns(&[&first, &second, &third]), [true, false, false]);
         drop(second);
         assert_eq!(turns(&[&first, &third]), [true, false]);
         let waits = std::thread::spawn(move || {
-            third.wait_for_turn();
+            third.wait_until_admitted();
             third
         });
         drop(first);
         let third = waits.join().expect("it got its turn");
-        assert!(third.has_turn());
-        let last = gate.line_up();
+        assert!(third.is_admitted());
+        let last = gate.enqueue();
         drop(third);
-        assert!(last.has_turn());
+        assert!(last.is_admitted());
     }
 }

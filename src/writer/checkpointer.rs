@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, CheckpointFigures, StorageError, Store};
 use crate::types::Sequence;
-use crate::writer::checkpoint_gate::{CheckpointGate, PlaceInLine};
+use crate::writer::checkpoint_gate::{CheckpointGate, CheckpointTicket};
 
 /// When a checkpoint is due. A start after a crash replays the changes since the last checkpoint began, so
 /// checkpoints should be frequent. But after scattered changes a checkpoint writes nearly all pages, which
@@ -69,7 +69,7 @@ pub struct Checkpointer {
     /// How long the last successful one took.
     took: Duration,
     /// The place at the gate, while a checkpoint is due and waits.
-    place: Option<PlaceInLine>,
+    place: Option<CheckpointTicket>,
     running: Option<Running>,
 }
 
@@ -144,23 +144,23 @@ impl Checkpointer {
 
     /// Begins a checkpoint of the shard as it is now, if the gate admits it, and returns while it is written.
     /// Otherwise the shard keeps its place at the gate, and stays due.
-    pub fn start_in_turn(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
-        let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
-        if place.has_turn() {
+    pub fn start_if_admitted(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
+        let place = self.place.take().unwrap_or_else(|| self.gate.enqueue());
+        if place.is_admitted() {
             self.start(store, shard, place);
         } else {
             self.place = Some(place);
         }
     }
 
-    /// As [`Checkpointer::start_in_turn`], but blocks until the gate admits it: for the shutdown.
-    pub fn start_after_others(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
-        let place = self.place.take().unwrap_or_else(|| self.gate.line_up());
-        place.wait_for_turn();
+    /// As [`Checkpointer::start_if_admitted`], but blocks until the gate admits it: for the shutdown.
+    pub fn start_when_admitted(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
+        let place = self.place.take().unwrap_or_else(|| self.gate.enqueue());
+        place.wait_until_admitted();
         self.start(store, shard, place);
     }
 
-    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, turn: PlaceInLine) {
+    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, turn: CheckpointTicket) {
         let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write(Purpose::CheckpointBegin)));
         self.changes = 0;
         self.last = Instant::now();
@@ -179,7 +179,7 @@ impl Checkpointer {
             Ok(thread) => self.running = Some(Running { thread, checkpoint, written }),
             Err(error) => {
                 tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
-                self.give_up(&checkpoint, shard);
+                self.abandon(&checkpoint, shard);
             }
         }
     }
@@ -191,18 +191,18 @@ impl Checkpointer {
             Err(TryRecvError::Empty) => return None,
             Err(TryRecvError::Disconnected) => None,
         };
-        self.conclude(written, shard)
+        self.finish_running(written, shard)
     }
 
     /// Waits for the running checkpoint, if there is one, and gives up a place at the gate.
     pub fn wait(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
         self.place = None;
         let written = self.running.as_ref()?.written.recv().ok();
-        self.conclude(written, shard)
+        self.finish_running(written, shard)
     }
 
     /// `written`: `None` if the thread panicked, which the panic hook has reported.
-    fn conclude(
+    fn finish_running(
         &mut self,
         written: Option<Result<CheckpointFigures, StorageError>>,
         shard: &StateLock,
@@ -220,11 +220,11 @@ impl Checkpointer {
             Some(Err(error)) => tracing::warn!(%error, "a checkpoint failed; it will be tried again"),
             None => tracing::error!("a checkpoint ended without an outcome; it will be tried again"),
         }
-        self.give_up(&checkpoint, shard);
+        self.abandon(&checkpoint, shard);
         None
     }
 
-    fn give_up(&mut self, checkpoint: &Checkpoint, shard: &StateLock) {
+    fn abandon(&mut self, checkpoint: &Checkpoint, shard: &StateLock) {
         checkpoint.abandon(shard);
         self.failures += 1;
         self.failed = Some(Instant::now());

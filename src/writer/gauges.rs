@@ -16,7 +16,7 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::source::{Message, Payload};
 
 /// How often the gauges of the shard's state are updated.
-const STATE_EVERY: Duration = Duration::from_millis(500);
+const STATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How a property of RocksDB is read.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +108,7 @@ pub struct Gauges {
     damaged: Gauge,
     checkpoints: CheckpointGauges,
     rocksdb: Vec<(Property, Gauge)>,
-    state_noted: Option<Instant>,
+    state_updated_at: Option<Instant>,
 }
 
 impl Gauges {
@@ -143,7 +143,7 @@ impl Gauges {
             damaged: gauge!(names::STORAGE_DAMAGED, "shard" => shard.clone()),
             checkpoints: CheckpointGauges::new(&shard),
             rocksdb: rocksdb.collect(),
-            state_noted: None,
+            state_updated_at: None,
         }
     }
 
@@ -155,7 +155,7 @@ impl Gauges {
         messages.iter().map(|message| message.timestamp).collect()
     }
 
-    pub fn note_turn(
+    pub fn record_batch(
         &self,
         committed: &Committed,
         arrived: &[Timestamp],
@@ -198,10 +198,10 @@ impl Gauges {
         store: Option<&Store>,
         checkpointer: &Checkpointer,
     ) {
-        if self.state_noted.is_some_and(|noted| noted.elapsed() < STATE_EVERY) {
+        if self.state_updated_at.is_some_and(|noted| noted.elapsed() < STATE_INTERVAL) {
             return;
         }
-        self.state_noted = Some(Instant::now());
+        self.state_updated_at = Some(Instant::now());
         let (applied, members, boards, bytes) = {
             let shard = shard.read(Purpose::Gauges);
             let bytes = shard.tree_bytes() + shard.members.bytes() + checkpointer.bytes();

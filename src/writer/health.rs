@@ -132,7 +132,7 @@ impl Health {
         self.frees.subscribe()
     }
 
-    pub fn set_frees(&self, frees: bool) {
+    pub fn set_has_ready_jobs(&self, frees: bool) {
         self.frees.send_if_modified(|known| std::mem::replace(known, frees) != frees);
     }
 

@@ -26,7 +26,7 @@ mod health;
 mod queue_room;
 mod registry;
 mod reject_log;
-mod rejects_kept;
+mod reject_retention;
 
 mod reopen;
 mod turn;
@@ -38,13 +38,13 @@ pub use gauges::Gauges;
 pub use health::{Health, ShardState};
 pub use outcome::{BoardOutcome, CommitFailed, Freed, JobOutcome, Later, MessageOutcome, Place};
 pub use parking::{ParkedJob, Parking, lines_of};
-pub use plan::{FREED_PER_MESSAGE, Plan, PlannedStep, Planner};
+pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{Held, HeldBy, QueueLevel, QueueRoom};
 pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
 pub use reject_log::RejectLog;
-pub use rejects_kept::RejectsKept;
+pub use reject_retention::RejectRetention;
 pub use source::{
-    AnswerTo, BadJob, BatchLimits, Fetched, JobSource, Message, OriginChanged, Outcome, Payload,
+    BadJob, BatchLimits, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender, Payload,
 };
 pub use turn::Writer;
 pub use wanted::WantedBoards;

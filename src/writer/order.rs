@@ -21,18 +21,18 @@ pub type Place = (Sequence, u32);
 type Head = (Place, u32);
 
 /// The board that a line is filed under. `None`: its first job names no board, so it waits for none.
-type Filed = Option<BoardName>;
+type FiledUnder = Option<BoardName>;
 
 #[derive(Default)]
-pub struct Order {
-    filed: BTreeMap<Filed, Lines>,
+pub struct LineOrder {
+    filed: BTreeMap<FiledUnder, Lines>,
     /// The first line of each board that is known.
-    ready: BTreeMap<Head, Filed>,
+    ready: BTreeMap<Head, FiledUnder>,
     /// The first line of each board that is not.
-    held: BTreeMap<Head, Filed>,
+    blocked: BTreeMap<Head, FiledUnder>,
     /// The shard is at its board limit. No missing board will be defined, so blocked lines are ready too:
     /// their jobs are rejected.
-    has_all: bool,
+    at_board_limit: bool,
 }
 
 /// The lines of a board: at least one.
@@ -41,15 +41,15 @@ struct Lines {
     is_known: bool,
 }
 
-impl Order {
+impl LineOrder {
     /// Files a line that is not filed.
-    pub fn file(&mut self, head: Head, board: Filed, is_known: bool) {
+    pub fn file(&mut self, head: Head, board: FiledUnder, is_known: bool) {
         let lines = self.filed.entry(board.clone());
         let lines = lines.or_insert_with(|| Lines { heads: BTreeSet::new(), is_known });
         let first = lines.heads.first().copied();
         lines.heads.insert(head);
         if first.is_none_or(|first| head < first) {
-            let heads = if lines.is_known { &mut self.ready } else { &mut self.held };
+            let heads = if lines.is_known { &mut self.ready } else { &mut self.blocked };
             if let Some(first) = first {
                 heads.remove(&first);
             }
@@ -60,10 +60,10 @@ impl Order {
     /// Takes the next line: of the ready ones, the one with the oldest first job.
     pub fn take_next(&mut self) -> Option<Head> {
         let ready = self.ready.first_key_value().map(|(head, _)| *head);
-        let held = self.held.first_key_value().map(|(head, _)| *head).filter(|_| self.has_all);
-        let heads = match (ready, held) {
-            (Some(ready), Some(held)) if held < ready => &mut self.held,
-            (None, Some(_)) => &mut self.held,
+        let blocked = self.blocked.first_key_value().map(|(head, _)| *head).filter(|_| self.at_board_limit);
+        let heads = match (ready, blocked) {
+            (Some(ready), Some(blocked)) if blocked < ready => &mut self.blocked,
+            (None, Some(_)) => &mut self.blocked,
             _ => &mut self.ready,
         };
         let (head, board) = heads.pop_first()?;
@@ -83,8 +83,11 @@ impl Order {
             && let Some(first) = lines.heads.first()
         {
             lines.is_known = is_known;
-            let (from, to) =
-                if is_known { (&mut self.held, &mut self.ready) } else { (&mut self.ready, &mut self.held) };
+            let (from, to) = if is_known {
+                (&mut self.blocked, &mut self.ready)
+            } else {
+                (&mut self.ready, &mut self.blocked)
+            };
             to.extend(from.remove_entry(first));
         }
         true
@@ -92,14 +95,14 @@ impl Order {
 
     /// Sets whether the shard is at its board limit. Then jobs that wait for a missing board are taken too,
     /// to be rejected.
-    pub fn note_has_all(&mut self, has_all: bool) {
-        self.has_all = has_all;
+    pub fn set_at_board_limit(&mut self, at_board_limit: bool) {
+        self.at_board_limit = at_board_limit;
     }
 
     /// Whether any line is ready.
     #[must_use]
     pub fn has_next(&self) -> bool {
-        !self.ready.is_empty() || (self.has_all && !self.held.is_empty())
+        !self.ready.is_empty() || (self.at_board_limit && !self.blocked.is_empty())
     }
 
     /// Looks at up to `limit` boards after `from`, or from the first one on. Returns those that lines wait
@@ -129,13 +132,13 @@ mod tests {
     }
 
     /// Takes lines for as long as there are any.
-    fn taken(order: &mut Order) -> Vec<u32> {
+    fn taken(order: &mut LineOrder) -> Vec<u32> {
         std::iter::from_fn(|| order.take_next()).map(|(_, line)| line).collect()
     }
 
     #[test]
     fn lines_go_on_by_age_whatever_their_board_once_it_is_known() {
-        let mut order = Order::default();
+        let mut order = LineOrder::default();
         for (line, board) in [(5, "a"), (3, "b"), (4, "a"), (1, "c"), (2, "a"), (6, "b")] {
             order.file(head(line), Some(name(board)), false);
         }
@@ -151,26 +154,26 @@ mod tests {
         assert_eq!(taken(&mut order), [4, 5]);
         order.note_board(&name("b"), true);
         assert_eq!(order.take_next(), Some(head(3)));
-        order.note_has_all(true);
+        order.set_at_board_limit(true);
         assert_eq!(taken(&mut order), [1, 2, 6]);
-        assert!(order.filed.is_empty() && order.ready.is_empty() && order.held.is_empty());
+        assert!(order.filed.is_empty() && order.ready.is_empty() && order.blocked.is_empty());
     }
 
     #[test]
-    fn room_for_boards_holds_again_what_no_board_could_come_for() {
-        let mut order = Order::default();
+    fn lines_block_again_below_the_board_limit() {
+        let mut order = LineOrder::default();
         order.file(head(1), Some(name("a")), false);
         order.file(head(2), Some(name("a")), false);
-        order.note_has_all(true);
+        order.set_at_board_limit(true);
         assert_eq!(order.take_next(), Some(head(1)));
-        order.note_has_all(false);
+        order.set_at_board_limit(false);
         assert!(!order.has_next());
         assert_eq!(order.take_next(), None);
     }
 
     #[test]
     fn wanted_boards_are_looked_at_a_few_at_a_time() {
-        let mut order = Order::default();
+        let mut order = LineOrder::default();
         assert_eq!(order.wanted(None, 2), (Vec::new(), None));
         for (line, board) in [(1, "a"), (2, "b"), (3, "c"), (4, "c"), (5, "d")] {
             order.file(head(line), Some(name(board)), board == "b");

@@ -21,11 +21,11 @@ use tokio::sync::oneshot;
 
 use crate::job::Job;
 use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
-use crate::writer::order::Order;
+use crate::writer::order::LineOrder;
 pub use crate::writer::order::Place;
 use crate::writer::outcome::Freed;
 use crate::writer::registry::MAX_BOARDS;
-use crate::writer::wanted::{WantedBoards, Wants};
+use crate::writer::wanted::{WantedBoards, WantedReporter};
 
 /// Once this many lines are in use, further members share lines. A line in use takes some hundred bytes. The
 /// number is arbitrary, but must be the same on all replicas.
@@ -43,10 +43,10 @@ const SHARED_FROM_BIT: u32 = 16;
 const _: () = assert!(SHARED_LINES.is_power_of_two() && SHARED_LINES <= SHARED >> SHARED_FROM_BIT);
 
 /// With fewer waiting clients than this, those that disconnected are not looked for.
-const ASKED_MIN: usize = 1_024;
+const WAITERS_MIN: usize = 1_024;
 /// Boards looked at per iteration of the writer's loop when all wanted boards are reported again: a
 /// millisecond at most.
-const TOLD_PER_TURN: usize = 4_096;
+const REPORTED_PER_ITERATION: usize = 4_096;
 
 /// A job that waits for a board, or behind another job of its member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl ParkedJob {
 }
 
 /// A client that waits for the outcome of a parked job.
-pub struct Asker {
+pub struct OutcomeWaiter {
     pub place: Place,
     pub line: u32,
     pub tell: oneshot::Sender<Freed>,
@@ -98,20 +98,20 @@ pub struct Parking {
     /// [`OWN_LINES`]; tests set fewer.
     pub own_lines: usize,
     pub shared_lines: u32,
-    wants: Wants,
+    wants: WantedReporter,
     lines: HashMap<u32, Line>,
-    order: Order,
+    order: LineOrder,
     jobs: usize,
     /// Lines with jobs that are not on disk yet.
     with_fresh: BTreeSet<u32>,
     /// The clients that wait for outcomes of parked jobs.
-    asked: HashMap<Place, Asker>,
+    asked: HashMap<Place, OutcomeWaiter>,
     /// With this many of them, those that disconnected are removed.
-    asked_max: usize,
+    waiters_max: usize,
 }
 
-/// A line that was taken out of the order. [`Parking::give_back`] puts it back.
-pub struct Turn {
+/// A line that was taken out of the order. [`Parking::check_in_line`] puts it back.
+pub struct CheckedOutLine {
     pub line: u32,
     pub first: Place,
     /// [`ParkedJob::board`] of that job.
@@ -129,13 +129,13 @@ impl Parking {
             boards_max: MAX_BOARDS,
             own_lines: OWN_LINES,
             shared_lines: SHARED_LINES,
-            wants: Wants::new(wanted),
+            wants: WantedReporter::new(wanted),
             lines: HashMap::new(),
-            order: Order::default(),
+            order: LineOrder::default(),
             jobs: 0,
             with_fresh: BTreeSet::new(),
             asked: HashMap::new(),
-            asked_max: ASKED_MIN,
+            waiters_max: WAITERS_MIN,
         }
     }
 
@@ -147,7 +147,7 @@ impl Parking {
     ) {
         self.lines.clear();
         self.with_fresh.clear();
-        (self.order, self.jobs) = (Order::default(), 0);
+        (self.order, self.jobs) = (LineOrder::default(), 0);
         for (line, jobs, first, parked) in lines {
             self.lines.insert(line, Line { board: parked.board, jobs, fresh: VecDeque::new() });
             self.jobs += jobs;
@@ -246,24 +246,24 @@ impl Parking {
 
     /// Whether the shard has as many boards as there can be. What waits for another one may go on, and be
     /// rejected.
-    pub fn note_has_all(&mut self, has_all: bool) {
-        self.order.note_has_all(has_all);
+    pub fn set_at_board_limit(&mut self, at_board_limit: bool) {
+        self.order.set_at_board_limit(at_board_limit);
     }
 
     /// Takes the line whose turn it is: of those that may go on, the one with the oldest first job.
-    pub fn take_turn(&mut self) -> Option<Turn> {
+    pub fn check_out_line(&mut self) -> Option<CheckedOutLine> {
         let (first, id) = self.order.take_next()?;
         let line = self.lines.get_mut(&id)?;
         let (board, on_disk) = (line.board, line.on_disk());
-        Some(Turn { line: id, first, board, on_disk, fresh: std::mem::take(&mut line.fresh) })
+        Some(CheckedOutLine { line: id, first, board, on_disk, fresh: std::mem::take(&mut line.fresh) })
     }
 
     /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `freed`: how many of its jobs were unparked. `fresh`: what is left of [`Turn::fresh`]. `next`: the job
+    /// `freed`: how many of its jobs were unparked. `fresh`: what is left of [`CheckedOutLine::fresh`]. `next`: the job
     /// that is first now, with the board that it waits for; `None` if no job is left.
-    pub fn give_back(
+    pub fn check_in_line(
         &mut self,
         id: u32,
         freed: usize,
@@ -297,22 +297,22 @@ impl Parking {
     /// unparked.
     pub fn ask(&mut self, place: Place, line: u32) -> oneshot::Receiver<Freed> {
         let (tell, told) = oneshot::channel();
-        self.ask_again(Asker { place, line, tell });
+        self.requeue_waiter(OutcomeWaiter { place, line, tell });
         told
     }
 
     /// Registers a client again whose job is still parked after a batch failed.
-    pub fn ask_again(&mut self, asker: Asker) {
-        if self.asked.len() >= self.asked_max {
+    pub fn requeue_waiter(&mut self, asker: OutcomeWaiter) {
+        if self.asked.len() >= self.waiters_max {
             self.asked.retain(|_, asker| !asker.tell.is_closed());
             // The limit doubles, so that each client is looked at once or twice on average.
-            self.asked_max = ASKED_MIN.max(2 * self.asked.len());
+            self.waiters_max = WAITERS_MIN.max(2 * self.asked.len());
         }
         self.asked.insert(asker.place, asker);
     }
 
     /// Removes and returns the client that waits for a job's outcome.
-    pub fn take_asked(&mut self, place: Place) -> Option<Asker> {
+    pub fn take_waiter(&mut self, place: Place) -> Option<OutcomeWaiter> {
         // Usually empty: only writes over HTTP wait for outcomes.
         if self.asked.is_empty() {
             return None;
@@ -322,9 +322,9 @@ impl Parking {
 
     /// Reports wanted boards: those that jobs named since the last call, and from time to time all that lines
     /// wait for, in case an earlier report was lost. Each call covers a part of them.
-    pub fn tell_wanted(&mut self) {
+    pub fn report_wanted(&mut self) {
         if self.auto_create {
-            self.wants.tell(|from| self.order.wanted(from, TOLD_PER_TURN));
+            self.wants.tell(|from| self.order.wanted(from, REPORTED_PER_ITERATION));
         }
     }
 

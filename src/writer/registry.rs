@@ -67,7 +67,7 @@ impl DefineRefused {
     }
 }
 
-struct Registered {
+struct RegistryEntry {
     known: Known,
     being_dropped: bool,
 }
@@ -79,20 +79,20 @@ pub type Event = Box<dyn FnOnce(&Registry) + Send>;
 pub struct Registry {
     boards: Mutex<Boards>,
     auto_create: bool,
-    /// Whether `begun_anew` has any board. Usually it has none, and then jobs need not take the lock.
-    has_begun_anew: AtomicBool,
+    /// Whether `next_incarnation` has any board. Usually it has none, and then jobs need not take the lock.
+    has_next_incarnation: AtomicBool,
     /// What happens concurrently right after the planner's first look-up, the second, and so on.
     #[cfg(test)]
-    pub after_question: Mutex<std::collections::VecDeque<Event>>,
+    pub after_lookup: Mutex<std::collections::VecDeque<Event>>,
 }
 
 #[derive(Default)]
 struct Boards {
-    by_name: BTreeMap<BoardName, Registered>,
+    by_name: BTreeMap<BoardName, RegistryEntry>,
     definitions: Definitions,
     last_incarnation: u64,
     /// Boards whose latest incarnation may not have reached every shard.
-    begun_anew: BTreeSet<BoardName>,
+    next_incarnation: BTreeSet<BoardName>,
 }
 
 impl Registry {
@@ -103,14 +103,14 @@ impl Registry {
         Self {
             boards: Mutex::new(Boards::default()),
             auto_create,
-            has_begun_anew: AtomicBool::new(false),
+            has_next_incarnation: AtomicBool::new(false),
             #[cfg(test)]
-            after_question: Mutex::default(),
+            after_lookup: Mutex::default(),
         }
     }
 
     /// Registers the boards of a shard, at start.
-    pub fn learn(&self, shard: &Shard) {
+    pub fn register_boards_of(&self, shard: &Shard) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(shard.dropped().latest().0);
         for (name, board) in shard.boards() {
@@ -120,18 +120,18 @@ impl Registry {
             let other = boards.by_name.get(name).map(|other| other.known.incarnation);
             if other.is_some_and(|other| other != incarnation) {
                 // A crash came before the new incarnation had reached every shard.
-                boards.begun_anew.insert(name.clone());
+                boards.next_incarnation.insert(name.clone());
             }
             if other.is_none_or(|other| other < incarnation) {
-                boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
+                boards.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
             }
         }
-        self.note_begun_anew(&boards);
+        self.note_next_incarnation(&boards);
     }
 
     /// Begins the next incarnation of a board, with its present definition. `None`: there is no such board.
     #[must_use]
-    pub fn begin_anew(&self, name: &BoardName) -> Option<Known> {
+    pub fn begin_next_incarnation(&self, name: &BoardName) -> Option<Known> {
         let mut boards = self.boards.lock();
         boards.by_name.get(name).filter(|registered| !registered.being_dropped)?;
         boards.last_incarnation += 1;
@@ -139,38 +139,38 @@ impl Registry {
         let registered = boards.by_name.get_mut(name)?;
         registered.known.incarnation = incarnation;
         let known = registered.known.clone();
-        boards.begun_anew.insert(name.clone());
-        self.note_begun_anew(&boards);
+        boards.next_incarnation.insert(name.clone());
+        self.note_next_incarnation(&boards);
         Some(known)
     }
 
     /// Notes that this incarnation of a board has reached every shard.
-    pub fn finish_anew(&self, name: &BoardName, incarnation: Incarnation) {
+    pub fn finish_next_incarnation(&self, name: &BoardName, incarnation: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_none_or(|registered| registered.known.incarnation == incarnation) {
-            boards.begun_anew.remove(name);
-            self.note_begun_anew(&boards);
+            boards.next_incarnation.remove(name);
+            self.note_next_incarnation(&boards);
         }
     }
 
     /// Whether any board's latest incarnation may not have reached every shard.
     #[must_use]
-    pub fn has_begun_anew(&self) -> bool {
+    pub fn has_next_incarnation(&self) -> bool {
         // A client sees a new incarnation under the lock, before it writes, so this load is late enough.
-        self.has_begun_anew.load(Ordering::Acquire)
+        self.has_next_incarnation.load(Ordering::Acquire)
     }
 
     /// The incarnation after the one that a shard holds, if there is one.
     #[must_use]
-    pub fn begun_anew(&self, name: &str, held: Incarnation) -> Option<Known> {
+    pub fn next_incarnation(&self, name: &str, held: Incarnation) -> Option<Known> {
         let boards = self.boards.lock();
-        let registered = boards.by_name.get(name).filter(|_| boards.begun_anew.contains(name))?;
+        let registered = boards.by_name.get(name).filter(|_| boards.next_incarnation.contains(name))?;
         let is_newer = registered.known.incarnation > held && !registered.being_dropped;
         is_newer.then(|| registered.known.clone())
     }
 
-    fn note_begun_anew(&self, boards: &Boards) {
-        self.has_begun_anew.store(!boards.begun_anew.is_empty(), Ordering::Release);
+    fn note_next_incarnation(&self, boards: &Boards) {
+        self.has_next_incarnation.store(!boards.next_incarnation.is_empty(), Ordering::Release);
     }
 
     /// Forgets a board that was dropped elsewhere, or whose drop a crash cut short.
@@ -178,24 +178,24 @@ impl Registry {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
             boards.by_name.remove(name);
-            boards.begun_anew.remove(name);
-            self.note_begun_anew(&boards);
+            boards.next_incarnation.remove(name);
+            self.note_next_incarnation(&boards);
         }
     }
 
     /// Applies a definition that was decided elsewhere.
-    pub fn adopt(&self, name: &BoardName, known: &Known) {
+    pub fn apply_remote(&self, name: &BoardName, known: &Known) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);
         let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
         if newer {
             let known = Known { definition: boards.definitions.share(&known.definition), ..*known };
-            boards.by_name.insert(name.clone(), Registered { known, being_dropped: false });
+            boards.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
         }
     }
 
     /// Notes a record's number: the next incarnation gets a greater one.
-    pub fn note_number(&self, number: RecordNumber) {
+    pub fn observe_number(&self, number: RecordNumber) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(number.0);
     }
@@ -230,7 +230,7 @@ impl Registry {
             return Ok(Defined::Changed(registered.known.clone()));
         }
         let created = boards.create(name, definition).map(Defined::Created);
-        self.note_begun_anew(&boards);
+        self.note_next_incarnation(&boards);
         created
     }
 
@@ -250,7 +250,7 @@ impl Registry {
             _ if self.auto_create => Named::Free,
             _ => Named::Unknown,
         };
-        self.end_question();
+        self.run_test_hook();
         named
     }
 
@@ -264,10 +264,10 @@ impl Registry {
         let created = {
             let mut boards = self.boards.lock();
             let created = boards.create_defaults(names);
-            self.note_begun_anew(&boards);
+            self.note_next_incarnation(&boards);
             created
         };
-        self.end_question();
+        self.run_test_hook();
         created
     }
 
@@ -281,13 +281,13 @@ impl Registry {
             Some(known) => known.clone(),
             None => boards.create(name, Definition::default())?,
         };
-        self.note_begun_anew(&boards);
+        self.note_next_incarnation(&boards);
         Ok(known)
     }
 
     #[cfg(test)]
-    fn end_question(&self) {
-        let next = self.after_question.lock().pop_front();
+    fn run_test_hook(&self) {
+        let next = self.after_lookup.lock().pop_front();
         if let Some(happens) = next {
             happens(self);
         }
@@ -295,7 +295,7 @@ impl Registry {
 
     #[cfg(not(test))]
     #[expect(clippy::unused_self, reason = "tests have something happen here")]
-    fn end_question(&self) {}
+    fn run_test_hook(&self) {}
 
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Known> {
@@ -363,8 +363,8 @@ impl Registry {
             boards.by_name.remove(name);
         }
         // No shard holds an earlier incarnation any more.
-        boards.begun_anew.remove(name);
-        self.note_begun_anew(&boards);
+        boards.next_incarnation.remove(name);
+        self.note_next_incarnation(&boards);
     }
 }
 
@@ -420,14 +420,14 @@ impl Boards {
         if self.by_name.contains_key(name) {
             // Some shards have not dropped the previous incarnation yet. Until they have, jobs must not apply
             // to it.
-            self.begun_anew.insert(name.clone());
+            self.next_incarnation.insert(name.clone());
         } else if self.by_name.len() >= MAX_BOARDS {
             return Err(DefineRefused::TooMany);
         }
         self.last_incarnation += 1;
         let definition = self.definitions.share(&Arc::new(definition));
         let known = Known { incarnation: Incarnation(self.last_incarnation), definition };
-        self.by_name.insert(name.clone(), Registered { known: known.clone(), being_dropped: false });
+        self.by_name.insert(name.clone(), RegistryEntry { known: known.clone(), being_dropped: false });
         Ok(known)
     }
 }

@@ -15,23 +15,23 @@ use crate::storage::codec::RejectRecord;
 use crate::types::{Sequence, ShardId};
 
 /// The least time between two lines for a reason.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes of a job that are logged.
 const SHOWN_BYTES: usize = 300;
 /// What every token of ours begins with; see `access::secret`.
 const TOKEN_START: &str = "rkt_";
-const LEFT_OUT: &str = "rkt_***";
+const REDACTED: &str = "rkt_***";
 
 /// Rejections that are not logged yet.
 #[derive(Default)]
 pub struct RejectLog {
     /// Whether there is anything to log. Writers check it after each batch.
-    waits: AtomicBool,
-    reasons: Mutex<BTreeMap<RejectCode, Untold>>,
+    has_unlogged: AtomicBool,
+    reasons: Mutex<BTreeMap<RejectCode, Unlogged>>,
 }
 
 #[derive(Default)]
-struct Untold {
+struct Unlogged {
     count: u64,
     example: Option<Example>,
     told: Option<Instant>,
@@ -61,16 +61,16 @@ impl RejectLog {
                 shard,
                 sequence: reject.sequence,
                 index: reject.index,
-                detail: without_tokens(&reject.detail),
+                detail: redact_tokens(&reject.detail),
                 job: shown(&reject.job),
             });
         }
-        self.waits.store(true, Ordering::Relaxed);
+        self.has_unlogged.store(true, Ordering::Relaxed);
     }
 
     /// Logs the reasons that are due.
     pub fn tell(&self) {
-        if !self.waits.load(Ordering::Relaxed) {
+        if !self.has_unlogged.load(Ordering::Relaxed) {
             return;
         }
         for (reason, count, Example { shard, sequence, index, detail, job }) in self.take_due(Instant::now())
@@ -91,18 +91,18 @@ impl RejectLog {
     fn take_due(&self, now: Instant) -> Vec<(RejectCode, u64, Example)> {
         let mut due = Vec::new();
         let mut reasons = self.reasons.lock();
-        let mut waits = false;
+        let mut has_unlogged = false;
         for (reason, untold) in reasons.iter_mut().filter(|(_, untold)| untold.count > 0) {
-            let is_due = untold.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY);
+            let is_due = untold.told.is_none_or(|told| now.duration_since(told) >= LOG_INTERVAL);
             match untold.example.take_if(|_| is_due) {
                 Some(example) => {
                     due.push((*reason, std::mem::take(&mut untold.count), example));
                     untold.told = Some(now);
                 }
-                None => waits = true,
+                None => has_unlogged = true,
             }
         }
-        self.waits.store(waits, Ordering::Relaxed);
+        self.has_unlogged.store(has_unlogged, Ordering::Relaxed);
         due
     }
 }
@@ -110,7 +110,7 @@ impl RejectLog {
 /// The beginning of a job, as a line of text.
 fn shown(job: &[u8]) -> String {
     // Redact before truncating: half of a token would not look like one.
-    let text = without_tokens(&String::from_utf8_lossy(job));
+    let text = redact_tokens(&String::from_utf8_lossy(job));
     let mut end = text.len().min(SHOWN_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -119,12 +119,12 @@ fn shown(job: &[u8]) -> String {
     if rest.is_empty() { text } else { format!("{start}...") }
 }
 
-fn without_tokens(text: &str) -> String {
+fn redact_tokens(text: &str) -> String {
     let is_of_token = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut parts = text.split(TOKEN_START);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        out.push_str(LEFT_OUT);
+        out.push_str(REDACTED);
         out.push_str(part.trim_start_matches(is_of_token));
     }
     out
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_told_every_ten_seconds_with_its_count_and_the_first_of_them() {
+    fn each_reason_is_logged_every_ten_seconds_with_count_and_first_example() {
         let (log, start) = (RejectLog::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let told = |seconds| -> Vec<(RejectCode, u64, u64)> {
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(told(9), [(RejectCode::Malformed, 1, 4)]);
         log.note(ShardId(0), &[bad(6)]);
         assert_eq!(told(10), [(RejectCode::BadScore, 3, 3)]);
-        assert!(!log.waits.load(Ordering::Relaxed));
+        assert!(!log.has_unlogged.load(Ordering::Relaxed));
         assert_eq!(told(100), []);
         log.note(ShardId(0), &[]);
         assert_eq!(told(100), []);

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::state_lock::Purpose;
-use crate::storage::{StorageError, Store, Totals, replay};
+use crate::storage::{ExpectedCounts, StorageError, Store, replay};
 use crate::types::Sequence;
 use crate::writer::health::ShardState;
 use crate::writer::outcome::CommitFailed;
-use crate::writer::parking::Asker;
+use crate::writer::parking::OutcomeWaiter;
 use crate::writer::plan::PlannedStep;
-use crate::writer::source::{AnswerTo, Fetched, JobSource};
+use crate::writer::source::{Fetched, JobSource, OutcomeSender};
 use crate::writer::turn::Writer;
 
 /// The reason given for a batch that is on disk although its commit failed.
@@ -25,28 +25,28 @@ const REOPEN_MAX: Duration = Duration::from_secs(10);
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a batch was not processed to its end.
-pub(super) struct Interrupted {
+pub(super) struct BatchFailed {
     pub(super) reason: String,
     /// A parked job could not be read, so the commit was not tried.
     pub(super) is_unreadable: bool,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: BatchWaiters,
 }
 
 /// The clients that wait for a batch.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct BatchWaiters {
     /// Those that wait for messages which the queue will redeliver, with the messages' sequences.
-    messages: Vec<(Sequence, AnswerTo)>,
+    messages: Vec<(Sequence, OutcomeSender)>,
     /// Those that wait for parked jobs which the batch would have unparked.
-    jobs: Vec<Asker>,
+    jobs: Vec<OutcomeWaiter>,
 }
 
-impl Waiting {
+impl BatchWaiters {
     /// Takes the waiting clients out of steps that will not be applied.
     pub(super) fn of(steps: Vec<PlannedStep>) -> Self {
         let mut waiting = Self::default();
         for step in steps {
-            let (message, jobs) = step.into_waiting();
+            let (message, jobs) = step.into_waiters();
             waiting.messages.extend(message);
             waiting.jobs.extend(jobs);
         }
@@ -54,20 +54,20 @@ impl Waiting {
     }
 
     /// Answers the clients that wait for messages: the outcome is unknown.
-    pub(super) fn tell_of_messages(&mut self, reason: &str) {
+    pub(super) fn fail_messages(&mut self, reason: &str) {
         for (_, answer) in self.messages.drain(..) {
             // The client may have disconnected.
             let _ = answer.send(Err(CommitFailed { reason: reason.to_owned() }));
         }
     }
 
-    fn tell_all(&mut self, reason: &str) {
-        self.tell_of_messages(reason);
-        self.jobs.drain(..).for_each(|asker| tell_of_job(asker, reason));
+    fn fail_all(&mut self, reason: &str) {
+        self.fail_messages(reason);
+        self.jobs.drain(..).for_each(|asker| fail_waiter(asker, reason));
     }
 }
 
-fn tell_of_job(asker: Asker, reason: &str) {
+fn fail_waiter(asker: OutcomeWaiter, reason: &str) {
     // The client may have disconnected.
     let _ = asker.tell.send(Err(CommitFailed { reason: reason.to_owned() }));
 }
@@ -76,8 +76,8 @@ impl<S: JobSource> Writer<S> {
     /// Reopens the store until that works. After a failed commit nothing more is written through the old
     /// store: it is unknown how much of the batch is on disk, and RocksDB does not recover from a failed
     /// append to its log.
-    pub(super) fn reopen_until_well(&mut self, interrupted: Interrupted) {
-        let Interrupted { reason, is_unreadable, mut waiting } = interrupted;
+    pub(super) fn reopen_with_retries(&mut self, interrupted: BatchFailed) {
+        let BatchFailed { reason, is_unreadable, mut waiting } = interrupted;
         tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
         self.gauges.note_failed_commit();
@@ -86,7 +86,7 @@ impl<S: JobSource> Writer<S> {
         }
         let mut pause = REOPEN_FIRST;
         // The store would open at once, and the batch would meet the unreadable job again. So pause first.
-        if is_unreadable && self.refuse_waiting(&reason, UNREADABLE_PAUSE) {
+        if is_unreadable && self.refuse_messages(&reason, UNREADABLE_PAUSE) {
             return;
         }
         loop {
@@ -98,10 +98,10 @@ impl<S: JobSource> Writer<S> {
                     tracing::warn!(shard = %self.id, %error, "reopening failed; trying again in {pause:?}");
                     // This may last until an operator makes room on the disk, which is longer than clients
                     // wait.
-                    waiting.tell_all(&error.to_string());
+                    waiting.fail_all(&error.to_string());
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
-                    if self.refuse_waiting(&reason, pause) {
+                    if self.refuse_messages(&reason, pause) {
                         tracing::warn!(shard = %self.id, "told to end before the store could be opened again; what was answered is on disk");
                         return;
                     }
@@ -133,12 +133,12 @@ impl<S: JobSource> Writer<S> {
     /// # Arguments
     /// `waiting`: the clients that wait for the failed batch. None are left on success; redelivered messages
     /// bring theirs with them.
-    fn try_reopen(&mut self, waiting: &mut Waiting) -> Result<(), StorageError> {
+    fn try_reopen(&mut self, waiting: &mut BatchWaiters) -> Result<(), StorageError> {
         let store = (self.reopen)()?;
         // The failed batch may be on disk after all, so everything committed is replayed.
         let applied = {
             let mut shard = self.shard.write(Purpose::Start);
-            replay(&store, &mut shard, &mut Totals::new(), &|_, _, _| {})?;
+            replay(&store, &mut shard, &mut ExpectedCounts::new(), &|_, _, _| {})?;
             for (name, life) in shard.dropped().iter() {
                 self.registry.forget(name, life);
             }
@@ -152,11 +152,11 @@ impl<S: JobSource> Writer<S> {
         // A write that reaches the disk shows that there is room again.
         store.sync()?;
         store.probe()?;
-        self.find_again(&store, &mut waiting.jobs)?;
+        self.reattach_waiters(&store, &mut waiting.jobs)?;
         self.store.put(Arc::new(store));
         // Messages that are on disk are not redelivered, and their outcomes are no longer known.
         waiting.messages.retain(|(sequence, _)| *sequence <= applied.sequence);
-        waiting.tell_of_messages(FOUND_APPLIED);
+        waiting.fail_messages(FOUND_APPLIED);
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.applied.send_replace(applied.sequence);
@@ -165,12 +165,12 @@ impl<S: JobSource> Writer<S> {
 
     /// Registers the clients of jobs that are still parked again. The outcomes of the other jobs are no
     /// longer known.
-    fn find_again(&mut self, store: &Store, jobs: &mut Vec<Asker>) -> Result<(), StorageError> {
+    fn reattach_waiters(&mut self, store: &Store, jobs: &mut Vec<OutcomeWaiter>) -> Result<(), StorageError> {
         while let Some(asker) = jobs.last() {
             let still_waits = store.is_parked(asker.line, asker.place)?;
             match (&mut self.parking, jobs.pop()) {
-                (Some(parking), Some(asker)) if still_waits => parking.ask_again(asker),
-                (_, Some(asker)) => tell_of_job(asker, FOUND_APPLIED),
+                (Some(parking), Some(asker)) if still_waits => parking.requeue_waiter(asker),
+                (_, Some(asker)) => fail_waiter(asker, FOUND_APPLIED),
                 (_, None) => {}
             }
         }
@@ -179,7 +179,7 @@ impl<S: JobSource> Writer<S> {
 
     /// Refuses messages that arrive while nothing can be written, instead of letting their clients wait
     /// indefinitely. Returns whether the source has ended, so that reopening is no longer needed.
-    fn refuse_waiting(&mut self, reason: &str, pause: Duration) -> bool {
+    fn refuse_messages(&mut self, reason: &str, pause: Duration) -> bool {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, Reject};
-use crate::state::{Applied, Cut, Incarnation, RecordNumber};
+use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
 use crate::writer::outcome::{CommitFailed, MessageOutcome};
@@ -24,7 +24,7 @@ pub struct Message {
     /// Its size as the batch's byte limit counts it.
     pub bytes: usize,
     /// Where to send its outcome, if a client waits for it.
-    pub answer: Option<AnswerTo>,
+    pub answer: Option<OutcomeSender>,
 }
 
 /// The answer to a client that waits for a message.
@@ -32,32 +32,32 @@ pub type Outcome = Result<MessageOutcome, CommitFailed>;
 
 /// Where to send the outcome of a message. A queue that redelivers messages redelivers this with them until
 /// an answer was sent, so it may be dropped without sending.
-pub struct AnswerTo(Way);
+pub struct OutcomeSender(ReplyRoute);
 
-enum Way {
+enum ReplyRoute {
     Once(oneshot::Sender<Outcome>),
     Named(Box<dyn FnOnce(Outcome) -> Result<(), Outcome> + Send>),
 }
 
-impl AnswerTo {
+impl OutcomeSender {
     /// For a queue that keeps track itself of which client waits for which message.
     pub fn named(tell: impl FnOnce(Outcome) -> Result<(), Outcome> + Send + 'static) -> Self {
-        Self(Way::Named(Box::new(tell)))
+        Self(ReplyRoute::Named(Box::new(tell)))
     }
 
     /// # Errors
     /// The outcome, if the client no longer waits.
     pub fn send(self, outcome: Outcome) -> Result<(), Outcome> {
         match self.0 {
-            Way::Once(to) => to.send(outcome),
-            Way::Named(tell) => tell(outcome),
+            ReplyRoute::Once(to) => to.send(outcome),
+            ReplyRoute::Named(tell) => tell(outcome),
         }
     }
 }
 
-impl From<oneshot::Sender<Outcome>> for AnswerTo {
+impl From<oneshot::Sender<Outcome>> for OutcomeSender {
     fn from(to: oneshot::Sender<Outcome>) -> Self {
-        Self(Way::Once(to))
+        Self(ReplyRoute::Once(to))
     }
 }
 
@@ -77,7 +77,7 @@ pub enum Payload {
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
     /// Removes entries of these members from one incarnation of a board if they lie behind a place when the
     /// message is applied, hidden entries included. Each is removed as by a job without a version.
-    Trim { board: BoardName, incarnation: Incarnation, behind: Cut, members: Vec<MemberId> },
+    Trim { board: BoardName, incarnation: Incarnation, behind: TrimPoint, members: Vec<MemberId> },
     /// Unparks up to this many jobs that earlier messages left although their boards are defined.
     Free { jobs: usize },
 }

@@ -18,23 +18,23 @@ use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
 use crate::writer::parking::{ParkedJob, Parking, Place};
-use crate::writer::plan::{GoesOn, Plan, PlannedStep, Planner};
+use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
-use crate::writer::rejects_kept::RejectsKept;
-use crate::writer::reopen::{Interrupted, Waiting};
+use crate::writer::reject_retention::RejectRetention;
+use crate::writer::reopen::{BatchFailed, BatchWaiters};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 
 /// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
 /// is noticed.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// The same while a full queue waits for a checkpoint: publishers are blocked until it completes.
-const FETCH_WAIT_WANTED: Duration = Duration::from_millis(25);
+const FETCH_WAIT_CHECKPOINT_WANTED: Duration = Duration::from_millis(25);
 /// Members of dropped boards that are released per iteration of the loop: about 20 µs.
-const RELEASED_PER_TURN: usize = 128;
+const RELEASED_PER_ITERATION: usize = 128;
 /// Up to this many entries of dropped boards are freed on the writer's thread; more get a thread of their
 /// own. About a millisecond's work.
-const FREED_AT_ONCE: u64 = 16_384;
+const FREED_INLINE_MAX: u64 = 16_384;
 
 /// Everything a writer works with. [`crate::service`] constructs it.
 pub struct Writer<S> {
@@ -57,7 +57,7 @@ pub struct Writer<S> {
     /// The effective time of the last committed message; see [`Plan::time`].
     pub time: Timestamp,
     /// Which rejects are kept.
-    pub rejects_kept: RejectsKept,
+    pub rejects_kept: RejectRetention,
     /// Logs rejections, at a limited rate.
     pub reject_log: Arc<RejectLog>,
 }
@@ -77,11 +77,11 @@ impl<S: JobSource> Writer<S> {
         self.started.send_replace(true);
         loop {
             let asked = Instant::now();
-            let messages = match self.source.fetch(self.source.limits(), self.patience()) {
+            let messages = match self.source.fetch(self.source.limits(), self.fetch_wait()) {
                 Fetched::Batch(messages) => messages,
                 Fetched::OriginChanged(changed) => {
                     if let Err(interrupted) = self.note_stream(changed) {
-                        self.reopen_until_well(interrupted);
+                        self.reopen_with_retries(interrupted);
                     }
                     Vec::new()
                 }
@@ -91,10 +91,10 @@ impl<S: JobSource> Writer<S> {
             if !messages.is_empty()
                 && let Err(interrupted) = self.turn(messages, asked.elapsed())
             {
-                self.reopen_until_well(interrupted);
+                self.reopen_with_retries(interrupted);
             }
-            self.note_source();
-            self.tidy_up();
+            self.update_shard_state();
+            self.run_maintenance();
         }
         self.finish();
     }
@@ -114,9 +114,9 @@ impl<S: JobSource> Writer<S> {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
             loaded?;
-            self.shard.write(Purpose::Start).number_dropped();
+            self.shard.write(Purpose::Start).number_drops();
         }
-        self.rejects_kept = RejectsKept::default();
+        self.rejects_kept = RejectRetention::default();
         let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
         noted.map_err(|error| error.to_string())?;
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
@@ -125,12 +125,12 @@ impl<S: JobSource> Writer<S> {
     /// Loads the lines of parked jobs from the store.
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
         let mut in_lines = Vec::new();
-        for record in store.parked_in_no_line().map_err(|error| error.to_string())? {
+        for record in store.parked_of_format_1().map_err(|error| error.to_string())? {
             let (_, ParkedJob { job, .. }) = read_parked(record.clone())?;
             in_lines.push((parking.shared_line(&job.member), record));
         }
         if !in_lines.is_empty() {
-            store.put_in_lines(&in_lines).map_err(|error| error.to_string())?;
+            store.move_into_lines(&in_lines).map_err(|error| error.to_string())?;
         }
         let mut lines = Vec::new();
         for ParkedLine { line, jobs, first } in store.parked_lines().map_err(|error| error.to_string())? {
@@ -142,13 +142,13 @@ impl<S: JobSource> Writer<S> {
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
         parking.load(lines, is_known);
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
-        parking.note_has_all(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
+        parking.set_at_board_limit(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
         Ok(())
     }
 
     /// Takes over the source's state, which may have changed with the connection to the queue.
-    fn note_source(&mut self) {
+    fn update_shard_state(&mut self) {
         let state = self.source.state();
         if self.health.state() != state {
             match &state {
@@ -165,21 +165,21 @@ impl<S: JobSource> Writer<S> {
         if let Some(parking) = &mut self.parking {
             // While the shard catches up, the definitions that it wants may still be ahead in its queue.
             if self.health.is_live() {
-                parking.tell_wanted();
+                parking.report_wanted();
             } else {
                 parking.defer_wanted();
             }
-            self.health.set_frees(parking.has_ready());
+            self.health.set_has_ready_jobs(parking.has_ready());
         }
     }
 
     /// Stores the new origin of the messages. The source hands out further messages only afterwards.
-    fn note_stream(&mut self, changed: OriginChanged) -> Result<(), Interrupted> {
+    fn note_stream(&mut self, changed: OriginChanged) -> Result<(), BatchFailed> {
         let noted = self.store.get().and_then(|store| store.note_stream(&changed.stream));
-        noted.map_err(|error| Interrupted {
+        noted.map_err(|error| BatchFailed {
             reason: error.to_string(),
             is_unreadable: false,
-            waiting: Waiting::default(),
+            waiting: BatchWaiters::default(),
         })?;
         // If the fetcher restarted, it rereads the stored identity.
         let _ = changed.done.send(());
@@ -190,7 +190,7 @@ impl<S: JobSource> Writer<S> {
     ///
     /// # Arguments
     /// `waited`: how long the fetch took.
-    fn turn(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), Interrupted> {
+    fn turn(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
         let started = Instant::now();
         let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
@@ -218,15 +218,15 @@ impl<S: JobSource> Writer<S> {
             answers.send();
         }
         self.health.set_last_sequence(committed.sequence.0);
-        self.gauges.note_turn(&committed, &arrived, started, planned, committed_at);
+        self.gauges.record_batch(&committed, &arrived, started, planned, committed_at);
         Ok(())
     }
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
+        let parked = |line: u32, from: Place, limit: usize, read_on: ReadOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
-            read_line(&store, line, from, limit, goes_on)
+            read_line(&store, line, from, limit, read_on)
         };
         let planner = Planner {
             shard: &self.shard,
@@ -241,7 +241,7 @@ impl<S: JobSource> Writer<S> {
 
     /// Writes the batch. On failure nothing has been applied, and the waiting clients get an error, unless
     /// the queue will redeliver the messages.
-    fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), Interrupted> {
+    fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), BatchFailed> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
             sequence: plan.applied.sequence,
@@ -279,11 +279,11 @@ impl<S: JobSource> Writer<S> {
                 Ok((plan.steps, committed))
             }
             Err(reason) => {
-                let mut waiting = Waiting::of(plan.steps);
+                let mut waiting = BatchWaiters::of(plan.steps);
                 if self.source.needs_sync() {
-                    waiting.tell_of_messages(&reason);
+                    waiting.fail_messages(&reason);
                 }
-                Err(Interrupted { reason, is_unreadable, waiting })
+                Err(BatchFailed { reason, is_unreadable, waiting })
             }
         }
     }
@@ -294,7 +294,7 @@ impl<S: JobSource> Writer<S> {
     }
 
     /// Maintenance between two batches: checkpoints, and the release of dropped boards' members.
-    fn tidy_up(&mut self) {
+    fn run_maintenance(&mut self) {
         self.reject_log.tell();
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
             self.note_checkpoint(sequence, figures);
@@ -306,22 +306,22 @@ impl<S: JobSource> Writer<S> {
         if retired {
             let released = {
                 let mut shard = self.shard.write(Purpose::Release);
-                shard.release_retired(RELEASED_PER_TURN);
+                shard.release_retired(RELEASED_PER_ITERATION);
                 shard.take_released()
             };
-            free_aside(released);
+            free_in_background(released);
         }
         if freeing {
-            self.shard.write(Purpose::Release).members.free_some();
+            self.shard.write(Purpose::Release).members.free_slice();
         }
         let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
         if (is_wanted || self.checkpointer.is_due(members))
             && let Ok(store) = self.store.get()
         {
-            self.checkpointer.start_in_turn(store, &self.shard);
+            self.checkpointer.start_if_admitted(store, &self.shard);
         }
         let store = self.store.get().ok();
-        if let Some(damage) = store.as_deref().and_then(Store::found_damage)
+        if let Some(damage) = store.as_deref().and_then(Store::first_damage)
             && self.health.note_damage(damage)
         {
             tracing::error!(shard = %self.id, damage, "the shard's files are damaged; ranktree verify tells what else is");
@@ -329,7 +329,7 @@ impl<S: JobSource> Writer<S> {
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 
-    fn patience(&self) -> Duration {
+    fn fetch_wait(&self) -> Duration {
         let idle_work = {
             let shard = self.shard.read(Purpose::Release);
             shard.has_retired() || shard.members.has_freeing()
@@ -337,7 +337,7 @@ impl<S: JobSource> Writer<S> {
         if idle_work {
             Duration::ZERO
         } else if self.health.is_checkpoint_wanted() {
-            FETCH_WAIT_WANTED
+            FETCH_WAIT_CHECKPOINT_WANTED
         } else {
             FETCH_WAIT
         }
@@ -362,7 +362,7 @@ impl<S: JobSource> Writer<S> {
         if self.checkpointer.has_changes()
             && let Ok(store) = self.store.get()
         {
-            self.checkpointer.start_after_others(store, &self.shard);
+            self.checkpointer.start_when_admitted(store, &self.shard);
             if let Some((sequence, figures)) = self.checkpointer.wait(&self.shard) {
                 self.note_checkpoint(sequence, figures);
             }
@@ -373,8 +373,8 @@ impl<S: JobSource> Writer<S> {
 }
 
 /// Frees the memory of dropped boards, on another thread if there is much of it.
-fn free_aside(released: Vec<Retired>) {
-    if released.iter().map(Retired::entries).sum::<u64>() > FREED_AT_ONCE {
+fn free_in_background(released: Vec<Retired>) {
+    if released.iter().map(Retired::entries).sum::<u64>() > FREED_INLINE_MAX {
         // If the thread cannot be started, the closure is dropped here, and the memory with it.
         let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(released));
     }
@@ -386,12 +386,12 @@ pub fn read_line(
     line: u32,
     from: Place,
     limit: usize,
-    goes_on: GoesOn<'_>,
+    read_on: ReadOn<'_>,
 ) -> Result<Vec<(Place, ParkedJob)>, String> {
     let (mut jobs, mut unreadable) = (Vec::new(), None);
     let scanned = store.each_parked_in(line, from, |record| match read_parked(record) {
         Ok((place, parked)) => {
-            let more = goes_on(&parked);
+            let more = read_on(&parked);
             jobs.push((place, parked));
             more && jobs.len() < limit
         }

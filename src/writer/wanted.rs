@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::types::BoardName;
 
 /// Boards that are still wanted are reported again at this interval.
-const TELL_AGAIN: Duration = Duration::from_secs(2);
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Boards that jobs wait for, over all shards of the node.
 #[derive(Default)]
@@ -33,19 +33,19 @@ impl WantedBoards {
 }
 
 /// Which boards one shard wants, and when it last reported them.
-pub struct Wants {
+pub struct WantedReporter {
     wanted: Arc<WantedBoards>,
     /// Not reported yet.
     new: BTreeSet<BoardName>,
     /// When the last report of all wanted boards began.
-    told_all: Option<Instant>,
+    all_reported_at: Option<Instant>,
     /// If that report is not complete: the last board that it has covered.
-    told_to: Option<BoardName>,
+    reported_through: Option<BoardName>,
 }
 
-impl Wants {
+impl WantedReporter {
     pub fn new(wanted: Arc<WantedBoards>) -> Self {
-        Self { wanted, new: BTreeSet::new(), told_all: None, told_to: None }
+        Self { wanted, new: BTreeSet::new(), all_reported_at: None, reported_through: None }
     }
 
     pub fn add<'a>(&mut self, boards: impl Iterator<Item = &'a BoardName>) {
@@ -63,14 +63,14 @@ impl Wants {
     /// end.
     pub fn tell(&mut self, all: impl FnOnce(Option<&BoardName>) -> (Vec<BoardName>, Option<BoardName>)) {
         let mut wanted = std::mem::take(&mut self.new);
-        let due = self.told_all.is_none_or(|told| told.elapsed() >= TELL_AGAIN);
-        if due || self.told_to.is_some() {
-            if self.told_to.is_none() {
-                self.told_all = Some(Instant::now());
+        let due = self.all_reported_at.is_none_or(|told| told.elapsed() >= REPORT_INTERVAL);
+        if due || self.reported_through.is_some() {
+            if self.reported_through.is_none() {
+                self.all_reported_at = Some(Instant::now());
             }
-            let (part, told_to) = all(self.told_to.as_ref());
+            let (part, reported_through) = all(self.reported_through.as_ref());
             wanted.extend(part);
-            self.told_to = told_to;
+            self.reported_through = reported_through;
         }
         if !wanted.is_empty() {
             self.wanted.want(wanted);
@@ -80,7 +80,7 @@ impl Wants {
     /// Discards the new boards, and makes a full report due.
     pub fn defer(&mut self) {
         self.new.clear();
-        (self.told_all, self.told_to) = (None, None);
+        (self.all_reported_at, self.reported_through) = (None, None);
     }
 }
 
@@ -89,12 +89,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_is_told_at_once_and_all_of_it_once_nobody_defers_any_longer() {
+    fn new_boards_are_reported_at_once_and_all_after_deferral_ends() {
         let names = ["a", "b", "c"].map(|name| BoardName::new(name).expect("a good name"));
         let [a, b, c] = &names;
         let told = |wanted: &WantedBoards| wanted.take().into_iter().collect::<Vec<_>>();
         let wanted = Arc::new(WantedBoards::default());
-        let mut wants = Wants::new(Arc::clone(&wanted));
+        let mut wants = WantedReporter::new(Arc::clone(&wanted));
         // All wanted boards, in parts of two.
         let all = |from: Option<&BoardName>| {
             let rest: Vec<_> = names.iter().filter(|name| from.is_none_or(|from| *name > from)).collect();
@@ -108,7 +108,7 @@ mod tests {
         wants.tell(all);
         assert_eq!(told(&wanted), std::slice::from_ref(c), "the other part");
         // A full report is not due for a while: only new boards are reported.
-        wants.told_all = Some(Instant::now() + TELL_AGAIN);
+        wants.all_reported_at = Some(Instant::now() + REPORT_INTERVAL);
         wants.add([b].into_iter());
         wants.tell(all);
         assert_eq!(told(&wanted), std::slice::from_ref(b));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::cli::Failure;
 use crate::cli::config::print::value_toml;
 use crate::config::Setting;
-use crate::config::service_settings;
+use crate::config::default_settings;
 
 const HEAD: &str = "\
 # ranktree's configuration: every setting, commented out, with its default where it has one.
@@ -23,7 +23,7 @@ const COLUMNS: usize = 110;
 pub fn text() -> Result<String, Failure> {
     let mut out = HEAD.to_owned();
     let mut group = None;
-    for setting in service_settings() {
+    for setting in default_settings() {
         if setting.group != group {
             write!(out, "\n# ---- {} ----\n", setting.group.as_deref().unwrap_or("More"))?;
             group.clone_from(&setting.group);

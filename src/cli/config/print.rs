@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::config::{Origin, Secrecy, Setting, Settings};
+use crate::config::{Secrecy, Setting, SettingOrigin, Settings};
 
 const MASKED: &str = "***";
 
@@ -22,10 +22,10 @@ pub fn json(settings: &Settings) -> String {
     let one = |setting: &Setting| {
         let (value, _) = masked(setting);
         let (kind, from) = match &setting.origin {
-            Origin::Flag(flag) => ("flag", json!(flag)),
-            Origin::Environment(variable) => ("environment", json!(variable)),
-            Origin::File { path, line } => ("file", json!(format!("{}:{line}", path.display()))),
-            Origin::Default => ("default", Value::Null),
+            SettingOrigin::Flag(flag) => ("flag", json!(flag)),
+            SettingOrigin::Environment(variable) => ("environment", json!(variable)),
+            SettingOrigin::File { path, line } => ("file", json!(format!("{}:{line}", path.display()))),
+            SettingOrigin::Default => ("default", Value::Null),
         };
         json!({
             "key": setting.key, "value": value_json(&value, setting.several), "secret": setting.secret.is_some(),
@@ -46,12 +46,12 @@ fn line(setting: &Setting) -> String {
     }
 }
 
-fn origin(origin: &Origin) -> String {
+fn origin(origin: &SettingOrigin) -> String {
     match origin {
-        Origin::Flag(flag) => format!("flag {flag}"),
-        Origin::Environment(variable) => format!("environment {variable}"),
-        Origin::File { path, line } => format!("file {}, line {line}", path.display()),
-        Origin::Default => "default".to_owned(),
+        SettingOrigin::Flag(flag) => format!("flag {flag}"),
+        SettingOrigin::Environment(variable) => format!("environment {variable}"),
+        SettingOrigin::File { path, line } => format!("file {}, line {line}", path.display()),
+        SettingOrigin::Default => "default".to_owned(),
     }
 }
 

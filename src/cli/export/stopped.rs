@@ -39,7 +39,7 @@ impl Stopped {
             let recovered =
                 recover(store, TreesFrom::Pages, &|what, done, total| progress.note(what, done, total))?;
             progress.finish();
-            registry.learn(&recovered.shard);
+            registry.register_boards_of(&recovered.shard);
             shards.push(StateLock::new(recovered.shard));
         }
         for shard in &shards {

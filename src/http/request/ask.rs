@@ -14,8 +14,8 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::MAX_METADATA_BYTES;
 use crate::query::{
-    Answer, BoardView, EntryChange, HoldsEntries, OfOneMoment, fill_metadata, missing_metadata, read,
-    recall_metadata, with_metadata,
+    Answer, BoardView, ConsistentAnswer, EntryChange, VisitEntries, fill_metadata, fill_unchanged_metadata,
+    missing_metadata, read, with_metadata,
 };
 use crate::types::{AsOf, Sequence, ShardId};
 
@@ -78,7 +78,7 @@ impl Call {
     ///
     /// # Errors
     /// When there is no such board. When the answer may be larger than there is room for.
-    pub async fn ask_entries<A: HoldsEntries + Send + 'static>(
+    pub async fn ask_entries<A: VisitEntries + Send + 'static>(
         &self,
         ask: impl Fn(&BoardView<'_>) -> A + Send + 'static,
     ) -> Result<Answer<A>, Problem> {
@@ -94,7 +94,7 @@ impl Call {
     ///
     /// # Errors
     /// When the answer may be larger than there is room for.
-    pub async fn ask_with_metadata<A: OfOneMoment + Send + 'static>(
+    pub async fn ask_with_metadata<A: ConsistentAnswer + Send + 'static>(
         &self,
         ask: impl Fn(&Api, &str) -> Option<A> + Send + 'static,
     ) -> Result<Option<A>, Problem> {
@@ -147,7 +147,7 @@ pub async fn recall_all_metadata<R: HoldsChanges + Send + 'static>(
     }
     let node = Arc::clone(&api.node);
     let recall = move || {
-        results.each_change(&mut |change| recall_metadata(&node, change));
+        results.each_change(&mut |change| fill_unchanged_metadata(&node, change));
         results
     };
     if missing <= INLINE_DISK_READS {

@@ -133,7 +133,7 @@ async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply
 }
 
 /// The member on several boards.
-pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
+pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["boards", "cursor"]).await?;
     let member = call.member()?;
     let boards =
@@ -172,7 +172,7 @@ pub async fn on_boards(call: Call) -> Result<Reply, Problem> {
             Some(boards) => Which::Named(boards),
             None => Which::All { after, limit: BATCH_MAX },
         };
-        Some(query::on_boards(&api.node, &api.registry, &id, which, &is_allowed))
+        Some(query::entries_of_member(&api.node, &api.registry, &id, which, &is_allowed))
     };
     let answer = call.ask_with_metadata(ask).await?.ok_or_else(Problem::internal)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {

@@ -8,7 +8,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::not_so;
-use crate::query::{self, Mark, Standing};
+use crate::query::{self, ScoreTarget, Standing};
 use crate::types::Score;
 use crate::wire::lenient::{parse_integer, parse_score, score_of};
 
@@ -85,11 +85,11 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
     let (rank, position) = (params.number::<u64>("rank")?, params.number::<u64>("position")?);
     let percentile = params.get("percentile").map(parse_percentile).transpose()?;
     let mark = match (rank, position, percentile) {
-        (Some(place), None, None) | (None, Some(place), None) if place > 0 => Mark::Position(place),
+        (Some(place), None, None) | (None, Some(place), None) if place > 0 => ScoreTarget::Position(place),
         (Some(_), None, None) | (None, Some(_), None) => {
             return Err(Problem::bad_parameter("ranks and positions count from 1, and there is no 0"));
         }
-        (None, None, Some(percentile)) => Mark::Percentile(percentile),
+        (None, None, Some(percentile)) => ScoreTarget::Percentile(percentile),
         _ => {
             return Err(Problem::bad_parameter(
                 "give one of rank, position and percentile, such as rank=1000",
@@ -134,7 +134,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
         )));
     }
     let answer = call.ask(|board| {
-        let at = |wanted: &f64| query::score_at(board, Mark::Percentile(*wanted));
+        let at = |wanted: &f64| query::score_at(board, ScoreTarget::Percentile(*wanted));
         wanted.iter().map(at).collect::<Vec<_>>()
     })?;
     Ok(Reply::sized(wanted.len() * 120 + 200, |object| {

@@ -13,7 +13,7 @@ use crate::http::resources::lists::PAGE_MAX;
 use crate::job::RejectCode;
 use crate::query::RejectFilters;
 use crate::queue::reject_text;
-use crate::storage::{RejectsBefore, RejectsLimits, StorageError, Unread, page_of_rejects};
+use crate::storage::{RejectsBefore, RejectsLimits, StorageError, UnreadableRejects, page_of_rejects};
 use crate::types::ShardId;
 use crate::wire::names_only;
 
@@ -51,7 +51,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let read = move || {
         let mut stores = Vec::new();
         for shard in filters.shards(shards).filter_map(|shard| api.node.shards.get(shard.index())) {
-            stores.push(shard.store.get().map_err(|error| Unread { shard: shard.id, error })?);
+            stores.push(shard.store.get().map_err(|error| UnreadableRejects { shard: shard.id, error })?);
         }
         let limits =
             RejectsLimits { rejects: limit, read: limit.saturating_add(READ_BEYOND), bytes: ANSWER_BYTES };
@@ -109,7 +109,7 @@ fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
 }
 
 /// The files are damaged, or the writer may be opening the store again, after a commit that failed.
-fn unreadable(Unread { shard, error }: &Unread) -> Problem {
+fn unreadable(UnreadableRejects { shard, error }: &UnreadableRejects) -> Problem {
     tracing::warn!(%shard, %error, "rejects cannot be read");
     if let StorageError::Damaged { .. } = error {
         return Problem::shard_damaged(format!(

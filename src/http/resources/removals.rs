@@ -17,8 +17,8 @@ use crate::http::writes::boards::{Removed, clear_board};
 use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
-use crate::query::{BoardView, cut_behind_position, cut_behind_score};
-use crate::state::Cut;
+use crate::query::{BoardView, trim_point_of_position, trim_point_of_score};
+use crate::state::TrimPoint;
 use crate::types::{BoardName, Score};
 use crate::wire::lenient::{score_of, unsigned_of};
 
@@ -99,9 +99,9 @@ fn shown(value: Option<&RawValue>) -> String {
 }
 
 /// The cut behind which entries are removed; `None` if no entry is behind it.
-fn find_cut(board: &BoardView<'_>, which: &Which) -> Result<Option<Cut>, Problem> {
+fn find_cut(board: &BoardView<'_>, which: &Which) -> Result<Option<TrimPoint>, Problem> {
     match which {
-        Which::Beyond(position) => Ok(cut_behind_position(board, *position)),
+        Which::Beyond(position) => Ok(trim_point_of_position(board, *position)),
         Which::Worse(score) => {
             let (keys, given) = (board.definition.keys.len(), score.keys().len());
             if given > keys {
@@ -111,7 +111,7 @@ fn find_cut(board: &BoardView<'_>, which: &Which) -> Result<Option<Cut>, Problem
                 );
                 return Err(Problem::bad_score(detail));
             }
-            Ok(Some(cut_behind_score(board, score)))
+            Ok(Some(trim_point_of_score(board, score)))
         }
     }
 }

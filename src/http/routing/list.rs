@@ -84,7 +84,7 @@ fn routes() -> Routes {
         )
         .add(
             get(MEMBER, "member_boards"),
-            Token(Read, ByHandler), Offloaded(members::on_boards), docs::member_boards(),
+            Token(Read, ByHandler), Offloaded(members::entries_of_member), docs::member_boards(),
         );
     routes
         .add(get("/v1/boards/{board}/top", "top"), Token(Read, InPath), Inline(lists::top), docs::top())

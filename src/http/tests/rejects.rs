@@ -164,7 +164,7 @@ async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
     stored.commit(0, vec![reject(2, 0, Some(1), RejectCode::BadScore)]);
     let shard = &stored.service.api.node.shards[1];
     let store = shard.store.get().expect("it is open");
-    assert_eq!(store.found_damage(), None);
+    assert_eq!(store.first_damage(), None);
     let key = store.keys_from(&[0x03]).expect("readable").remove(0);
     store.damage(&key, Some(b"\xff")).expect("the disk takes it");
     let (status, problem) = stored.service.send("GET", "/v1/rejects", "").await;
@@ -173,7 +173,7 @@ async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
     assert!(detail.contains("shard 1") && detail.contains("ranktree verify"), "{detail}");
     assert_eq!(stored.all("shard=0").await.0, [(0, 2, 0)]);
 
-    let damage = store.found_damage().expect("it was found");
+    let damage = store.first_damage().expect("it was found");
     assert!(damage.contains("is damaged: ") && damage.contains("restore the whole directory"), "{damage}");
     assert!(shard.health.note_damage(damage) && !shard.health.note_damage("something else"));
     let status = stored.service.get("/v1/status").await;

@@ -52,7 +52,7 @@ pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Resu
     };
     token.extend(publish_to(api, &lacking, payload).await?.0);
     // Completes a clear that failed halfway.
-    api.registry.finish_anew(name, incarnation);
+    api.registry.finish_next_incarnation(name, incarnation);
     token.sort_by_key(|(shard, _)| *shard);
     Ok((created, AsOf(token)))
 }
@@ -72,13 +72,13 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
         AsOf(boards.clear_board(&name).await?)
     } else {
         let Known { incarnation, definition } =
-            api.registry.begin_anew(&name).ok_or_else(Problem::unknown_board)?;
+            api.registry.begin_next_incarnation(&name).ok_or_else(Problem::unknown_board)?;
         let payload = || {
             let (board, definition) = (name.clone(), Arc::clone(&definition));
             Payload::Define { board, incarnation, number: None, definition }
         };
         let token = publish_to(&api, &shards, payload).await?;
-        api.registry.finish_anew(&name, incarnation);
+        api.registry.finish_next_incarnation(&name, incarnation);
         token
     };
     Ok(Removed { entries, token })

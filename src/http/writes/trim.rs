@@ -11,7 +11,7 @@ use crate::http::writes::boards::Removed;
 use crate::http::writes::publish::{COMMAND_BYTES, Publishing, publish_all};
 use crate::query::{Behind, ShardHandle};
 use crate::queue::Publishers;
-use crate::state::{Cut, Incarnation};
+use crate::state::{Incarnation, TrimPoint};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 use crate::writer::{MessageOutcome, Payload};
@@ -34,7 +34,7 @@ pub async fn trim_board(
     api: &Api,
     name: &BoardName,
     incarnation: Incarnation,
-    cut: Cut,
+    cut: TrimPoint,
     as_of: &AsOf,
 ) -> Result<Removed, Problem> {
     let of_shard = |(shard, (_, as_of)): (_, &(ShardId, Sequence))| ShardTrim {
@@ -57,7 +57,7 @@ pub async fn trim_board(
 struct Trim {
     name: BoardName,
     incarnation: Incarnation,
-    cut: Cut,
+    cut: TrimPoint,
 }
 
 /// The progress of a trim on one shard.

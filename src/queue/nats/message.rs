@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
 use crate::queue::nats::definition_json::DefinitionJson;
-use crate::state::{Cut, Incarnation, RecordNumber};
+use crate::state::{Incarnation, RecordNumber, TrimPoint};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
 use crate::wire::{self, BoardNames};
@@ -154,7 +154,7 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     Some(Payload::Trim {
         board: BoardName::new(&board).ok()?,
         incarnation: Incarnation(incarnation),
-        behind: Cut { words, member },
+        behind: TrimPoint { words, member },
         members: members.collect::<Result<_, _>>().ok()?,
     })
 }
@@ -253,7 +253,7 @@ mod tests {
         let members: Vec<MemberId> =
             ["p42", "a\"b\\c", "日本"].map(|id| MemberId::new(id).expect("an id")).into();
         for member in [None, Some("日本".as_bytes().into())] {
-            let behind = Cut { words: Words::from_slice(&[0, u64::MAX, 7]), member };
+            let behind = TrimPoint { words: Words::from_slice(&[0, u64::MAX, 7]), member };
             let board = BoardName::new("a.b").expect("a good name");
             let trim = Payload::Trim {
                 board: board.clone(),

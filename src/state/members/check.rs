@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_are_accounted_for_from_one_checkpoint_to_the_next() {
+    fn check_accepts_handles_across_checkpoints() {
         let (mut members, known) = members();
         for _ in 0..3 {
             let pages = members.begin_checkpoint();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_lose_account_of_a_handle_is_found() {
+    fn check_finds_every_kind_of_lost_handle() {
         let cases: [(&str, &str); 11] = [
             ("1 boards know a (handle 0), and of 2 it is said", "said"),
             ("1 boards know b (handle 1), and of 2 it is said", "forgotten"),

@@ -9,7 +9,7 @@ use crate::tree::Handle;
 use crate::types::Timestamp;
 
 /// Version, whether there is metadata, and the state of an entry that is not listed.
-type Rest = (Option<u64>, bool, Option<StandingWire>);
+type ExtraFields = (Option<u64>, bool, Option<StandingWire>);
 
 /// A page of extras. Times are stored relative to the least of them.
 #[must_use]
@@ -38,7 +38,7 @@ pub fn decode_extras(
         bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;
     for _ in 0..count {
         let left = bytes.get(at..).unwrap_or_default();
-        let ((handle, since, rest), read): ((u32, u64, Rest), usize) =
+        let ((handle, since, rest), read): ((u32, u64, ExtraFields), usize) =
             bincode::decode_from_slice(left, CONFIG).map_err(fail)?;
         at += read;
         each(Handle(handle), extra_of("extras page", base.wrapping_add_unsigned(since), rest)?)?;
@@ -61,7 +61,7 @@ pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
     extra_of("extra", micros, (version, has_metadata, standing))
 }
 
-fn rest_of(extra: &Extra) -> Rest {
+fn rest_of(extra: &Extra) -> ExtraFields {
     let standing = match &extra.unlisted {
         None => None,
         Some(Unlisted::Hidden(words)) => Some(Standing::Hidden(**words)),
@@ -70,7 +70,7 @@ fn rest_of(extra: &Extra) -> Rest {
     (extra.version, extra.has_metadata, standing.map(StandingWire))
 }
 
-fn extra_of(kind: &'static str, micros: i64, rest: Rest) -> Result<Extra, Undecodable> {
+fn extra_of(kind: &'static str, micros: i64, rest: ExtraFields) -> Result<Extra, Undecodable> {
     let (version, has_metadata, standing) = rest;
     let unlisted = match standing.map(|wire| wire.0) {
         None => None,

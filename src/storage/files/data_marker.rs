@@ -19,10 +19,10 @@ use std::path::Path;
 use crate::storage::error::StorageError;
 use crate::storage::files::marker::MARKER;
 
-/// Takes its place once it is whole.
+/// The new file, which is renamed over the old one once it is written and synced.
 const NEW: &str = "RANKTREE.new";
 const TITLE: &str = "ranktree data directory";
-/// Of this file. Raised with every change that an older ranktree could not read.
+/// The format of this file. Raised with every change that an older ranktree could not read.
 const FORMAT: u32 = 1;
 
 /// How many shards a data directory is known to have; `None` if nothing says, or what says it is damaged.
@@ -46,7 +46,7 @@ pub fn marked_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
     }
 }
 
-/// Puts down that all of so many shards are there; synced once this returns.
+/// Writes that all of this many shards exist; synced once this returns.
 ///
 /// # Errors
 /// When the disk refuses.

@@ -8,7 +8,7 @@
 //! The last bytes of a block are zeros if a header does not fit. Other types exist in RocksDB (logs that are
 //! used again, compression, timestamps), and none is ever written for us.
 //!
-//! RocksDB's own reader is not asked, because it never returns from some damage: a fragment whose type was
+//! RocksDB's own reader is not used, because it never returns from some damage: a fragment whose type was
 //! changed to one of a log that is used again is neither taken nor passed over (`ReadPhysicalRecord`,
 //! 11.8.1). It also passes over zeros without a word, and with them over records.
 
@@ -24,14 +24,14 @@ const LAST: u8 = 4;
 /// RocksDB's types in logs that are used again, whose header is longer.
 const OF_REUSED_LOGS: [u8; 6] = [5, 6, 7, 8, 11, 131];
 
-/// Where a file stops being a sequence of records.
+/// A break: the place from which on a file is not a sequence of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Break {
     /// Where the last whole record ends.
     pub at: usize,
-    /// Whether a record begins somewhere behind it, so that the file went on.
+    /// Whether a record begins somewhere behind it.
     pub goes_on: bool,
-    /// Whether RocksDB's reader gets past it.
+    /// Whether RocksDB's reader returns from it.
     pub rocksdb_returns: bool,
 }
 
@@ -43,7 +43,7 @@ pub fn read_records(bytes: &[u8], mut each: impl FnMut(&[u8]) -> ControlFlow<()>
     loop {
         at = skip_trailer(at);
         if at >= bytes.len() {
-            // A record that never ended is a break like any other.
+            // An unfinished record at the end is a break too.
             return begun.map(|_| Break { at: record_end, goes_on: false, rocksdb_returns: true });
         }
         let Some(fragment) = fragment_at(bytes, at) else { return Some(break_at(bytes, record_end, at)) };
@@ -63,7 +63,7 @@ pub fn read_records(bytes: &[u8], mut each: impl FnMut(&[u8]) -> ControlFlow<()>
                 record.extend(fragment.payload);
                 each(&record)
             }
-            // Sound in itself, and out of place: what belongs before it is gone.
+            // The fragment is intact but out of place: its predecessor is missing.
             _ => return Some(break_at(bytes, record_end, at)),
         };
         at = end;
@@ -105,7 +105,7 @@ fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Past the end of a block where no header fits. What is there means nothing.
+/// Skips the end of a block in which no header fits. Its content has no meaning.
 fn skip_trailer(at: usize) -> usize {
     let left = BLOCK - at % BLOCK;
     if left < HEADER { at + left } else { at }

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 
 use crate::storage::error::StorageError;
 
-/// Held for as long as this is kept. The system lets go of it when the process ends, however it ends.
+/// The lock on a directory, held until this is dropped. The system releases it when the process ends, however
+/// it ends.
 pub struct DirectoryLock {
     _directory: File,
 }

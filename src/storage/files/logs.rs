@@ -1,4 +1,5 @@
-//! RocksDB's logs, before RocksDB reads them: where they break, if they do, and what is behind the break.
+//! Checks RocksDB's logs before RocksDB reads them: whether and where they are broken, and what follows the
+//! break.
 //!
 //! RocksDB takes any break for the torn end that a power failure leaves, and drops what is behind it without
 //! a word.
@@ -11,7 +12,7 @@ use crate::storage::error::StorageError;
 use crate::storage::files::batch;
 use crate::storage::files::frames::{Break, read_records};
 
-/// What the logs of a directory are.
+/// The result of checking a directory's logs.
 #[derive(Debug, Default)]
 pub struct Logs {
     /// RocksDB's number of the last operation before the end or the break; `None` if there is no record
@@ -20,18 +21,18 @@ pub struct Logs {
     pub torn: Option<TornEnd>,
 }
 
-/// A log that stops being one.
+/// A broken log.
 #[derive(Debug)]
 pub struct TornEnd {
     log: PathBuf,
     /// Where the last whole record ends.
     pub at: u64,
     pub length: u64,
-    /// Whether records follow: then something was written after what is lost.
+    /// Whether records follow the break: then it is not a torn end.
     pub goes_on: bool,
-    /// Whether RocksDB can be left to it: it stops at the break, and returns.
+    /// Whether RocksDB handles the break itself: it stops there, and returns.
     pub rocksdb_stops: bool,
-    /// What the logs before the break put last for the key that was asked for.
+    /// The last value before the break for the requested key.
     pub last_value: Option<Vec<u8>>,
     later: Vec<PathBuf>,
 }
@@ -76,7 +77,7 @@ fn torn_end(path: &Path, bytes: &[u8], broken: Break, later: &[PathBuf]) -> Resu
     })
 }
 
-/// Whether a log has a record that says something, or one behind a break.
+/// Whether a log has a record that is not empty, or one behind a break.
 fn holds_an_operation(log: &[u8]) -> bool {
     let mut holds = false;
     let broken = read_records(log, |record| {
@@ -86,7 +87,7 @@ fn holds_an_operation(log: &[u8]) -> bool {
     holds || broken.is_some_and(|broken| broken.goes_on)
 }
 
-/// The last value that these logs put for a key, up to where the last of them breaks.
+/// The last value that these logs have for a key, up to the break of the last log.
 fn last_value(logs: &[PathBuf], key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
     let mut last = None;
     for path in logs {
@@ -105,8 +106,8 @@ impl TornEnd {
         self.log.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Ends the logs where they break, as RocksDB would; but it passes over some breaks, never returns from
-    /// others, and begins a new log behind a torn one, which is one more state to be cut short in.
+    /// Truncates the logs at the break. RocksDB would do so too, but it skips some breaks, never returns from
+    /// others, and begins a new log behind a torn one, which is one more state in which it can crash.
     ///
     /// # Errors
     /// When the disk refuses.

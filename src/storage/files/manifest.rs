@@ -18,18 +18,18 @@ const NUMBERS: [u64; 5] = [2, 3, 9, 10, 203];
 /// From here on, tags have one text, so that an older RocksDB can pass over them.
 const IGNORABLE: u64 = 1 << 13;
 
-/// What a manifest says of the logs that came before the present ones: everything in them is in files.
+/// How much of the log a manifest declares as flushed to files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct InFiles {
+pub struct FlushedSequence {
     /// RocksDB's number of the last operation in files; 0 if it is not known.
     pub last_sequence: u64,
 }
 
-/// Makes sure that RocksDB can read its manifest to the end, and returns from that.
+/// Checks that RocksDB can read its manifest to the end without looping forever.
 ///
 /// # Errors
-/// When a file is not there or not whole.
-pub fn check_manifest(directory: &Path) -> Result<InFiles, StorageError> {
+/// When a file is missing or incomplete.
+pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError> {
     let damaged = |what: String| Err(StorageError::damaged(directory, what));
     let Some(current) = read(&directory.join(CURRENT))? else {
         return damaged(format!("the file {CURRENT} is gone"));
@@ -40,7 +40,7 @@ pub fn check_manifest(directory: &Path) -> Result<InFiles, StorageError> {
     let Some(manifest) = read(&directory.join(name))? else {
         return damaged(format!("the file {name}, which {CURRENT} names, is gone"));
     };
-    let (mut records, mut in_files) = (0_u64, InFiles::default());
+    let (mut records, mut in_files) = (0_u64, FlushedSequence::default());
     let broken = read_records(&manifest, |record| {
         records += 1;
         in_files.last_sequence = in_files.last_sequence.max(last_sequence(record).unwrap_or(0));

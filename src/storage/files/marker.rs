@@ -25,10 +25,10 @@ use parking_lot::Mutex;
 use crate::storage::error::StorageError;
 
 pub const MARKER: &str = "RANKTREE";
-/// Takes its place once it is whole.
+/// The new file, which is renamed over the old one once it is written and synced.
 const NEW: &str = "RANKTREE.new";
 const MAGIC: &[u8; 8] = b"ranktree";
-/// Of this file. Raised with every change that an older ranktree could not read.
+/// The format of this file. Raised with every change that an older ranktree could not read.
 const FORMAT: u32 = 1;
 const HEAD_BYTES: usize = 20;
 const SOURCE: &[u8; 8] = b"a stream";
@@ -37,18 +37,18 @@ const FLOOR_BYTES: usize = 16;
 const FLOORS_AT: [usize; 2] = [512, 1024];
 const FILE_BYTES: usize = 1536;
 
-/// How far a shard's life has come.
+/// The stage of a shard's creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// RocksDB is being made: what is there may be begun again.
+    /// RocksDB is being created: what exists may be replaced.
     Creating,
-    /// It is there.
+    /// The shard exists.
     Created,
-    /// Every other shard of the data directory was there too: from now on they may hold data.
+    /// Every other shard of the data directory exists too: from now on they may hold data.
     InService,
 }
 
-/// What was synced. A directory that holds less has lost it.
+/// What was synced at least. A directory that holds less has lost data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Floor {
     pub applied: u64,
@@ -57,19 +57,19 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// As far as the further of the two.
+    /// The greater of both, by component.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { applied: self.applied.max(other.applied), sequence: self.sequence.max(other.sequence) }
     }
 }
 
-/// What of a marker cannot be read.
+/// Which part of a marker is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// Whose it is, or how far the shard has come.
+    /// The shard's number, or the stage.
     All,
-    /// One of the floors; the other may be lower.
+    /// One of the floors. The other one may be lower.
     OneFloor,
 }
 
@@ -85,10 +85,10 @@ pub struct Marker {
 
 struct Written {
     floor: Floor,
-    is_of_a_stream: bool,
-    /// Which of the floors is written next.
+    is_filled_from_stream: bool,
+    /// Index of the floor that is written next.
     turn: usize,
-    /// Open once it was written to.
+    /// The file, opened by the first write.
     file: Option<File>,
 }
 
@@ -120,18 +120,19 @@ impl Marker {
         let [first, _] = floors;
         let turn = usize::from(first == Some(floor));
         let marker = Self::unwritten(path, stage, shard, shards);
-        let is_of_a_stream = checked(&bytes, SOURCE_AT, SOURCE.len()).is_some_and(|found| found == SOURCE);
-        let written = Mutex::new(Written { floor, is_of_a_stream, turn, file: None });
+        let is_filled_from_stream =
+            checked(&bytes, SOURCE_AT, SOURCE.len()).is_some_and(|found| found == SOURCE);
+        let written = Mutex::new(Written { floor, is_filled_from_stream, turn, file: None });
         Ok(Some(Self { written, damage, ..marker }))
     }
 
     fn unwritten(path: PathBuf, stage: Stage, shard: u16, shards: u16) -> Self {
         let (floor, turn) = (Floor::default(), 0);
-        let written = Mutex::new(Written { floor, is_of_a_stream: false, turn, file: None });
+        let written = Mutex::new(Written { floor, is_filled_from_stream: false, turn, file: None });
         Self { path, stage, shard, shards, written, damage: None }
     }
 
-    /// Puts a marker down, in place of the one that may be there; synced once this returns.
+    /// Writes a marker, replacing an existing one; synced once this returns.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -147,11 +148,11 @@ impl Marker {
         Ok(marker)
     }
 
-    /// Says from now on that the shard has come this far.
+    /// Stores a new stage.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn enter(&mut self, stage: Stage) -> Result<(), StorageError> {
+    pub fn set_stage(&mut self, stage: Stage) -> Result<(), StorageError> {
         if self.stage == stage {
             return Ok(());
         }
@@ -160,20 +161,20 @@ impl Marker {
     }
 
     /// Whether the shard is filled from a stream, which holds what comes after the last sync.
-    pub fn is_of_a_stream(&self) -> bool {
-        self.written.lock().is_of_a_stream
+    pub fn is_filled_from_stream(&self) -> bool {
+        self.written.lock().is_filled_from_stream
     }
 
-    /// Says from now on that it is. A log that breaks may have nothing left before the break that says so.
+    /// Stores that the shard is filled from a stream. A broken log may have lost the record that says so.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn note_stream(&self) -> Result<(), StorageError> {
-        if std::mem::replace(&mut self.written.lock().is_of_a_stream, true) {
+        if std::mem::replace(&mut self.written.lock().is_filled_from_stream, true) {
             return Ok(());
         }
         self.replace().map_err(|error| {
-            self.written.lock().is_of_a_stream = false;
+            self.written.lock().is_filled_from_stream = false;
             StorageError::Io { path: self.path.clone(), error }
         })
     }
@@ -182,7 +183,7 @@ impl Marker {
         let mut written = self.written.lock();
         let mut bytes = vec![0; FILE_BYTES];
         place(&mut bytes, 0, &encode_head(self.stage, self.shard, self.shards));
-        if written.is_of_a_stream {
+        if written.is_filled_from_stream {
             place(&mut bytes, SOURCE_AT, &with_checksum(SOURCE.to_vec()));
         }
         for at in FLOORS_AT {
@@ -192,7 +193,7 @@ impl Marker {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
-        // What is open is not what has the name from here on.
+        // The open file is no longer the one with this name.
         written.file = None;
         std::fs::rename(&new, &self.path)?;
         if let Some(directory) = self.path.parent() {
@@ -206,9 +207,8 @@ impl Marker {
         self.written.lock().floor
     }
 
-    /// Notes what is on disk for good. It takes a write to memory of the system, which the system brings to
-    /// disk.
-    pub fn raise(&self, floor: Floor) {
+    /// Raises the floor to what was synced. It is written but not synced: the system brings it to disk later.
+    pub fn raise_floor(&self, floor: Floor) {
         let mut written = self.written.lock();
         let floor = written.floor.max(floor);
         if floor == written.floor {
@@ -232,7 +232,7 @@ impl Marker {
         written.file.as_ref().map_or(Ok(()), |file| file.write_all_at(bytes, at))
     }
 
-    /// Brings the floor to disk.
+    /// Syncs the floor to disk.
     pub fn sync(&self) {
         let synced = self.written.lock().file.as_ref().map_or(Ok(()), File::sync_data);
         if let Err(error) = synced {
@@ -250,7 +250,7 @@ fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// So many bytes from there, if the checksum after them is right.
+/// `length` bytes from `at`, if the checksum after them is right.
 fn checked(bytes: &[u8], at: usize, length: usize) -> Option<&[u8]> {
     let (part, rest) = bytes.get(at..)?.split_at_checked(length)?;
     (crc32c::crc32c(part).to_le_bytes() == *rest.first_chunk::<4>()?).then_some(part)

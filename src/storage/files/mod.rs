@@ -19,6 +19,6 @@ mod tests;
 pub use data_marker::{has_marker, mark_shards, marked_shards};
 pub use lock::DirectoryLock;
 pub use logs::{Logs, TornEnd, check_logs};
-pub use manifest::{InFiles, check_manifest};
+pub use manifest::{FlushedSequence, check_manifest};
 pub use marker::{Floor, MARKER, Marker, Stage};
 pub use remains::holds_a_database;

@@ -186,16 +186,16 @@ fn a_marker_says_that_its_shard_is_filled_from_a_stream() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let put = Marker::put(folder.path(), Stage::Created, (0, 1), Floor::default());
     let mut marker = put.expect("the disk takes it");
-    assert!(!read_marker(folder.path()).is_of_a_stream());
+    assert!(!read_marker(folder.path()).is_filled_from_stream());
     marker.note_stream().expect("the disk takes it");
-    marker.enter(Stage::InService).expect("the disk takes it");
-    assert!(marker.is_of_a_stream() && read_marker(folder.path()).is_of_a_stream());
+    marker.set_stage(Stage::InService).expect("the disk takes it");
+    assert!(marker.is_filled_from_stream() && read_marker(folder.path()).is_filled_from_stream());
     let mut bytes = std::fs::read(folder.path().join(MARKER)).expect("it is there");
     assert_eq!(bytes[256..264], *b"a stream");
     assert_eq!(bytes[264..268], crc32c::crc32c(b"a stream").to_le_bytes());
     bytes[260] ^= 1;
     std::fs::write(folder.path().join(MARKER), &bytes).expect("the disk takes it");
-    assert!(!read_marker(folder.path()).is_of_a_stream());
+    assert!(!read_marker(folder.path()).is_filled_from_stream());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_floor_only_rises_and_one_of_two_is_enough() {
     let marker =
         Marker::put(folder.path(), Stage::Created, (0, 1), Floor::default()).expect("the disk takes it");
     for sequence in [5, 9, 7] {
-        marker.raise(Floor { applied: sequence * 10, sequence });
+        marker.raise_floor(Floor { applied: sequence * 10, sequence });
     }
     let highest = Floor { applied: 90, sequence: 9 };
     assert_eq!((marker.floor(), read_marker(folder.path()).floor()), (highest, highest));

@@ -1,4 +1,4 @@
-//! What tests do to a directory behind the engine's back.
+//! Test helpers that damage a directory.
 
 use rocksdb::{ColumnFamily, WriteBatch};
 

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
-pub use open::Judged;
+pub use open::InspectedDirectory;
 pub use parked::ParkedLine;
 pub use records::StoreSnapshot;
 
@@ -186,12 +186,12 @@ impl Store {
     /// Only after it was synced: what the marker names must be there whatever happens.
     fn note_synced(&self, floor: Floor) {
         if let Some(marker) = &self.marker {
-            marker.raise(floor);
+            marker.raise_floor(floor);
         }
     }
 
     /// Makes the marker say that a stream holds what comes after the last sync.
-    pub(super) fn mark_stream(&self) -> Result<(), StorageError> {
+    pub(super) fn mark_filled_from_stream(&self) -> Result<(), StorageError> {
         self.marker.as_ref().map_or(Ok(()), Marker::note_stream)
     }
 
@@ -266,7 +266,7 @@ impl Store {
     /// What was first found damaged since the store was opened, and what to do. A start does not read
     /// everything, so that this may come to light later.
     #[must_use]
-    pub fn found_damage(&self) -> Option<&str> {
+    pub fn first_damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
     }
 

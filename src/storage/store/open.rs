@@ -18,7 +18,8 @@ use super::{Access, CHECKPOINT, LOG, Store};
 use crate::storage::codec::{self, FORMAT_VERSION, Meta};
 use crate::storage::error::StorageError;
 use crate::storage::files::{
-    DirectoryLock, Floor, InFiles, Logs, Marker, Stage, TornEnd, check_logs, check_manifest, holds_a_database,
+    DirectoryLock, Floor, FlushedSequence, Logs, Marker, Stage, TornEnd, check_logs, check_manifest,
+    holds_a_database,
 };
 use crate::storage::keys;
 use crate::storage::options::{
@@ -64,7 +65,7 @@ impl Store {
         shard: ShardId,
         shards: u16,
         resources: &StorageResources,
-    ) -> Result<Judged, StorageError> {
+    ) -> Result<InspectedDirectory, StorageError> {
         // Nobody else reads what boards hold; one that is there is left as its owner made it.
         DirBuilder::new()
             .recursive(true)
@@ -77,9 +78,9 @@ impl Store {
             Some(marker) => marker.stage == Stage::Creating,
             None => !holds_a_database(path)?,
         };
-        let place = Place { path: path.to_owned(), shard, shards, resources: resources.clone() };
-        let found = if is_new { Found::Nothing } else { place.look(marker)? };
-        Ok(Judged { place, lock, found })
+        let place = StoreLocation { path: path.to_owned(), shard, shards, resources: resources.clone() };
+        let found = if is_new { DirectoryContents::Nothing } else { place.look(marker)? };
+        Ok(InspectedDirectory { place, lock, found })
     }
 
     /// Opens a shard's directory without ever writing to it, beside others that do the same.
@@ -100,9 +101,9 @@ impl Store {
         if marker.as_ref().is_some_and(|marker| marker.stage == Stage::Creating) {
             return Err(StorageError::Empty(path.to_owned()));
         }
-        let place = Place { path: path.to_owned(), shard, shards, resources: resources.clone() };
+        let place = StoreLocation { path: path.to_owned(), shard, shards, resources: resources.clone() };
         let found = place.look(marker)?;
-        if let Found::Shard { torn: Some(end), .. } = &found
+        if let DirectoryContents::Shard { torn: Some(end), .. } = &found
             && !end.rocksdb_stops
         {
             let (name, at, length) = (end.name(), end.at, end.length);
@@ -110,7 +111,7 @@ impl Store {
                 "its log {name} is broken after {at} of {length} bytes; a start drops what is behind that, none of which was synced"
             )));
         }
-        Judged { place, lock, found }.open()
+        InspectedDirectory { place, lock, found }.open()
     }
 
     /// Whether a directory belongs to a shard of a service that has run: other shards beside it may hold data
@@ -128,8 +129,8 @@ impl Store {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn enter_service(&mut self) -> Result<(), StorageError> {
-        self.marker.as_mut().map_or(Ok(()), |marker| marker.enter(Stage::InService))
+    pub fn mark_in_service(&mut self) -> Result<(), StorageError> {
+        self.marker.as_mut().map_or(Ok(()), |marker| marker.set_stage(Stage::InService))
     }
 
     /// The same directory, open for writing.
@@ -146,7 +147,7 @@ impl Store {
         if let Some(end) = torn.filter(|end| end.rocksdb_stops) {
             end.cut()?;
         }
-        let place = Place { path, shard, shards, resources };
+        let place = StoreLocation { path, shard, shards, resources };
         let db = DB::open_cf_descriptors(&database_options(), &place.path, families(&place.resources))
             .map_err(|error| place.refused(&error))?;
         let mut store = place.store(db, lock, Access::Writing);
@@ -163,7 +164,7 @@ impl Store {
         *store.written.lock() = floor;
         let marker = match marker {
             Some(marker) if marker.damage.is_none() => {
-                marker.raise(floor);
+                marker.raise_floor(floor);
                 marker
             }
             lost => {
@@ -244,14 +245,14 @@ impl Store {
 }
 
 /// A directory that may be opened, as far as that can be told without RocksDB. It stays locked.
-pub struct Judged {
-    place: Place,
+pub struct InspectedDirectory {
+    place: StoreLocation,
     lock: DirectoryLock,
-    found: Found,
+    found: DirectoryContents,
 }
 
 /// What a directory holds.
-enum Found {
+enum DirectoryContents {
     /// Nothing, or what a crash left of a shard that was being made.
     Nothing,
     Shard {
@@ -260,14 +261,14 @@ enum Found {
     },
 }
 
-impl Judged {
+impl InspectedDirectory {
     /// Whether opening it to load changes files: a new shard is made, and a break that RocksDB would pass
     /// over is cut off.
     #[must_use]
     pub fn changes_when_opened(&self) -> bool {
         match &self.found {
-            Found::Nothing => true,
-            Found::Shard { torn, .. } => torn.as_ref().is_some_and(|end| !end.rocksdb_stops),
+            DirectoryContents::Nothing => true,
+            DirectoryContents::Shard { torn, .. } => torn.as_ref().is_some_and(|end| !end.rocksdb_stops),
         }
     }
 
@@ -278,21 +279,21 @@ impl Judged {
     pub fn open(self) -> Result<Store, StorageError> {
         let Self { place, lock, found } = self;
         match found {
-            Found::Nothing => place.create(lock),
-            Found::Shard { marker, torn } => place.open_what_is_there(lock, marker, torn),
+            DirectoryContents::Nothing => place.create(lock),
+            DirectoryContents::Shard { marker, torn } => place.open_what_is_there(lock, marker, torn),
         }
     }
 }
 
 /// A directory, whose it should be, and what it is opened with.
-struct Place {
+struct StoreLocation {
     path: PathBuf,
     shard: ShardId,
     shards: u16,
     resources: StorageResources,
 }
 
-impl Place {
+impl StoreLocation {
     /// Makes a shard where nothing is, or where a crash cut that short.
     fn create(&self, lock: DirectoryLock) -> Result<Store, StorageError> {
         let mut marker =
@@ -305,13 +306,13 @@ impl Place {
             store.begin()?;
         }
         store.clear_staging()?;
-        marker.enter(Stage::Created)?;
+        marker.set_stage(Stage::Created)?;
         store.marker = Some(marker);
         Ok(store)
     }
 
     /// Reads what must be whole before RocksDB reads it.
-    fn look(&self, marker: Option<Marker>) -> Result<Found, StorageError> {
+    fn look(&self, marker: Option<Marker>) -> Result<DirectoryContents, StorageError> {
         if let Some(marker) = &marker {
             check_layout(&self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
             if marker.damage.is_some() {
@@ -321,7 +322,7 @@ impl Place {
         let in_files = check_manifest(&self.path)?;
         let logs = check_logs(&self.path, &keys::meta())?;
         let torn = self.judge(logs, &in_files, marker.as_ref())?;
-        Ok(Found::Shard { marker, torn })
+        Ok(DirectoryContents::Shard { marker, torn })
     }
 
     /// Opens what is there without writing, once it was seen to be whole.
@@ -354,7 +355,7 @@ impl Place {
     fn judge(
         &self,
         logs: Logs,
-        in_files: &InFiles,
+        in_files: &FlushedSequence,
         marker: Option<&Marker>,
     ) -> Result<Option<TornEnd>, StorageError> {
         let Some(torn) = logs.torn else { return Ok(None) };
@@ -370,11 +371,11 @@ impl Place {
             // Without a stream each write is synced before the next one begins, so that no power failure does
             // this. With one nothing is synced between checkpoints, a power failure may bring later blocks to
             // disk and not earlier ones, and the stream holds everything since the last sync.
-            let is_of_a_stream = match &torn.last_value {
+            let is_filled_from_stream = match &torn.last_value {
                 Some(bytes) => codec::decode_meta(bytes).is_ok_and(|meta| !meta.stream.is_empty()),
-                None => marker.is_some_and(Marker::is_of_a_stream),
+                None => marker.is_some_and(Marker::is_filled_from_stream),
             };
-            if !is_of_a_stream {
+            if !is_filled_from_stream {
                 return Err(self.damaged(format!(
                     "its log {name} is broken after {at} of {length} bytes, and goes on behind that"
                 )));

@@ -84,7 +84,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk cannot be read, or a record is none.
-    pub fn parked_in_no_line(&self) -> Result<Vec<ParkedRecord>, StorageError> {
+    pub fn parked_of_format_1(&self) -> Result<Vec<ParkedRecord>, StorageError> {
         let mut parked = Vec::new();
         self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {
             if let Some((sequence, index)) = keys::place_in_stream(key) {
@@ -99,7 +99,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::commit`].
-    pub fn put_in_lines(&self, parked: &[(u32, ParkedRecord)]) -> Result<(), StorageError> {
+    pub fn move_into_lines(&self, parked: &[(u32, ParkedRecord)]) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();
         for (line, record) in parked {
             let ParkedRecord { sequence, index, .. } = *record;
@@ -129,7 +129,7 @@ impl Store {
     /// # Errors
     /// As [`Store::commit`].
     #[cfg(test)]
-    pub fn park_in_no_line(&self, parked: &ParkedRecord) -> Result<(), StorageError> {
+    pub fn park_as_format_1(&self, parked: &ParkedRecord) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();
         let key = keys::parked(parked.sequence, parked.index);
         batch.put_cf(self.log(), key, codec::encode_parked(parked));

@@ -12,7 +12,7 @@ use crate::writer::plan::Batch;
 use crate::writer::registry::Known;
 
 /// Trees of a member that are looked at before the lock is yielded.
-const TREES_BETWEEN_LOOKS: usize = 16;
+const TREES_PER_YIELD: usize = 16;
 
 /// A board as the batch sees it.
 #[derive(Clone, Copy)]
@@ -59,39 +59,40 @@ impl Batch<'_> {
     /// The next incarnation of a board, if it has begun on this node and not yet reached this shard. A client
     /// that has seen the board empty must not write into the old incarnation, with which its write would
     /// vanish. `None` where definitions come through the queue: there the order of messages decides.
-    pub(super) fn begun_anew(&self, name: &BoardName) -> Option<Known> {
+    pub(super) fn next_incarnation(&self, name: &BoardName) -> Option<Known> {
         let registry = self.planner.registry;
-        if self.parking.is_some() || !registry.has_begun_anew() {
+        if self.parking.is_some() || !registry.has_next_incarnation() {
             return None;
         }
-        registry.begun_anew(name.as_str(), self.board(name)?.incarnation)
+        registry.next_incarnation(name.as_str(), self.board(name)?.incarnation)
     }
 
     /// The boards that hold an entry of a member, by name: candidates are the member's boards before the
     /// batch, and those where the batch changed its entry. Costs nothing for other boards. Yields the lock.
     pub(super) fn boards_of(&mut self, handle: Handle) -> Vec<BoardName> {
-        let (changed_of, by_entry) = (&mut self.changed_of, &self.by_entry);
+        let (changed_by_member, net_change_index) = (&mut self.changed_by_member, &self.net_change_index);
         // This takes time in proportion to the batch's changes and the member's boards, so the lock is
         // released for it.
         let changed: Vec<TreeId> = self.shard.aside(|| {
-            let changed = changed_of
-                .get_or_insert_with(|| by_entry.keys().map(|(tree, handle)| (*handle, *tree)).collect());
+            let changed = changed_by_member.get_or_insert_with(|| {
+                net_change_index.keys().map(|(tree, handle)| (*handle, *tree)).collect()
+            });
             let changed = changed.range((handle, TreeId(0))..=(handle, TreeId(u32::MAX)));
             changed.map(|(_, tree)| *tree).collect()
         });
         let (mut names, mut behind) = (Vec::new(), None);
         loop {
             // Trees of dropped boards are counted as well, as there may be many.
-            let before = self.shard.members.trees_behind(handle, behind).take(TREES_BETWEEN_LOOKS);
+            let before = self.shard.members.trees_behind(handle, behind).take(TREES_PER_YIELD);
             let before: Vec<TreeId> = before.collect();
             let Some(last) = before.last() else { break };
             behind = Some(*last);
             names.extend(before.iter().filter_map(|tree| self.knows(*tree, handle)));
-            self.shard.let_others_in();
+            self.shard.yield_if_due();
         }
-        for changed in changed.chunks(TREES_BETWEEN_LOOKS) {
+        for changed in changed.chunks(TREES_PER_YIELD) {
             names.extend(changed.iter().filter_map(|tree| self.knows(*tree, handle)));
-            self.shard.let_others_in();
+            self.shard.yield_if_due();
         }
         self.shard.aside(|| {
             names.sort();

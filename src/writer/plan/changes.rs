@@ -30,8 +30,8 @@ impl Batch<'_> {
     ) {
         let (step, at) = (self.step_number, self.step.changes.len());
         let change = Change { tree, handle, after };
-        let index = *self.by_entry.entry((tree, handle)).or_insert(self.net.len());
-        if let Some(changed) = &mut self.changed_of {
+        let index = *self.net_change_index.entry((tree, handle)).or_insert(self.net.len());
+        if let Some(changed) = &mut self.changed_by_member {
             changed.insert((handle, tree));
         }
         match self.net.get_mut(index) {
@@ -74,7 +74,7 @@ impl Batch<'_> {
 
     pub(super) fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
         // The batch's own changes hide the shard's entries.
-        match self.by_entry.get(&(tree, handle)).and_then(|index| self.net.get(*index)) {
+        match self.net_change_index.get(&(tree, handle)).and_then(|index| self.net.get(*index)) {
             Some(net) => net.after,
             None => self.shard.entry(tree, handle),
         }

@@ -20,11 +20,11 @@ use crate::writer::source::BadJob;
 /// Bytes of a rejected job that are stored.
 const REJECTED_JOB_BYTES: usize = 4_096;
 /// Boards of a member that are planned before the lock is yielded.
-const BOARDS_BETWEEN_LOOKS: usize = 16;
+const BOARDS_PER_YIELD: usize = 16;
 
 /// What became of a job that was not rejected.
 pub(super) enum JobPlan {
-    Taken,
+    Planned,
     Parked,
 }
 
@@ -65,20 +65,20 @@ impl Batch<'_> {
     /// # Arguments
     /// `then`: `applied`, but with the effective time of the message that brought the job. For a job that was
     /// parked, that is an earlier message.
-    pub(super) fn plan_told_job(
+    pub(super) fn plan_answered_job(
         &mut self,
         job: &Result<Job, BadJob>,
         index: usize,
         then: Applied,
         applied: Applied,
     ) -> PlannedJob {
-        self.told = Some(Vec::new());
+        self.outcome_boards = Some(Vec::new());
         let outcome = self.plan_job(job, index, then);
-        let boards = self.told.take().unwrap_or_default();
+        let boards = self.outcome_boards.take().unwrap_or_default();
         let step = self.take_step(applied);
         match outcome {
-            Ok(JobPlan::Taken) => PlannedJob::Applied { step, boards },
-            Ok(JobPlan::Parked) => self.ask_later(index, applied),
+            Ok(JobPlan::Planned) => PlannedJob::Applied { step, boards },
+            Ok(JobPlan::Parked) => self.outcome_of_parked(index, applied),
             Err(reject) => PlannedJob::Rejected(reject),
         }
     }
@@ -91,7 +91,7 @@ impl Batch<'_> {
         }
         // Before parking: a job's time is compared with its own message's, whenever its board is defined.
         check_time(job, applied.timestamp)?;
-        if self.must_wait(job)? {
+        if self.must_park(job)? {
             self.park(job, index, applied);
             return Ok(JobPlan::Parked);
         }
@@ -103,15 +103,15 @@ impl Batch<'_> {
             {
                 let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
                 self.admit_member(handle, &decided)?;
-                if self.settle(&mut decided)? {
+                if self.create_missing_boards(&mut decided)? {
                     let [decided] = decided;
                     self.take(job, decided, handle, applied);
-                    return Ok(JobPlan::Taken);
+                    return Ok(JobPlan::Planned);
                 }
                 continue;
             }
             // A job on many boards takes as long as dozens of others.
-            self.shard.let_others_in();
+            self.shard.yield_if_due();
             // All or nothing: every board is decided before any is changed.
             let mut decided = Vec::new();
             let every;
@@ -126,31 +126,31 @@ impl Batch<'_> {
                     every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
                     decided.reserve_exact(every.len());
                     for (index, board) in every.iter().enumerate() {
-                        if index % BOARDS_BETWEEN_LOOKS == 0 {
-                            self.shard.let_others_in();
+                        if index % BOARDS_PER_YIELD == 0 {
+                            self.shard.yield_if_due();
                         }
                         decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
                     }
                 }
             }
             self.admit_member(handle, &decided)?;
-            if self.settle(&mut decided)? {
+            if self.create_missing_boards(&mut decided)? {
                 let mut handle = handle;
                 for (index, decided) in decided.into_iter().enumerate() {
-                    if index % BOARDS_BETWEEN_LOOKS == 0 {
-                        self.shard.let_others_in();
+                    if index % BOARDS_PER_YIELD == 0 {
+                        self.shard.yield_if_due();
                     }
                     handle = self.take(job, decided, handle, applied);
                 }
-                return Ok(JobPlan::Taken);
+                return Ok(JobPlan::Planned);
             }
         }
     }
 
     /// Refuses a new member if the shard has no handles left.
-    fn admit_member(&self, handle: Option<Handle>, decided: &[Decided<'_>]) -> Result<(), Reject> {
+    fn admit_member(&self, handle: Option<Handle>, decided: &[BoardDecision<'_>]) -> Result<(), Reject> {
         let members = &self.shard.members;
-        if handle.is_some() || self.added < members.room() || !decided.iter().any(Decided::changes) {
+        if handle.is_some() || self.added < members.room() || !decided.iter().any(BoardDecision::changes) {
             return Ok(());
         }
         let detail = format!(
@@ -163,9 +163,9 @@ impl Batch<'_> {
 
     /// Creates the missing boards of an accepted job: all of them or none. Returns `false` if a client has
     /// just defined one of them differently; the job must then be decided again, by that definition.
-    fn settle(&self, decided: &mut [Decided<'_>]) -> Result<bool, Reject> {
-        let is_nowhere = |decided: &&Decided<'_>| matches!(decided.board, Board::Nowhere);
-        let names: Vec<&BoardName> = decided.iter().filter(is_nowhere).map(|decided| decided.name).collect();
+    fn create_missing_boards(&self, decided: &mut [BoardDecision<'_>]) -> Result<bool, Reject> {
+        let is_new = |decided: &&BoardDecision<'_>| matches!(decided.board, Board::Nowhere);
+        let names: Vec<&BoardName> = decided.iter().filter(is_new).map(|decided| decided.name).collect();
         if names.is_empty() {
             return Ok(true);
         }
@@ -175,7 +175,7 @@ impl Batch<'_> {
         let Some(created) = created else { return Ok(false) };
         let nowhere = decided.iter_mut().filter(|decided| matches!(decided.board, Board::Nowhere));
         for (decided, Known { definition, incarnation }) in nowhere.zip(created) {
-            decided.board = Board::Elsewhere { definition, incarnation };
+            decided.board = Board::OnNode { definition, incarnation };
         }
         Ok(true)
     }
@@ -187,20 +187,18 @@ impl Batch<'_> {
         score: Option<&Score>,
         handle: Option<Handle>,
         now: Timestamp,
-    ) -> Result<Decided<'job>, Reject> {
-        let begun = self.begun_anew(board);
+    ) -> Result<BoardDecision<'job>, Reject> {
+        let begun = self.next_incarnation(board);
         let here = self.board(board).filter(|_| begun.is_none());
         let known = match (here, begun) {
-            (Some(known), _) => Board::Here(known.tree),
-            (None, Some(Known { definition, incarnation })) => Board::Elsewhere { definition, incarnation },
+            (Some(known), _) => Board::OnShard(known.tree),
+            (None, Some(Known { definition, incarnation })) => Board::OnNode { definition, incarnation },
             (None, None) if self.parking.is_some() => {
                 let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
                 return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
             }
             (None, None) => match self.planner.registry.named(board.as_str()) {
-                Named::Known(Known { definition, incarnation }) => {
-                    Board::Elsewhere { definition, incarnation }
-                }
+                Named::Known(Known { definition, incarnation }) => Board::OnNode { definition, incarnation },
                 Named::Free => Board::Nowhere,
                 Named::Unknown => {
                     let detail = format!("there is no board {board}");
@@ -213,8 +211,8 @@ impl Batch<'_> {
             (Some(board), _) => {
                 (&**board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
             }
-            (None, Board::Elsewhere { definition, .. }) => (&**definition, None),
-            (None, Board::Here(_) | Board::Nowhere) => {
+            (None, Board::OnNode { definition, .. }) => (&**definition, None),
+            (None, Board::OnShard(_) | Board::Nowhere) => {
                 default = Definition::default();
                 (&default, None)
             }
@@ -223,7 +221,7 @@ impl Batch<'_> {
             definition,
             before.as_ref(),
             &Request {
-                op: job.op.unwrap_or_else(|| op_of(definition.policy)),
+                op: job.op.unwrap_or_else(|| default_op(definition.policy)),
                 score,
                 version: job.version,
                 at: job.at.unwrap_or(now),
@@ -231,22 +229,22 @@ impl Batch<'_> {
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
         )?;
-        Ok(Decided { name: board, board: known, before, decision })
+        Ok(BoardDecision { name: board, board: known, before, decision })
     }
 
     /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
     fn take(
         &mut self,
         job: &Job,
-        decided: Decided<'_>,
+        decided: BoardDecision<'_>,
         handle: Option<Handle>,
         applied: Applied,
     ) -> Option<Handle> {
         let changes = decided.changes();
-        let Decided { name, board, before, decision } = decided;
+        let BoardDecision { name, board, before, decision } = decided;
         let tree = match board {
-            Board::Here(tree) => tree,
-            Board::Elsewhere { definition, incarnation } => self.define(name, incarnation, None, definition),
+            Board::OnShard(tree) => tree,
+            Board::OnNode { definition, incarnation } => self.define(name, incarnation, None, definition),
             Board::Nowhere => unreachable!("settled before anything is taken"),
         };
         let handle = match handle {
@@ -264,12 +262,18 @@ impl Batch<'_> {
                 applied.sequence,
             );
         }
-        if let Some(mut told) = self.told.take() {
+        if let Some(mut outcome_boards) = self.outcome_boards.take() {
             if let Some(board) = self.board(name) {
                 let (board, definition) = (name.clone(), Arc::clone(board.definition));
-                told.push(PlannedBoard { board, definition, tree, handle, changed: decision.changed });
+                outcome_boards.push(PlannedBoard {
+                    board,
+                    definition,
+                    tree,
+                    handle,
+                    changed: decision.changed,
+                });
             }
-            self.told = Some(told);
+            self.outcome_boards = Some(outcome_boards);
         }
         handle
     }
@@ -288,7 +292,7 @@ fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
 }
 
 /// The operation of a job without an `op`.
-fn op_of(policy: Policy) -> Op {
+fn default_op(policy: Policy) -> Op {
     match policy {
         Policy::Set => Op::Set,
         Policy::Best => Op::Best,
@@ -299,21 +303,21 @@ fn op_of(policy: Policy) -> Op {
 /// Where the board that a job names was found.
 enum Board {
     /// On this shard, with its tree.
-    Here(TreeId),
+    OnShard(TreeId),
     /// In the node's registry, and not on this shard yet.
-    Elsewhere { definition: Arc<Definition>, incarnation: Incarnation },
+    OnNode { definition: Arc<Definition>, incarnation: Incarnation },
     /// Nowhere: the job creates it.
     Nowhere,
 }
 
-struct Decided<'job> {
+struct BoardDecision<'job> {
     name: &'job BoardName,
     board: Board,
     before: Option<Entry>,
     decision: Decision,
 }
 
-impl Decided<'_> {
+impl BoardDecision<'_> {
     /// Whether anything changes, so that the member needs a handle.
     fn changes(&self) -> bool {
         self.before != self.decision.after || self.decision.takes_metadata

@@ -17,7 +17,7 @@ impl Batch<'_> {
         mut each: impl FnMut(&mut Self, usize, &Result<Job, BadJob>),
     ) {
         for (group, start) in jobs.chunks(LOOK_AHEAD).zip((0..).step_by(LOOK_AHEAD)) {
-            self.shard.let_others_in();
+            self.shard.yield_if_due();
             if jobs.len() > 1 {
                 self.look_ahead(group.iter().filter_map(|job| job.as_ref().ok()));
             }

@@ -3,15 +3,15 @@
 //! Knows: where a step ends, and which messages are answered. Must not know: what a job does.
 
 use crate::state::{Applied, Step};
-use crate::writer::plan::waiting::FreedJobs;
+use crate::writer::plan::waiting::UnparkedJobs;
 use crate::writer::plan::{Batch, PlannedStep};
-use crate::writer::source::{AnswerTo, Message, Payload};
+use crate::writer::source::{Message, OutcomeSender, Payload};
 
 /// Jobs per step of messages that no client waits for: some 50 µs under the lock.
 const STEP_JOBS: usize = 64;
 /// Parked jobs that a definition unparks: enough for the first jobs of a board, few enough to apply in one
 /// step.
-const FREED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
+const UNPARKED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 
 impl Batch<'_> {
     pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
@@ -22,10 +22,10 @@ impl Batch<'_> {
                 self.close_step();
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
-                    planned.push(batch.plan_told_job(job, index, timed, applied));
+                    planned.push(batch.plan_answered_job(job, index, timed, applied));
                 });
                 let mut freed = self.free(jobs.len(), jobs.len(), applied).told;
-                self.set_aside(applied, &mut freed);
+                self.close_partial_step(applied, &mut freed);
                 self.steps.push(PlannedStep::Answered { jobs: planned, freed, removed: 0, applied, answer });
             }
             (Payload::Jobs(jobs), None) => {
@@ -46,7 +46,7 @@ impl Batch<'_> {
                     }
                     self.define(&board, incarnation, number, definition);
                 }
-                let freed = self.free(FREED_BY_DEFINITION, 0, applied);
+                let freed = self.free(UNPARKED_BY_DEFINITION, 0, applied);
                 self.end_command(freed, 0, applied, answer);
             }
             (Payload::Free { jobs }, answer) => {
@@ -56,18 +56,24 @@ impl Batch<'_> {
             (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
                 self.drop_board(board, incarnation, number);
-                self.end_command(FreedJobs::default(), 0, applied, answer);
+                self.end_command(UnparkedJobs::default(), 0, applied, answer);
             }
             (Payload::Trim { board, incarnation, behind, members }, answer) => {
                 // A trim gets a step of its own: it is as much as one hold of the lock may do.
                 self.close_step();
                 let removed = self.trim(&board, incarnation, &behind, &members, timed);
-                self.end_command(FreedJobs::default(), removed, applied, answer);
+                self.end_command(UnparkedJobs::default(), removed, applied, answer);
             }
         }
     }
 
-    fn end_command(&mut self, freed: FreedJobs, removed: u64, applied: Applied, answer: Option<AnswerTo>) {
+    fn end_command(
+        &mut self,
+        freed: UnparkedJobs,
+        removed: u64,
+        applied: Applied,
+        answer: Option<OutcomeSender>,
+    ) {
         self.end_message(1, freed, applied);
         self.close_step();
         if let Some(answer) = answer {
@@ -76,7 +82,7 @@ impl Batch<'_> {
         }
     }
 
-    fn end_message(&mut self, jobs: usize, freed: FreedJobs, applied: Applied) {
+    fn end_message(&mut self, jobs: usize, freed: UnparkedJobs, applied: Applied) {
         if !freed.told.is_empty() {
             self.steps.push(PlannedStep::Freed { jobs: freed.told, applied });
             self.step_jobs = 0;

@@ -44,11 +44,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
-pub use planned::{Plan, PlannedBoard, PlannedFreed, PlannedJob, PlannedStep};
-pub use waiting::FREED_PER_MESSAGE;
+pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
+pub use waiting::UNPARKED_PER_MESSAGE;
 
 use crate::state::{Applied, BoardEvent, Dropped, Step, TreeId};
-use crate::state_lock::{LongReading, Purpose, StateLock};
+use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
@@ -60,14 +60,14 @@ use crate::writer::registry::Registry;
 use crate::writer::source::Message;
 
 /// Reads jobs of a line from a place on: at most as many as given, and up to and including the first for
-/// which [`GoesOn`] returns false. An error says why they cannot be read.
+/// which [`ReadOn`] returns false. An error says why they cannot be read.
 pub type ReadParked<'a> =
-    dyn Fn(u32, Place, usize, GoesOn<'_>) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
+    dyn Fn(u32, Place, usize, ReadOn<'_>) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
 /// Decides whether to read further jobs after this one.
-pub type GoesOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
+pub type ReadOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
 /// Changes encoded into the delta before the lock is yielded: some ten microseconds.
-const ENCODED_AT_ONCE: usize = 64;
+const CHANGES_ENCODED_PER_YIELD: usize = 64;
 
 /// Upper bound of the changes that memory is reserved for in advance: more than the largest batches have
 /// jobs.
@@ -88,11 +88,11 @@ pub struct Planner<'a> {
 struct Batch<'a> {
     planner: &'a Planner<'a>,
     /// The state before the batch.
-    shard: LongReading<'a>,
+    shard: YieldingReadGuard<'a>,
     net: Vec<NetChange>,
-    by_entry: HashMap<(TreeId, Handle), usize, FixedState>,
-    /// The keys of `by_entry`, by member. Built by the first job that needs to know a member's boards.
-    changed_of: Option<BTreeSet<(Handle, TreeId)>>,
+    net_change_index: HashMap<(TreeId, Handle), usize, FixedState>,
+    /// The keys of `net_change_index`, by member. Built by the first job that needs to know a member's boards.
+    changed_by_member: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
     newcomers: HashMap<Box<[u8]>, Handle, RandomState>,
     added: usize,
@@ -105,7 +105,7 @@ struct Batch<'a> {
     dropped: Option<Dropped>,
     /// The boards on which the job being planned takes effect, if a client waits for its outcome. `None` for
     /// most jobs of a stream.
-    told: Option<Vec<PlannedBoard>>,
+    outcome_boards: Option<Vec<PlannedBoard>>,
     /// The effective time of the message being planned.
     time: Timestamp,
     next_tree: u32,
@@ -141,10 +141,10 @@ impl Planner<'_> {
         // thousand changes copies it into fresh memory, which takes milliseconds.
         let jobs: usize = messages.iter().map(|message| message.payload.cost().min(CHANGES_RESERVED)).sum();
         let jobs = CHANGES_RESERVED.min(jobs);
-        let (net, by_entry) =
+        let (net, net_change_index) =
             (Vec::with_capacity(jobs), HashMap::with_capacity_and_hasher(jobs, FixedState::default()));
         let newcomers = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
-        let shard = LongReading::new(self.shard, Purpose::Plan);
+        let shard = YieldingReadGuard::new(self.shard, Purpose::Plan);
         // Not the first message's own sequence: the delta covers a gap in the queue that an operator has
         // accepted.
         let mut applied = shard.applied;
@@ -154,15 +154,15 @@ impl Planner<'_> {
             planner: self,
             shard,
             net,
-            by_entry,
-            changed_of: None,
+            net_change_index,
+            changed_by_member: None,
             newcomers,
             added: 0,
             boards: BTreeMap::new(),
             new_trees: BTreeMap::new(),
             board_count,
             dropped: None,
-            told: None,
+            outcome_boards: None,
             time: self.time,
             next_tree,
             events: Vec::new(),
@@ -183,7 +183,7 @@ impl Planner<'_> {
         let mut messages = messages.into_iter();
         for turn in (0..LOOK_AHEAD).cycle() {
             if turn == 0 {
-                batch.shard.let_others_in();
+                batch.shard.yield_if_due();
                 // Messages of one job each are prefetched in groups, as the jobs of one message are.
                 batch.look_ahead(messages.as_slice().iter().take(LOOK_AHEAD).filter_map(only_job));
             }
@@ -213,8 +213,8 @@ impl Batch<'_> {
             (names, net)
         });
         let mut encoder = DeltaEncoder::new(first, applied, &self.events, net.len());
-        for changes in net.chunks(ENCODED_AT_ONCE) {
-            self.shard.let_others_in();
+        for changes in net.chunks(CHANGES_ENCODED_PER_YIELD) {
+            self.shard.yield_if_due();
             for change in changes {
                 let known = names.get(&change.handle).copied();
                 let id = known.unwrap_or_else(|| self.shard.members.id(change.handle));

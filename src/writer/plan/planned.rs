@@ -9,8 +9,8 @@ use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
 use crate::writer::outcome::Later;
-use crate::writer::parking::{Asker, Parking};
-use crate::writer::source::AnswerTo;
+use crate::writer::parking::{OutcomeWaiter, Parking};
+use crate::writer::source::OutcomeSender;
 
 /// A board that a job named, for the answer.
 #[derive(Debug, Clone)]
@@ -32,9 +32,9 @@ pub enum PlannedJob {
 }
 
 /// An unparked job, or several jobs whose outcomes no client waits for.
-pub struct PlannedFreed {
+pub struct PlannedUnparked {
     pub job: PlannedJob,
-    pub to: Option<Asker>,
+    pub to: Option<OutcomeWaiter>,
 }
 
 /// What is applied under one hold of the lock.
@@ -42,17 +42,17 @@ pub enum PlannedStep {
     Bulk(Step),
     /// A message that unparked jobs which clients wait for: these, and everything else that it did, in order.
     Freed {
-        jobs: Vec<PlannedFreed>,
+        jobs: Vec<PlannedUnparked>,
         applied: Applied,
     },
     Answered {
         jobs: Vec<PlannedJob>,
         /// Jobs that the message unparked, after its own.
-        freed: Vec<PlannedFreed>,
+        freed: Vec<PlannedUnparked>,
         /// Number of entries that the message removed as a trim.
         removed: u64,
         applied: Applied,
-        answer: AnswerTo,
+        answer: OutcomeSender,
     },
 }
 
@@ -60,7 +60,7 @@ impl PlannedStep {
     /// Takes the waiting clients out of a step that will not be applied: the one that waits for its message,
     /// and those that wait for jobs which it would have unparked.
     #[must_use]
-    pub fn into_waiting(self) -> (Option<(Sequence, AnswerTo)>, Vec<Asker>) {
+    pub fn into_waiters(self) -> (Option<(Sequence, OutcomeSender)>, Vec<OutcomeWaiter>) {
         let (answer, freed) = match self {
             Self::Bulk(_) => (None, Vec::new()),
             Self::Freed { jobs, .. } => (None, jobs),

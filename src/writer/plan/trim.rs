@@ -5,13 +5,13 @@
 //! replay.
 
 use crate::job::Op;
-use crate::state::{Applied, Cut, Incarnation};
+use crate::state::{Applied, Incarnation, TrimPoint};
 use crate::types::{BoardName, MemberId};
 use crate::writer::decide::{Request, decide};
 use crate::writer::plan::Batch;
 
 /// Members that are planned before the lock is yielded.
-const MEMBERS_BETWEEN_LOOKS: usize = 16;
+const MEMBERS_PER_YIELD: usize = 16;
 
 impl Batch<'_> {
     /// Removes the named members' entries that lie behind a place, and returns how many. Removes none if the
@@ -20,7 +20,7 @@ impl Batch<'_> {
         &mut self,
         name: &BoardName,
         incarnation: Incarnation,
-        behind: &Cut,
+        behind: &TrimPoint,
         members: &[MemberId],
         applied: Applied,
     ) -> u64 {
@@ -30,13 +30,13 @@ impl Batch<'_> {
         let mut removed = 0;
         for (index, member) in members.iter().enumerate() {
             // A message names up to four steps' worth of members.
-            if index % MEMBERS_BETWEEN_LOOKS == 0 {
-                self.shard.let_others_in();
+            if index % MEMBERS_PER_YIELD == 0 {
+                self.shard.yield_if_due();
             }
             let Some(handle) = self.find_member(member) else { continue };
             let before = self.entry(tree, handle);
             let words = before.and_then(|entry| entry.words());
-            if !words.is_some_and(|words| behind.is_ahead_of(&words, member.as_bytes())) {
+            if !words.is_some_and(|words| behind.is_before(&words, member.as_bytes())) {
                 continue;
             }
             let request = Request {

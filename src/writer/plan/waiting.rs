@@ -15,32 +15,32 @@ use crate::storage::codec::ParkedRecord;
 use crate::types::BoardName;
 use crate::wire;
 use crate::writer::outcome::Later;
-use crate::writer::parking::{Asker, ParkedJob, Parking, Place, Turn};
+use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking, Place};
 use crate::writer::plan::boards::board_in;
-use crate::writer::plan::{Batch, PlannedFreed, PlannedJob};
+use crate::writer::plan::{Batch, PlannedJob, PlannedUnparked};
 
 /// The most jobs that one message unparks, and the most lines that it looks at. All of that is applied under
 /// one hold of the lock, in a quarter of a millisecond or so. It must be the same on every replica.
-pub const FREED_PER_MESSAGE: usize = 256;
+pub const UNPARKED_PER_MESSAGE: usize = 256;
 
 /// The jobs that a message unparked.
 #[derive(Default)]
-pub(super) struct FreedJobs {
+pub(super) struct UnparkedJobs {
     pub(super) count: usize,
     /// If a client waits for one of the jobs: everything in the step, in order. Otherwise empty, and the
     /// changes are in the step being filled.
-    pub(super) told: Vec<PlannedFreed>,
+    pub(super) told: Vec<PlannedUnparked>,
 }
 
 impl Batch<'_> {
     /// Whether a job must be parked: for a board's definition, or behind a parked job of its member.
-    pub(super) fn must_wait(&self, job: &Job) -> Result<bool, Reject> {
+    pub(super) fn must_park(&self, job: &Job) -> Result<bool, Reject> {
         let Some(parking) = self.parking.as_ref().filter(|_| !self.frees) else { return Ok(false) };
         let unknown = job.boards().find(|name| self.board(name).is_none());
         let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
         match unknown {
             Some(name) if !parking.auto_create => refuse(format!("there is no board {name}")),
-            Some(name) if self.has_all_boards(parking) => refuse(no_more_boards(name, parking)),
+            Some(name) if self.is_at_board_limit(parking) => refuse(no_more_boards(name, parking)),
             Some(_) => Ok(true),
             None => Ok(parking.holds(&job.member)),
         }
@@ -48,7 +48,7 @@ impl Batch<'_> {
 
     /// Whether the shard is at its board limit, so that no further board will be defined. Only the shard's
     /// own boards count, so that every replica rejects the same jobs.
-    fn has_all_boards(&self, parking: &Parking) -> bool {
+    fn is_at_board_limit(&self, parking: &Parking) -> bool {
         self.board_count >= parking.boards_max
     }
 
@@ -69,7 +69,7 @@ impl Batch<'_> {
     }
 
     /// The future outcome of the job that was just parked.
-    pub(super) fn ask_later(&mut self, index: usize, applied: Applied) -> PlannedJob {
+    pub(super) fn outcome_of_parked(&mut self, index: usize, applied: Applied) -> PlannedJob {
         let place = (applied.sequence, index_in_message(index));
         let (line, _) = *self.parked.last().expect("a job was parked just now");
         let parking = self.parking.as_mut().expect("a job was parked there");
@@ -77,23 +77,23 @@ impl Batch<'_> {
     }
 
     /// After a message's own jobs: plans up to `limit` parked jobs whose boards are defined, and no more than
-    /// [`FREED_PER_MESSAGE`].
+    /// [`UNPARKED_PER_MESSAGE`].
     ///
     /// # Arguments
     /// `own`: how many jobs the message brought. Rejections of unparked jobs get indexes after these.
-    pub(super) fn free(&mut self, limit: usize, own: usize, applied: Applied) -> FreedJobs {
-        let mut freed = FreedJobs::default();
+    pub(super) fn free(&mut self, limit: usize, own: usize, applied: Applied) -> UnparkedJobs {
+        let mut freed = UnparkedJobs::default();
         self.note_board_count();
         let Some(parking) = self.parking.as_ref().filter(|parking| parking.has_ready()) else { return freed };
         // At the board limit, jobs that wait for a missing board are rejected, and block their lines no
         // longer.
-        let has_all = self.has_all_boards(parking);
+        let at_board_limit = self.is_at_board_limit(parking);
         self.frees = true;
-        let mut budget = limit.min(FREED_PER_MESSAGE);
+        let mut budget = limit.min(UNPARKED_PER_MESSAGE);
         while budget > 0 {
-            let Some(turn) = self.parking.as_mut().and_then(Parking::take_turn) else { break };
+            let Some(turn) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
             let line = turn.line;
-            let mut jobs = match self.read(turn, budget, has_all) {
+            let mut jobs = match self.read(turn, budget, at_board_limit) {
                 Ok(jobs) => jobs,
                 Err(reason) => {
                     self.unreadable = Some(reason);
@@ -102,12 +102,12 @@ impl Batch<'_> {
             };
             let before = freed.count;
             while freed.count - before < budget
-                && jobs.first().is_some_and(|(_, parked)| has_all || self.unknown(parked).is_none())
+                && jobs.first().is_some_and(|(_, parked)| at_board_limit || self.unknown(parked).is_none())
                 && let Some((place, parked)) = jobs.take_first()
             {
-                self.shard.let_others_in();
+                self.shard.yield_if_due();
                 self.unparked.push((line, place.0, place.1));
-                self.plan_freed(place, parked, own + freed.count, applied, &mut freed.told);
+                self.plan_unparked(place, parked, own + freed.count, applied, &mut freed.told);
                 freed.count += 1;
             }
             let freed_here = freed.count - before;
@@ -115,11 +115,11 @@ impl Batch<'_> {
             // another board. Which lines are looked at follows from what is on disk, not from what this
             // process has looked at before.
             budget -= freed_here.max(1);
-            self.give_back(line, freed_here, jobs, budget > 0 || freed_here == 0);
+            self.check_in_line(line, freed_here, jobs, budget > 0 || freed_here == 0);
         }
         self.frees = false;
         if !freed.told.is_empty() {
-            self.set_aside(applied, &mut freed.told);
+            self.close_partial_step(applied, &mut freed.told);
         }
         freed
     }
@@ -128,7 +128,7 @@ impl Batch<'_> {
     ///
     /// # Arguments
     /// `was_seen`: whether the first remaining job was looked at. If not, its stored board stays.
-    fn give_back(&mut self, line: u32, freed: usize, jobs: FrontOfLine, was_seen: bool) {
+    fn check_in_line(&mut self, line: u32, freed: usize, jobs: FrontOfLine, was_seen: bool) {
         let mut next = jobs.first().cloned();
         if let Some((place, parked)) = next.as_mut().filter(|_| was_seen)
             && let Some(board) = self.unknown(parked).filter(|board| *board != parked.board)
@@ -138,7 +138,7 @@ impl Batch<'_> {
         }
         let Some(mut parking) = self.parking.take() else { return };
         let is_known = |name: &BoardName| self.board(name).is_some();
-        parking.give_back(line, freed, jobs.into_fresh(), next.as_ref(), is_known);
+        parking.check_in_line(line, freed, jobs.into_fresh(), next.as_ref(), is_known);
         self.parking = Some(parking);
     }
 
@@ -150,64 +150,72 @@ impl Batch<'_> {
 
     /// After boards were defined or dropped: updates whether the shard is at its board limit.
     pub(super) fn note_board_count(&mut self) {
-        let Some(has_all) = self.parking.as_ref().map(|parking| self.has_all_boards(parking)) else { return };
+        let Some(at_board_limit) = self.parking.as_ref().map(|parking| self.is_at_board_limit(parking))
+        else {
+            return;
+        };
         if let Some(parking) = &mut self.parking {
-            parking.note_has_all(has_all);
+            parking.set_at_board_limit(at_board_limit);
         }
     }
 
-    fn plan_freed(
+    fn plan_unparked(
         &mut self,
         place: Place,
         ParkedJob { timestamp, job, .. }: ParkedJob,
         index: usize,
         applied: Applied,
-        told: &mut Vec<PlannedFreed>,
+        told: &mut Vec<PlannedUnparked>,
     ) {
         // Its effects belong to this message; its time is that of the message that brought it.
         let then = Applied { timestamp, ..applied };
         let job = Ok(job);
-        let Some(to) = self.take_asked(place) else {
-            // The reason is among the rejects already, and nobody waits for it.
+        let Some(to) = self.take_waiter(place) else {
+            // The rejection is already recorded, and no client waits for it.
             let _ = self.plan_job(&job, index, then);
             return;
         };
-        self.set_aside(applied, told);
-        let planned = self.plan_told_job(&job, index, then, applied);
-        told.push(PlannedFreed { job: planned, to: Some(to) });
+        self.close_partial_step(applied, told);
+        let planned = self.plan_answered_job(&job, index, then, applied);
+        told.push(PlannedUnparked { job: planned, to: Some(to) });
     }
 
-    fn take_asked(&mut self, place: Place) -> Option<Asker> {
-        self.parking.as_mut().and_then(|parking| parking.take_asked(place))
+    fn take_waiter(&mut self, place: Place) -> Option<OutcomeWaiter> {
+        self.parking.as_mut().and_then(|parking| parking.take_waiter(place))
     }
 
     /// Closes the step being filled, if it changes anything, so that its changes come before the next job's.
-    pub(super) fn set_aside(&mut self, applied: Applied, told: &mut Vec<PlannedFreed>) {
+    pub(super) fn close_partial_step(&mut self, applied: Applied, told: &mut Vec<PlannedUnparked>) {
         let step = &self.step;
         if !(step.events.is_empty() && step.added.is_empty() && step.changes.is_empty()) {
             let step = self.take_step(applied);
-            told.push(PlannedFreed { job: PlannedJob::Applied { step, boards: Vec::new() }, to: None });
+            told.push(PlannedUnparked { job: PlannedJob::Applied { step, boards: Vec::new() }, to: None });
         }
     }
 
     /// Reads the first jobs of a line: up to `limit` that can be unparked, and the next one, which the line
     /// is then filed by. The rest is not read.
-    fn read(&mut self, turn: Turn, limit: usize, has_all: bool) -> Result<FrontOfLine, String> {
-        let Turn { line, first, board, on_disk, fresh } = turn;
+    fn read(
+        &mut self,
+        turn: CheckedOutLine,
+        limit: usize,
+        at_board_limit: bool,
+    ) -> Result<FrontOfLine, String> {
+        let CheckedOutLine { line, first, board, on_disk, fresh } = turn;
         let wanted = on_disk.min(limit + 1);
         let mut waits = false;
         let (planner, boards) = (self.planner, &self.boards);
-        let mut goes_on = |parked: &ParkedJob| {
+        let mut read_on = |parked: &ParkedJob| {
             // This runs within `aside`, without the outer lock: a second read lock beside it could deadlock.
             let shard = planner.shard.read(Purpose::Plan);
             let is_known = |name: &BoardName| board_in(boards, &shard, name).is_some();
-            waits = !has_all && !parked.job.boards().all(is_known);
+            waits = !at_board_limit && !parked.job.boards().all(is_known);
             !waits
         };
         let stored = if wanted == 0 {
             Vec::new()
         } else {
-            self.shard.aside(|| (planner.parked)(line, first, wanted, &mut goes_on))?
+            self.shard.aside(|| (planner.parked)(line, first, wanted, &mut read_on))?
         };
         let is_cut_off = stored.len() != wanted && !waits;
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {

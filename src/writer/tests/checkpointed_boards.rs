@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::board::Definition;
 use crate::job::Op;
 use crate::state_lock::Purpose;
-use crate::storage::Moment;
+use crate::storage::CheckpointPhase;
 use crate::writer::tests::build::{bare, board, job};
 use crate::writer::tests::checkpoints::{
     disturbed, goes_on_after_a_restart, refused, undisturbed, with_members,
@@ -29,7 +29,7 @@ fn boards_that_change_before_they_join_are_in_the_checkpoint_as_they_were() {
         harness.batch(&[all(1)]);
         let mut moments = 0;
         let written = harness.checkpoint(&mut |harness, moment| {
-            if moment == Moment::Joining && moments == turn {
+            if moment == CheckpointPhase::Joining && moments == turn {
                 let definition = Definition { keep: 40, ..Definition::default() };
                 harness.batch(&[all(2)]);
                 harness.batch(&[Say::Define(board("b"), Arc::new(definition)), Say::Drop(board("c"))]);
@@ -38,7 +38,7 @@ fn boards_that_change_before_they_join_are_in_the_checkpoint_as_they_were() {
             }
             moments += 1;
             // What is replayed over the checkpoint is in the log, all of it.
-            if moment == Moment::Ingested { Err(refused()) } else { Ok(()) }
+            if moment == CheckpointPhase::Ingested { Err(refused()) } else { Ok(()) }
         });
         assert!(written.is_err());
         goes_on_after_a_restart(&mut harness);
@@ -54,7 +54,7 @@ fn a_board_dropped_and_created_again_during_a_checkpoint_starts_empty() {
         harness.batch(&[Say::Jobs(vec![job("m0", &[("more", &[1])]), job("m1", &[("auto", &[2])])])]);
         let mut moments = 0;
         let written = harness.checkpoint(&mut |harness, moment| {
-            if moments == dropped_at && moment != Moment::Ingested {
+            if moments == dropped_at && moment != CheckpointPhase::Ingested {
                 harness.batch(&[Say::Drop(board("auto"))]);
                 harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[3])]), job("n", &[("auto", &[3])])])]);
             }
@@ -89,7 +89,8 @@ fn boards_dropped_continuously_let_every_checkpoint_complete() {
         let written = harness.checkpoint(&mut |harness, moment| {
             // Another board each time, at every third slice, so that the first drop comes at another place
             // each round.
-            if matches!(moment, Moment::Joining | Moment::Slice) && (slice + round) % 3 == 0 {
+            if matches!(moment, CheckpointPhase::Joining | CheckpointPhase::Slice) && (slice + round) % 3 == 0
+            {
                 let name = dropped.next().expect("it goes round");
                 // The definition changes before the drop: the replay of that must find the board that it is
                 // of.
@@ -148,9 +149,9 @@ fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
         harness.batch(&[Say::Jobs(vec![job("m0", &[("match", &[1])])])]);
         harness.batch(&[Say::Drop(board("match"))]);
     }
-    assert_eq!(harness.shard.write(Purpose::Apply).take_gone(), []);
+    assert_eq!(harness.shard.write(Purpose::Apply).take_dropped_trees(), []);
     harness.batch(&[Say::Drop(board("auto"))]);
-    assert_eq!(harness.shard.write(Purpose::Apply).take_gone().len(), 1);
+    assert_eq!(harness.shard.write(Purpose::Apply).take_dropped_trees().len(), 1);
 }
 
 /// With the thread that writes checkpoints, and a writer that drops boards as fast as it can.
@@ -168,7 +169,7 @@ fn checkpoints_complete_beside_a_writer_that_does_nothing_but_drop_boards() {
             checkpointer.count(19);
             completed.extend(checkpointer.poll(&harness.shard).map(|(sequence, _)| sequence));
             if checkpointer.is_due(9) {
-                checkpointer.start_in_turn(harness.store(), &harness.shard);
+                checkpointer.start_if_admitted(harness.store(), &harness.shard);
             }
         }
     }

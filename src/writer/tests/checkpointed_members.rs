@@ -2,7 +2,7 @@
 
 use crate::job::{Job, Op};
 use crate::state_lock::Purpose;
-use crate::storage::Moment;
+use crate::storage::CheckpointPhase;
 use crate::writer::tests::build::{bare, board, job, leave_all};
 use crate::writer::tests::checkpoints::{
     disturbed, goes_on_after_a_restart, refused, undisturbed, with_members,
@@ -19,7 +19,7 @@ fn a_change_that_a_batch_takes_back_is_redone_too() {
     harness.batch(&[Say::Jobs(vec![set(5)])]);
     let mut slice = 0;
     let written = harness.checkpoint(&mut |harness, moment| {
-        if moment == Moment::Joining {
+        if moment == CheckpointPhase::Joining {
             return Ok(());
         }
         match slice {
@@ -175,7 +175,7 @@ fn an_extra_of_which_nothing_is_kept_does_not_outlive_its_member() {
     let mut harness = with_members(2);
     harness.batch(&[Say::Jobs(vec![job("m2", &[("auto", &[1])]).version(1)])]);
     let written = harness.checkpoint(&mut |harness, moment| match moment {
-        Moment::Slice
+        CheckpointPhase::Slice
             if harness.shard.read(Purpose::Read).board_tree("auto").is_some_and(|tree| tree.total() == 3) =>
         {
             harness.commit(&[Say::Jobs(vec![bare(Op::Hide, "m1", &["auto"])])]);
@@ -183,8 +183,8 @@ fn an_extra_of_which_nothing_is_kept_does_not_outlive_its_member() {
             harness.commit(&[Say::Jobs(vec![leave_all("m1")])]);
             Ok(())
         }
-        Moment::Joining | Moment::Slice | Moment::Staged => Ok(()),
-        Moment::Ingested => Err(refused()),
+        CheckpointPhase::Joining | CheckpointPhase::Slice | CheckpointPhase::Staged => Ok(()),
+        CheckpointPhase::Ingested => Err(refused()),
     });
     assert!(written.is_err());
     goes_on_after_a_restart(&mut harness);

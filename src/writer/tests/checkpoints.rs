@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::job::Op;
 use crate::state_lock::Purpose;
-use crate::storage::{Moment, StorageError};
+use crate::storage::{CheckpointPhase, StorageError};
 use crate::writer::tests::build::{bare, job, leave_all};
 use crate::writer::tests::harness::{Harness, Say};
 use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
@@ -34,17 +34,17 @@ pub(super) fn undisturbed(harness: &mut Harness) {
 pub(super) fn disturbed(harness: &mut Harness, at: usize, act: impl Fn(&mut Harness)) {
     let mut slice = 0;
     let written = harness.checkpoint(&mut |harness, moment| {
-        if moment == Moment::Slice && slice == at {
+        if moment == CheckpointPhase::Slice && slice == at {
             act(harness);
         }
-        slice += usize::from(moment == Moment::Slice);
+        slice += usize::from(moment == CheckpointPhase::Slice);
         Ok(())
     });
     written.expect("the disk takes it");
 }
 
 #[test]
-fn a_checkpoint_that_failed_anywhere_is_made_up_for_by_the_next() {
+fn next_checkpoint_repairs_a_failed_one() {
     // The late batch comes while boards have yet to join, and while their pages are looked at.
     for (fails_at, late_at) in (0..18).flat_map(|fails_at| [(fails_at, 1), (fails_at, 5)]) {
         let mut harness = with_members(6);
@@ -101,11 +101,13 @@ fn a_crash_between_any_two_verbs_keeps_the_batch_or_loses_it_whole() {
 /// Staged and not in effect, in effect with the old deltas still there: either checkpoint is whole.
 #[test]
 fn a_crash_around_the_ingestion_leaves_the_old_checkpoint_or_the_new_one() {
-    for crash_at in [Moment::Joining, Moment::Slice, Moment::Staged, Moment::Ingested] {
+    for crash_at in
+        [CheckpointPhase::Joining, CheckpointPhase::Slice, CheckpointPhase::Staged, CheckpointPhase::Ingested]
+    {
         let mut harness = with_members(6);
         harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[5])]), leave_all("m1")])]);
         let written = harness.checkpoint(&mut |harness, moment| {
-            if moment == Moment::Slice {
+            if moment == CheckpointPhase::Slice {
                 harness.batch(&[Say::Jobs(vec![job("m2", &[("auto", &[6])])])]);
             }
             if moment == crash_at { Err(refused()) } else { Ok(()) }
@@ -123,15 +125,15 @@ fn a_crash_around_the_ingestion_leaves_the_old_checkpoint_or_the_new_one() {
 /// From the moment a checkpoint begins, the writer sets aside each leaf that it changes. So one that waits
 /// for another shard's begins when that one has ended, and holds what came meanwhile.
 #[test]
-fn a_checkpoint_begins_when_it_has_its_turn_and_not_before() {
+fn checkpoint_waits_for_the_gate() {
     let mut harness = with_members(3);
     harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[5])])])]);
     let gate = CheckpointGate::default();
-    let others = gate.line_up();
+    let others = gate.enqueue();
     let policy = CheckpointPolicy { changes_min: 3, changes_percent: 0, rest: 0, interval: Duration::MAX };
     let mut checkpointer = Checkpointer::new(policy, gate, 3);
     assert!(checkpointer.is_due(3));
-    checkpointer.start_in_turn(harness.store(), &harness.shard);
+    checkpointer.start_if_admitted(harness.store(), &harness.shard);
     harness.batch(&[Say::Jobs(vec![job("m1", &[("auto", &[6])])])]);
     checkpointer.count(1);
     let set_aside = |harness: &Harness| {
@@ -143,7 +145,7 @@ fn a_checkpoint_begins_when_it_has_its_turn_and_not_before() {
     assert!(checkpointer.poll(&harness.shard).is_none());
     assert!(checkpointer.is_due(1_000_000), "whoever has a place in the line stays due");
     drop(others);
-    checkpointer.start_in_turn(harness.store(), &harness.shard);
+    checkpointer.start_if_admitted(harness.store(), &harness.shard);
     let (sequence, _) = checkpointer.wait(&harness.shard).expect("it completes");
     assert_eq!(sequence.0, harness.last, "it holds what came while it waited");
     harness.check_all();
@@ -162,7 +164,7 @@ fn a_checkpoint_is_due_after_few_changes_unless_the_last_one_was_long_in_proport
         [(0, 9, false), (0, 10, true), (u32::MAX, 10, false), (u32::MAX, 499, false), (u32::MAX, 500, true)]
     {
         let mut checkpointer = Checkpointer::new(policy(rest), CheckpointGate::default(), 1);
-        checkpointer.start_in_turn(harness.store(), &harness.shard);
+        checkpointer.start_if_admitted(harness.store(), &harness.shard);
         checkpointer.wait(&harness.shard).expect("it completes, and takes longer than nothing");
         checkpointer.count(changes);
         assert_eq!(checkpointer.is_due(1_000), due, "{changes} changes, a rest of {rest}");

@@ -31,17 +31,17 @@ fn key(line: u32, (sequence, index): (u64, u32)) -> Vec<u8> {
 }
 
 #[test]
-fn waiting_jobs_that_are_well_are_counted() {
+fn intact_parked_jobs_are_counted() {
     let fed = fed();
     assert_eq!(verified(&fed), (5, Vec::new()));
     // One more, as format 1 kept it.
     let record = fed.store().parked_in(lines_of(&member("a"))[0]).expect("readable").remove(0);
-    fed.store().park_in_no_line(&ParkedRecord { index: 7, ..record }).expect("the disk takes it");
+    fed.store().park_as_format_1(&ParkedRecord { index: 7, ..record }).expect("the disk takes it");
     assert_eq!(verified(&fed), (6, Vec::new()));
 }
 
 #[test]
-fn what_is_wrong_with_a_waiting_job_is_said_in_a_sentence() {
+fn each_damage_of_a_parked_job_is_reported() {
     let [own_b, _] = lines_of(&member("b"));
     let [own_c, shared_c] = lines_of(&member("c"));
     let good = |fed: &Fed, line: u32| {

@@ -17,7 +17,7 @@ use crate::storage::{Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, Place, SHARED_LINES};
-use crate::writer::plan::{GoesOn, Planner};
+use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::tests::build::{board, race, strokes};
 use crate::writer::tests::harness::{check, open, time};
 use crate::writer::tests::model::Model;
@@ -116,7 +116,7 @@ impl Fed {
         });
         let shard = self.shard.read(Purpose::Read);
         parking.load(lines, |board| shard.board(board.as_str()).is_some());
-        parking.note_has_all(shard.board_count() >= self.boards_max);
+        parking.set_at_board_limit(shard.board_count() >= self.boards_max);
         drop(shard);
         self.parking = Some(parking);
     }
@@ -181,13 +181,13 @@ impl Fed {
         if !messages.is_empty() {
             let parking = self.parking.take();
             let plan = {
-                let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
+                let parked = |line: u32, from: Place, limit: usize, read_on: ReadOn<'_>| {
                     self.looks.set(self.looks.get() + 1);
                     // The disk may take its time.
                     assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
                     let mut counted = |parked: &ParkedJob| {
                         self.reads.set(self.reads.get() + 1);
-                        goes_on(parked)
+                        read_on(parked)
                     };
                     read_line(self.store(), line, from, limit, &mut counted)
                 };

@@ -3,7 +3,7 @@
 use crate::job::Op;
 use crate::state_lock::Purpose;
 use crate::storage::codec::{FORMAT_VERSION, Meta, encode_meta};
-use crate::storage::{Moment, StorageError};
+use crate::storage::{CheckpointPhase, StorageError};
 use crate::writer::tests::build::{bare, job};
 use crate::writer::tests::harness::{Harness, Say};
 
@@ -45,7 +45,8 @@ fn single_extras_of_format_1_are_read_and_become_pages() {
     harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[50])]).version(9)])]);
     let refused =
         || StorageError::Io { path: "the disk".into(), error: std::io::Error::other("refused by the test") };
-    let failed = harness.checkpoint(&mut |_, at| if at == Moment::Staged { Err(refused()) } else { Ok(()) });
+    let failed =
+        harness.checkpoint(&mut |_, at| if at == CheckpointPhase::Staged { Err(refused()) } else { Ok(()) });
     assert!(failed.is_err());
     harness.check_all();
     assert_eq!(single(&harness), 9);

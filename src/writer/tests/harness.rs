@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Cut, Incarnation, Shard};
+use crate::state::{Incarnation, Shard, TrimPoint};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
-    Checkpoint, Commit, Moment, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
+    Checkpoint, CheckpointPhase, Commit, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
     TreesFrom, mark_rebuilt, recover, verify,
 };
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp};
@@ -146,7 +146,7 @@ impl Harness {
                     (Payload::Drop { board: name.clone(), incarnation, number: None }, None)
                 }
                 Say::Clear(name) => {
-                    let Some(known) = self.registry.begin_anew(name) else { continue };
+                    let Some(known) = self.registry.begin_next_incarnation(name) else { continue };
                     *self.model.lives.entry(name.clone()).or_default() += 1;
                     self.clearing.push(name.clone());
                     self.model.defined.insert(name.clone(), Arc::clone(&known.definition));
@@ -273,7 +273,7 @@ impl Harness {
     fn finish_drops(&mut self) {
         for name in self.clearing.drain(..) {
             if let Some(known) = self.registry.get(name.as_str()) {
-                self.registry.finish_anew(&name, known.incarnation);
+                self.registry.finish_next_incarnation(&name, known.incarnation);
             }
         }
         for (name, incarnation) in self.dropping.drain(..) {
@@ -285,7 +285,7 @@ impl Harness {
     /// Writes a checkpoint; `between` may apply steps and commit batches, or fail it.
     pub fn checkpoint(
         &mut self,
-        between: &mut dyn FnMut(&mut Self, Moment) -> Result<(), StorageError>,
+        between: &mut dyn FnMut(&mut Self, CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         self.apply_all();
         let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
@@ -324,7 +324,7 @@ impl Harness {
         store.adopt_format().expect("the disk takes it");
         mark_rebuilt(&store, &mut shard, &names).expect("the disk takes it");
         self.registry = Registry::new(self.auto_create);
-        self.registry.learn(&shard);
+        self.registry.register_boards_of(&shard);
         self.model.defined =
             self.model.boards.iter().map(|(n, b)| (n.clone(), Arc::clone(&b.definition))).collect();
         self.shard = Arc::new(StateLock::new(shard));
@@ -363,15 +363,15 @@ pub fn time(sequence: u64) -> Timestamp {
 }
 
 /// As a node makes it of what a client asks for.
-fn cut(definition: &Definition, place: &Place) -> Cut {
+fn cut(definition: &Definition, place: &Place) -> TrimPoint {
     let score = Score::new(&place.score).expect("some keys");
     match &place.member {
         Some((reached, id)) => {
             let reached = Timestamp::from_micros(*reached).expect("in range");
             let words = definition.entry_words(&score, reached, id.as_bytes());
-            Cut { words, member: Some(id.as_bytes().into()) }
+            TrimPoint { words, member: Some(id.as_bytes().into()) }
         }
-        None => Cut { words: definition.score_words(&score), member: None },
+        None => TrimPoint { words: definition.score_words(&score), member: None },
     }
 }
 

@@ -150,7 +150,7 @@ fn a_hundred_thousand_boards_of_ten_are_within_250_mb_at_150_bytes_an_entry() {
 /// for ten: nothing is allocated for any of them. Boards join it a slice at a time, and only those with
 /// something due hold memory.
 #[test]
-fn a_checkpoint_begins_and_ends_without_a_look_at_the_boards() {
+fn beginning_and_ending_a_checkpoint_costs_the_same_for_any_number_of_boards() {
     let mut begun = Vec::new();
     for boards in [10, 20_000] {
         let mut node = Node::new(1);

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::job::{Job, Op, RejectCode};
 use crate::state_lock::Purpose;
 use crate::types::{Timestamp, count};
-use crate::writer::plan::FREED_PER_MESSAGE;
+use crate::writer::plan::UNPARKED_PER_MESSAGE;
 use crate::writer::tests::build::{bare, job, leave_all};
 use crate::writer::tests::fed::Fed;
 use crate::writer::tests::random::{BOARDS, jobs};
@@ -102,7 +102,7 @@ proptest! {
 /// A member's later jobs wait behind the first, also those that name no board or a known one; other members'
 /// do not.
 #[test]
-fn who_waits_waits_with_all_that_comes_later() {
+fn later_jobs_of_a_member_park_behind_earlier_ones() {
     let mut fed = Fed::new(&["auto", "more"]);
     fed.define("more");
     fed.say(vec![job("m", &[("more", &[1])]), job("n", &[("more", &[2])])], false);
@@ -127,7 +127,7 @@ fn who_waits_waits_with_all_that_comes_later() {
 
 /// Where no more boards can come, jobs that wait for one are rejected, and what waits behind them goes on.
 #[test]
-fn jobs_for_a_board_too_many_are_rejected_and_hold_nobody_up() {
+fn jobs_beyond_the_board_limit_are_rejected_and_block_no_line() {
     let mut fed = Fed::new(&["auto", "more"]);
     fed.boards_max = 2;
     fed.load_parking();
@@ -154,7 +154,7 @@ fn jobs_for_a_board_too_many_are_rejected_and_hold_nobody_up() {
 
 /// Room that a drop makes is room for what waits: it waits again.
 #[test]
-fn a_drop_has_jobs_wait_again_that_were_not_freed_yet() {
+fn drop_blocks_parked_jobs_again() {
     let mut fed = Fed::new(&["auto"]);
     let jobs = |numbers: std::ops::Range<i64>| {
         numbers.map(|number| job(&format!("m{number}"), &[("auto", &[number])])).collect::<Vec<_>>()
@@ -209,7 +209,7 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
     let others = (0..PER_MESSAGE).map(late);
     fed.say_unseen(others.collect());
     fed.batch(false);
-    assert_eq!(fed.waiting(), JOBS + 2 - 3 - FREED_PER_MESSAGE);
+    assert_eq!(fed.waiting(), JOBS + 2 - 3 - UNPARKED_PER_MESSAGE);
     let (mut longest, started) = (Duration::ZERO, Instant::now());
     while fed.waiting() > 0 {
         let waiting = fed.waiting();
@@ -217,8 +217,8 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
         let began = Instant::now();
         fed.batch(false);
         longest = longest.max(began.elapsed());
-        assert_eq!(fed.waiting(), waiting.saturating_sub(FREED_PER_MESSAGE));
-        if (50_000..50_000 + FREED_PER_MESSAGE).contains(&fed.waiting()) {
+        assert_eq!(fed.waiting(), waiting.saturating_sub(UNPARKED_PER_MESSAGE));
+        if (50_000..50_000 + UNPARKED_PER_MESSAGE).contains(&fed.waiting()) {
             fed.restart();
         }
     }
@@ -234,7 +234,7 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
 
 /// Messages of jobs free as many as they bring: a shard that is never idle frees what waits, too.
 #[test]
-fn messages_of_jobs_free_what_waits() {
+fn messages_of_jobs_unpark_ready_jobs() {
     let mut fed = Fed::new(&["auto", "more"]);
     fed.define("more");
     fed.say((0..20).map(|number| job(&format!("m{number}"), &[("auto", &[number])])).collect(), false);
@@ -253,7 +253,7 @@ fn messages_of_jobs_free_what_waits() {
 /// A message looks at no more lines than it may free jobs, though nothing may come of it: all may wait for
 /// another board.
 #[test]
-fn a_message_looks_at_as_many_lines_as_it_may_free_jobs_and_no_more() {
+fn lines_looked_at_per_message_are_bounded() {
     const JOBS: usize = 40;
     let mut fed = Fed::new(&["auto", "more"]);
     let waits = |number: usize| job(&format!("m{number}"), &[("auto", &[1]), ("more", &[2])]);
@@ -284,7 +284,7 @@ fn a_message_looks_at_as_many_lines_as_it_may_free_jobs_and_no_more() {
 }
 
 #[test]
-fn no_job_is_read_behind_the_first_that_cannot_be_freed() {
+fn reading_a_line_stops_at_the_first_blocked_job() {
     let mut fed = Fed::new(&["auto", "more"]);
     let first = ["auto", "auto", "more"].map(|name| job("m", &[(name, &[1])]));
     let rest = (0..50).map(|number| job("m", &[("more", &[number])]));

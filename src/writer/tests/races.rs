@@ -12,9 +12,9 @@ use crate::writer::{Defined, Known};
 /// rejected, and the boards that the plan defines.
 fn race(job: Job, events: Vec<Event>) -> (Harness, Option<RejectCode>, Vec<Policy>) {
     let mut harness = Harness::new(true);
-    harness.registry.after_question.lock().extend(events);
+    harness.registry.after_lookup.lock().extend(events);
     let plan = harness.plan(&[Say::Jobs(vec![job])]).expect("there is a message");
-    assert!(harness.registry.after_question.lock().is_empty(), "every event happened");
+    assert!(harness.registry.after_lookup.lock().is_empty(), "every event happened");
     let delta = crate::storage::codec::decode_delta(&plan.delta).expect("readable");
     let policies = delta.events.iter().filter_map(|event| match event {
         crate::state::BoardEvent::Define { definition, .. } => Some(definition.policy),
@@ -38,7 +38,7 @@ fn defines(name: &'static str, policy: Policy) -> Event {
 
 /// The job of another shard creates the board after this shard's planner was told that nobody has it.
 #[test]
-fn a_board_that_another_shard_creates_meanwhile_takes_the_job() {
+fn job_applies_to_board_created_concurrently_by_another_shard() {
     let (_, rejected, policies) = race(job("m", &[("b", &[1])]), vec![creates("b")]);
     assert_eq!((rejected, policies), (None, vec![Policy::Set]));
 }
@@ -52,7 +52,7 @@ fn a_board_that_a_client_defines_meanwhile_takes_the_job_by_its_own_rules() {
 
 /// All or nothing holds for the boards that a job creates, too.
 #[test]
-fn a_job_that_is_refused_by_a_board_of_that_moment_creates_none_of_its_others() {
+fn job_refused_by_a_concurrently_defined_board_creates_no_boards() {
     let bounded: Event = Box::new(|registry| {
         let key = crate::board::Key { min: 0, max: 1, ..crate::board::Key::score() };
         let definition = Definition { keys: vec![key], ..Definition::default() };
@@ -81,10 +81,10 @@ fn a_job_that_comes_while_its_board_is_being_dropped_begins_the_boards_next_life
     assert!(next.incarnation > dropped.incarnation);
     // Of a shard that still holds the life before, jobs go into the next one, until that shard has dropped it
     // too.
-    assert_eq!(harness.registry.begun_anew("b", dropped.incarnation), Some(next.clone()));
+    assert_eq!(harness.registry.next_incarnation("b", dropped.incarnation), Some(next.clone()));
     harness.registry.finish_drop("b", dropped.incarnation);
     assert_eq!(harness.registry.get("b"), Some(next));
-    assert!(!harness.registry.has_begun_anew());
+    assert!(!harness.registry.has_next_incarnation());
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_definition_that_comes_while_its_board_is_being_dropped_begins_the_boards_ne
     let defined = harness.registry.define(&board("b"), definition);
     let Ok(Defined::Created(next)) = &defined else { panic!("{defined:?}") };
     assert!(next.incarnation > dropped.incarnation);
-    assert_eq!(harness.registry.begun_anew("b", dropped.incarnation).as_ref(), Some(next));
+    assert_eq!(harness.registry.next_incarnation("b", dropped.incarnation).as_ref(), Some(next));
 }
 
 #[test]

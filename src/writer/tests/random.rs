@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::board::Definition;
 use crate::job::{Job, Op};
 use crate::state_lock::Purpose;
-use crate::storage::{Moment, STAGED_FILE_BYTES, StorageError};
+use crate::storage::{CheckpointPhase, STAGED_FILE_BYTES, StorageError};
 use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
 use crate::writer::tests::harness::{Harness, Say};
@@ -44,7 +44,7 @@ enum End {
     /// The disk refuses at this slice.
     FailAt(usize),
     /// The process dies there.
-    CrashAt(Moment),
+    CrashAt(CheckpointPhase),
     /// The files take effect, but the disk refuses to drop the deltas.
     FailAfterIngestion,
 }
@@ -144,8 +144,8 @@ fn actions(members: u32, most: usize) -> impl Strategy<Value = Vec<Action>> {
     let end = prop_oneof![
         6 => Just(End::Complete),
         2 => (0_usize..16).prop_map(End::FailAt),
-        1 => Just(End::CrashAt(Moment::Staged)),
-        2 => Just(End::CrashAt(Moment::Ingested)),
+        1 => Just(End::CrashAt(CheckpointPhase::Staged)),
+        2 => Just(End::CrashAt(CheckpointPhase::Ingested)),
         1 => Just(End::FailAfterIngestion),
     ];
     let action = prop_oneof![
@@ -195,9 +195,11 @@ fn run(harness: &mut Harness, action: Action) {
                 }
                 let fails = match end {
                     End::Complete => false,
-                    End::FailAt(slice) => matches!(moment, Moment::Joining | Moment::Slice) && slices > slice,
+                    End::FailAt(slice) => {
+                        matches!(moment, CheckpointPhase::Joining | CheckpointPhase::Slice) && slices > slice
+                    }
                     End::CrashAt(at) => moment == at,
-                    End::FailAfterIngestion => moment == Moment::Ingested,
+                    End::FailAfterIngestion => moment == CheckpointPhase::Ingested,
                 };
                 failed |= fails;
                 if fails { Err(refused()) } else { Ok(()) }

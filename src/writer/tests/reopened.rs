@@ -10,7 +10,7 @@ use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::parking::Place;
-use crate::writer::plan::{GoesOn, Planner};
+use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::open;
 use crate::writer::tests::replayed::{Stream, message};
@@ -42,8 +42,8 @@ fn commit_aside(
         parking.load(lines, |_| false);
         parking
     });
-    let parked = |line: u32, from: Place, limit: usize, goes_on: GoesOn<'_>| {
-        read_line(store, line, from, limit, goes_on)
+    let parked = |line: u32, from: Place, limit: usize, read_on: ReadOn<'_>| {
+        read_line(store, line, from, limit, read_on)
     };
     let planner = Planner {
         shard,
@@ -124,7 +124,7 @@ fn freed(told: &[Outcome]) -> Freed {
 }
 
 #[test]
-fn who_waits_for_a_job_hears_of_it_when_the_batch_that_frees_it_comes_again() {
+fn waiter_is_answered_when_the_unparking_batch_is_redelivered() {
     let running = Running::new(true);
     let told = run(&running, vec![set(5), define("b")], Some(parking()), |_| Ok(()));
     let (sequence, outcome) = freed(&told).expect("committed in the end");
@@ -137,7 +137,7 @@ fn who_waits_for_a_job_hears_of_it_when_the_batch_that_frees_it_comes_again() {
 }
 
 #[test]
-fn who_waits_for_a_job_that_is_found_freed_is_told_that_its_outcome_is_unknown() {
+fn waiter_of_a_job_unparked_before_reopening_gets_unknown_outcome() {
     let running = Running::new(true);
     let shard = Arc::clone(&running.shard);
     let told = run(&running, vec![set(5), define("b")], Some(parking()), move |store| {
@@ -151,7 +151,7 @@ fn who_waits_for_a_job_that_is_found_freed_is_told_that_its_outcome_is_unknown()
 }
 
 #[test]
-fn who_waits_for_a_job_is_told_when_the_store_does_not_open_again_at_once() {
+fn waiter_of_a_parked_job_gets_an_error_when_reopening_fails() {
     let running = Running::new(true);
     let attempts = AtomicUsize::new(0);
     let told = run(&running, vec![set(5), define("b")], Some(parking()), move |_| {
@@ -184,7 +184,7 @@ fn a_checkpoint_that_completes_beside_a_failed_commit_is_noted() {
 
 /// What is found applied after a failed commit is in no checkpoint yet: one that the queue wants begins.
 #[test]
-fn what_is_found_on_disk_after_a_failed_commit_wants_a_checkpoint_too() {
+fn replayed_changes_count_towards_the_next_checkpoint() {
     let running = Running::new(true);
     let (shard, found) = (Arc::clone(&running.shard), AtomicBool::new(false));
     // Of no changes at all: a job that is rejected.

@@ -14,7 +14,7 @@ use crate::types::{Sequence, count};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::{open, time};
 use crate::writer::tests::source::{Running, copy_of, jobs};
-use crate::writer::{AnswerTo, BatchLimits, Fetched, JobSource, Message, Outcome, Payload};
+use crate::writer::{BatchLimits, Fetched, JobSource, Message, Outcome, OutcomeSender, Payload};
 
 /// Each message is a batch of its own, and is brought as often as it is asked for.
 pub struct Stream {
@@ -50,7 +50,7 @@ impl Stream {
     }
 }
 
-pub fn message(number: u64, payload: Payload, answer: Option<AnswerTo>) -> Message {
+pub fn message(number: u64, payload: Payload, answer: Option<OutcomeSender>) -> Message {
     let (sequence, timestamp) = (Sequence(number), time(number));
     Message { sequence, timestamp, hash: number, payload, bytes: 100, answer }
 }
@@ -68,7 +68,7 @@ impl JobSource for Stream {
         let Some(payload) = self.messages.get(at) else { return Fetched::Ended };
         self.next += 1;
         let waiting = Arc::clone(&self.waiting);
-        let answer = AnswerTo::named(move |outcome| match waiting.lock().remove(&number) {
+        let answer = OutcomeSender::named(move |outcome| match waiting.lock().remove(&number) {
             Some(to) => to.send(outcome),
             None => Err(outcome),
         });
@@ -97,7 +97,7 @@ fn run(running: &Running, reopen: impl Fn() -> Result<Store, StorageError> + Sen
 }
 
 #[test]
-fn who_waits_for_a_message_hears_of_it_when_it_comes_again_after_a_failed_commit() {
+fn client_is_answered_when_message_is_redelivered_after_failed_commit() {
     let running = Running::new(true);
     let path = running.folder.path().to_owned();
     let told = run(&running, move || open(&path));
@@ -106,7 +106,7 @@ fn who_waits_for_a_message_hears_of_it_when_it_comes_again_after_a_failed_commit
 }
 
 #[test]
-fn who_waits_is_told_when_the_store_does_not_open_again_at_once() {
+fn clients_get_an_error_when_reopening_fails() {
     let running = Running::new(true);
     let (path, attempts) = (running.folder.path().to_owned(), AtomicUsize::new(0));
     let told = run(&running, move || {

@@ -14,7 +14,7 @@ use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges,
-    Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectsKept, ShardState, Writer,
+    Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectRetention, ShardState, Writer,
 };
 
 /// Members and their scores, best first.
@@ -166,7 +166,7 @@ impl Running {
         let store = open(self.folder.path()).expect("the directory opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
         assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
-        self.registry.learn(&recovered.shard);
+        self.registry.register_boards_of(&recovered.shard);
         *self.shard.write(Purpose::Apply) = recovered.shard;
         self.store.put(Arc::new(store));
     }
@@ -196,7 +196,7 @@ impl Running {
             checkpointer: Checkpointer::new(policy, CheckpointGate::default(), 0),
             reopen: Box::new(reopen),
             gauges: Gauges::new(ShardId(0)),
-            rejects_kept: RejectsKept::default(),
+            rejects_kept: RejectRetention::default(),
             reject_log: Arc::default(),
             parking: None,
             time: Timestamp::default(),

@@ -3,7 +3,7 @@
 
 use crate::job::Op;
 use crate::state_lock::Purpose;
-use crate::storage::{Moment, STAGED_FILE_BYTES, StorageError};
+use crate::storage::{CheckpointPhase, STAGED_FILE_BYTES, StorageError};
 use crate::writer::tests::build::{bare, board, job, leave_all};
 use crate::writer::tests::harness::{Harness, Say};
 
@@ -61,15 +61,15 @@ fn checkpoint_beside_drops(file_bytes: u64, dropped_at: usize) -> Left {
     let staging = harness.folder.path().join("staging");
     let written = harness.checkpoint(&mut |harness, moment| {
         match moment {
-            Moment::Slice if slice == dropped_at => {
+            CheckpointPhase::Slice if slice == dropped_at => {
                 harness.batch(&[Say::Drop(board("more"))]);
                 harness.batch(&[all_members(&["more"], 3)]);
                 was_disturbed = true;
             }
             // All boards join before anything is copied.
-            Moment::Joining => return Ok(()),
-            Moment::Slice | Moment::Ingested => {}
-            Moment::Staged => files = std::fs::read_dir(&staging).expect("it is there").count(),
+            CheckpointPhase::Joining => return Ok(()),
+            CheckpointPhase::Slice | CheckpointPhase::Ingested => {}
+            CheckpointPhase::Staged => files = std::fs::read_dir(&staging).expect("it is there").count(),
         }
         slice += 1;
         Ok(())
@@ -128,7 +128,7 @@ fn a_checkpoint_that_ends_between_two_of_its_files_has_no_effect() {
                 moments.push(moment);
                 if moments.len() > ends_at { Err(refused()) } else { Ok(()) }
             });
-            if moments.last() == Some(&Moment::Ingested) {
+            if moments.last() == Some(&CheckpointPhase::Ingested) {
                 // In effect, whatever comes after it.
                 break;
             }

@@ -74,7 +74,7 @@ fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     for (index, job) in (0..).zip(&waiting) {
         let (sequence, job) = (Sequence(0), wire::encode(job));
         store
-            .park_in_no_line(&ParkedRecord { sequence, index, timestamp: time(0), job, board: 0 })
+            .park_as_format_1(&ParkedRecord { sequence, index, timestamp: time(0), job, board: 0 })
             .expect("the disk takes it");
     }
     drop(store);
@@ -82,7 +82,7 @@ fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     running.load();
     assert_eq!(running.board("b"), [("m".to_owned(), 7), ("n".to_owned(), 1)]);
     let store = running.store.get().expect("it is open");
-    assert_eq!(store.parked_in_no_line().expect("readable"), []);
+    assert_eq!(store.parked_of_format_1().expect("readable"), []);
     assert_eq!(store.parked_lines().expect("readable"), []);
 }
 
@@ -96,7 +96,7 @@ fn a_waiting_job_that_cannot_be_read_halts_the_shard_and_says_which() {
     let store = running.store.get().expect("it is open");
     let line = store.parked_lines().expect("readable").remove(0);
     let no_job = ParkedRecord { job: b"nothing".to_vec(), ..line.first };
-    store.put_in_lines(&[(line.line, no_job)]).expect("the disk takes it");
+    store.move_into_lines(&[(line.line, no_job)]).expect("the disk takes it");
     drop(store);
     let (source, _) = VecSource::new(vec![jobs(Vec::new()), define("b")]);
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
@@ -121,7 +121,7 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     assert_eq!(running.health.jobs_parked(), 5, "a definition frees three");
     running.load();
     let frees = running.health.frees();
-    running.health.set_frees(false);
+    running.health.set_has_ready_jobs(false);
     let (mut source, _) =
         VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Free { jobs: 100 }]);
     let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));

@@ -242,7 +242,7 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
         let job = br#"{"member":"m","board":"never","score":1}"#.to_vec();
         let (sequence, timestamp) = (Sequence(1), Timestamp::default());
         let record = ParkedRecord { sequence, index, timestamp, job, board: 0 };
-        store.put_in_lines(&[(line, record)]).expect("the disk takes it");
+        store.move_into_lines(&[(line, record)]).expect("the disk takes it");
     };
     let (code, said) = verified();
     assert!(

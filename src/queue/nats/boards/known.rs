@@ -51,10 +51,10 @@ impl BoardsStream {
                 pending.note(name, recorded, everywhere);
             }
         }
-        self.registry.note_number((*number).max(RecordNumber(decision.incarnation.0)));
+        self.registry.observe_number((*number).max(RecordNumber(decision.incarnation.0)));
         match decision.known() {
             Some(Known { incarnation, definition }) => {
-                self.registry.adopt(name, &Known { incarnation, definition });
+                self.registry.apply_remote(name, &Known { incarnation, definition });
             }
             None => self.registry.forget(name, decision.incarnation),
         }

@@ -123,7 +123,7 @@ impl BoardsStream {
             }
         };
         for shard in &self.shards {
-            self.registry.note_number(shard.state.read(Purpose::Boards).dropped().latest());
+            self.registry.observe_number(shard.state.read(Purpose::Boards).dropped().latest());
             if is_halted(shard) {
                 continue;
             }
@@ -132,7 +132,7 @@ impl BoardsStream {
                 let state = shard.state.read(Purpose::Boards);
                 let mut looked = 0;
                 for (name, board) in state.boards_behind(after.clone().as_ref()).take(LOOKED_AT_ONCE) {
-                    self.registry.note_number(RecordNumber(board.incarnation.0));
+                    self.registry.observe_number(RecordNumber(board.incarnation.0));
                     let definition = Some(std::sync::Arc::clone(&board.definition));
                     hold(name, Decision { incarnation: board.incarnation, definition });
                     after = Some(name.clone());

@@ -46,7 +46,7 @@ impl BoardsStream {
                 let last =
                     last.ok_or_else(|| unavailable(&format!("what it says of {name} cannot be read")))?;
                 // The next record of this board gets a higher number.
-                self.registry.note_number(last.number);
+                self.registry.observe_number(last.number);
                 Ok(Some(last))
             }
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),

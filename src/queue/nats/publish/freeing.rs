@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 
 use crate::queue::error::NotPublished;
 use crate::queue::nats::shard::NatsShard;
-use crate::writer::{FREED_PER_MESSAGE, Payload};
+use crate::writer::{Payload, UNPARKED_PER_MESSAGE};
 
 /// Commands in flight at once: enough to keep the writer busy while the next ones are published.
 const COMMANDS_MAX: u64 = 16;
@@ -28,7 +28,7 @@ pub async fn free_parked(mut shard: NatsShard) {
             tokio::time::sleep(LOOK_AGAIN).await;
             continue;
         }
-        if let Err(error) = free_some(&mut shard).await {
+        if let Err(error) = free_slice(&mut shard).await {
             tracing::warn!(
                 shard = %shard.id, %error, "jobs that wait no longer for a board could not be freed; trying on"
             );
@@ -37,10 +37,10 @@ pub async fn free_parked(mut shard: NatsShard) {
     }
 }
 
-async fn free_some(shard: &mut NatsShard) -> Result<(), NotPublished> {
-    let jobs = u64::try_from(FREED_PER_MESSAGE).unwrap_or(u64::MAX);
+async fn free_slice(shard: &mut NatsShard) -> Result<(), NotPublished> {
+    let jobs = u64::try_from(UNPARKED_PER_MESSAGE).unwrap_or(u64::MAX);
     let commands = shard.health.jobs_parked().div_ceil(jobs).clamp(1, COMMANDS_MAX);
-    let payload = Payload::Free { jobs: FREED_PER_MESSAGE };
+    let payload = Payload::Free { jobs: UNPARKED_PER_MESSAGE };
     let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
     let last = stored.into_iter().max().unwrap_or_default();
     // If the commands are late, the next round sees what is left to be freed.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::types::decimal;
-use crate::writer::{AnswerTo, Outcome};
+use crate::writer::{Outcome, OutcomeSender};
 
 /// One shard's pending replies.
 pub struct PendingReplies {
@@ -37,14 +37,14 @@ impl PendingReplies {
     }
 
     /// The pending reply to the message of this id. It stays pending until it is sent or given up.
-    pub fn find(self: &Arc<Self>, id: &str) -> Option<AnswerTo> {
+    pub fn find(self: &Arc<Self>, id: &str) -> Option<OutcomeSender> {
         let number = id.strip_prefix(&self.process)?.strip_prefix('-')?;
         let number = decimal(number)?;
         if !self.waiting.lock().contains_key(&number) {
             return None;
         }
         let replies = Arc::clone(self);
-        Some(AnswerTo::named(move |outcome| match replies.waiting.lock().remove(&number) {
+        Some(OutcomeSender::named(move |outcome| match replies.waiting.lock().remove(&number) {
             Some(answer) => answer.send(outcome),
             None => Err(outcome),
         }))

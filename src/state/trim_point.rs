@@ -8,17 +8,17 @@ use crate::tree::Words;
 
 /// A place in a board's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct TrimPoint {
     /// The words at the place: a score, the first keys of one, or all words of an entry.
     pub words: Words,
     /// If the words are all of an entry's: its member. Entries with the same words are compared by id.
     pub member: Option<Box<[u8]>>,
 }
 
-impl Cut {
+impl TrimPoint {
     /// Whether an entry comes after the place. One that is at the place does not.
     #[must_use]
-    pub fn is_ahead_of(&self, words: &Words, member: &[u8]) -> bool {
+    pub fn is_before(&self, words: &Words, member: &[u8]) -> bool {
         let cut = self.words.as_slice();
         let words = words.as_slice();
         match words.get(..cut.len()).unwrap_or(words).cmp(cut) {
@@ -34,8 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_after_a_place_is_told_by_words_and_then_by_ids() {
-        let place = |words: &[u64], member: Option<&[u8]>| Cut {
+    fn entries_after_a_trim_point_compare_by_words_then_id() {
+        let place = |words: &[u64], member: Option<&[u8]>| TrimPoint {
             words: Words::from_slice(words),
             member: member.map(Into::into),
         };
@@ -54,7 +54,7 @@ mod tests {
             (place(&[5, 7, 9], Some(b"z")), false),
             (place(&[5, 7, 10], Some(b"a")), false),
         ] {
-            assert_eq!(cut.is_ahead_of(&entry, b"m"), expect, "{cut:?}");
+            assert_eq!(cut.is_before(&entry, b"m"), expect, "{cut:?}");
         }
     }
 }

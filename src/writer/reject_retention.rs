@@ -13,32 +13,33 @@ pub const REJECTS_KEPT: u64 = 100_000;
 /// client that sends a flood of bad jobs while publishing fails must not fill the disk.
 const UNPUBLISHED_KEPT: u64 = 1_000_000;
 /// Rejects deleted at a time: a range delete in every batch would slow scans down.
-const AT_A_TIME: u64 = 1_024;
+const REJECTS_PER_TRIM: u64 = 1_024;
 
 /// A job's place in the stream: its message's sequence, and its index in the message.
 type JobPlace = (Sequence, u32);
 
-/// Places of a shard's rejects, one in [`AT_A_TIME`].
+/// Places of a shard's rejects, one in `REJECTS_PER_TRIM`.
 #[derive(Debug, Default)]
-pub struct RejectsKept {
-    /// The last one of each [`AT_A_TIME`], the oldest first.
+pub struct RejectRetention {
+    /// The last one of each [`REJECTS_PER_TRIM`], the oldest first.
     marks: VecDeque<JobPlace>,
     /// Those after the last mark.
-    after_marks: u64,
+    since_last_mark: u64,
 }
 
-impl RejectsKept {
+impl RejectRetention {
     /// Notes a stored reject. Called in the order of places.
     pub fn note(&mut self, place: JobPlace) {
-        self.after_marks += 1;
-        if self.after_marks == AT_A_TIME {
+        self.since_last_mark += 1;
+        if self.since_last_mark == REJECTS_PER_TRIM {
             self.marks.push_back(place);
-            self.after_marks = 0;
+            self.since_last_mark = 0;
         }
     }
 
     fn stored(&self) -> u64 {
-        u64::try_from(self.marks.len()).unwrap_or(u64::MAX).saturating_mul(AT_A_TIME) + self.after_marks
+        u64::try_from(self.marks.len()).unwrap_or(u64::MAX).saturating_mul(REJECTS_PER_TRIM)
+            + self.since_last_mark
     }
 
     /// The place before which rejects may be deleted, if any may.
@@ -47,7 +48,7 @@ impl RejectsKept {
     /// `published`: the last published one; `None` where rejects are not published.
     pub fn trim(&mut self, published: Option<JobPlace>) -> Option<JobPlace> {
         let mut last = None;
-        while self.stored() >= REJECTS_KEPT + AT_A_TIME
+        while self.stored() >= REJECTS_KEPT + REJECTS_PER_TRIM
             && let Some(mark) = self.marks.front()
         {
             if published.is_some_and(|published| *mark > published) {
@@ -55,7 +56,7 @@ impl RejectsKept {
                     break;
                 }
                 tracing::error!(
-                    rejects = AT_A_TIME,
+                    rejects = REJECTS_PER_TRIM,
                     "rejects go away that could not be published: there are too many"
                 );
             }
@@ -70,8 +71,8 @@ impl RejectsKept {
 mod tests {
     use super::*;
 
-    fn noted(count: u64) -> RejectsKept {
-        let mut kept = RejectsKept::default();
+    fn noted(count: u64) -> RejectRetention {
+        let mut kept = RejectRetention::default();
         // Ten to a message.
         (0..count).for_each(|number| kept.note(place(number)));
         kept
@@ -83,23 +84,23 @@ mod tests {
 
     #[test]
     fn the_newest_are_kept_by_count() {
-        let mut kept = noted(REJECTS_KEPT + AT_A_TIME - 1);
+        let mut kept = noted(REJECTS_KEPT + REJECTS_PER_TRIM - 1);
         assert_eq!(kept.trim(None), None);
-        kept.note(place(REJECTS_KEPT + AT_A_TIME - 1));
+        kept.note(place(REJECTS_KEPT + REJECTS_PER_TRIM - 1));
         // The first 1,024: the last of them has the number 1,023.
         assert_eq!(kept.trim(None), Some((Sequence(102), 4)));
         assert_eq!(kept.trim(None), None);
-        assert_eq!(noted(REJECTS_KEPT + 3 * AT_A_TIME).trim(None), Some((Sequence(307), 2)));
+        assert_eq!(noted(REJECTS_KEPT + 3 * REJECTS_PER_TRIM).trim(None), Some((Sequence(307), 2)));
     }
 
     #[test]
-    fn none_goes_before_it_is_published_unless_there_are_far_too_many() {
-        let mut kept = noted(REJECTS_KEPT + 3 * AT_A_TIME);
+    fn unpublished_rejects_are_kept_up_to_the_hard_limit() {
+        let mut kept = noted(REJECTS_KEPT + 3 * REJECTS_PER_TRIM);
         assert_eq!(kept.trim(Some((Sequence(0), 0))), None);
         assert_eq!(kept.trim(Some(place(2_046))), Some((Sequence(102), 4)));
         assert_eq!(kept.trim(Some(place(2_047))), Some((Sequence(204), 8)));
-        let mut kept = noted(UNPUBLISHED_KEPT + AT_A_TIME);
+        let mut kept = noted(UNPUBLISHED_KEPT + REJECTS_PER_TRIM);
         assert!(kept.trim(Some((Sequence(0), 0))).is_some());
-        assert!(kept.stored() < UNPUBLISHED_KEPT && kept.stored() >= UNPUBLISHED_KEPT - AT_A_TIME);
+        assert!(kept.stored() < UNPUBLISHED_KEPT && kept.stored() >= UNPUBLISHED_KEPT - REJECTS_PER_TRIM);
     }
 }

@@ -1,8 +1,8 @@
-//! One member on several boards, all at the same moment.
+//! The entries of one member on several boards, at one `as_of`.
 
 use crate::query::answer::{Entry, Listed};
 use crate::query::board_view::BoardView;
-use crate::query::entries::OfOneMoment;
+use crate::query::entries::ConsistentAnswer;
 use crate::query::member::member;
 use crate::query::node::Node;
 use crate::state::TreeId;
@@ -11,7 +11,7 @@ use crate::writer::Registry;
 
 /// A member's entries.
 #[derive(Debug, Clone)]
-pub struct OnBoards {
+pub struct EntriesOfMember {
     pub as_of: AsOf,
     pub entries: Vec<(BoardName, Entry)>,
     /// Boards that were asked for and do not exist, or do not list the member.
@@ -33,7 +33,7 @@ pub enum Which<'a> {
 /// Boards of a member that are looked at for one page. A token may be confined to few of many.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 
-impl OfOneMoment for OnBoards {
+impl ConsistentAnswer for EntriesOfMember {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
         for (_, entry) in &mut self.entries {
             visit(&mut entry.listed, &self.as_of);
@@ -45,13 +45,13 @@ impl OfOneMoment for OnBoards {
 /// has them in the order in which boards came, and by name within the page. Only boards that know the member
 /// are looked at.
 #[must_use]
-pub fn on_boards(
+pub fn entries_of_member(
     node: &Node,
     registry: &Registry,
     id: &MemberId,
     which: Which<'_>,
     is_wanted: &dyn Fn(&BoardName) -> bool,
-) -> OnBoards {
+) -> EntriesOfMember {
     let view = node.view();
     let entry = |name: &BoardName| {
         let known = registry.get(name.as_str())?;
@@ -78,8 +78,8 @@ pub fn on_boards(
                         break;
                     }
                     last = Some(tree);
-                    // Those of dropped boards were looked at as well: until they let go of the member there
-                    // may be any number.
+                    // Trees of dropped boards count as well: until they have released the member, there may
+                    // be any number.
                     let Some(window) = home.tree(tree) else { continue };
                     if is_wanted(&window.board)
                         && window.tree.contains(handle)
@@ -93,5 +93,5 @@ pub fn on_boards(
         }
     }
     let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());
-    OnBoards { as_of, entries, not_found, next }
+    EntriesOfMember { as_of, entries, not_found, next }
 }
