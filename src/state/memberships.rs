@@ -49,8 +49,8 @@ impl SlotMeaning {
 }
 
 pub(super) struct Memberships {
-    /// What [`SlotMeaning::of`] reads. In chunks that never move: a plain vector of ten million would stop the
-    /// writer for 35 ms to grow.
+    /// What [`SlotMeaning::of`] reads. In chunks that never move: a plain vector of ten million would stop
+    /// the writer for 35 ms to grow.
     slots: Blocks<u32>,
     len: u32,
     sets: TreeSets,

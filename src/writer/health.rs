@@ -154,6 +154,7 @@ impl Health {
     pub fn set_checkpoint_sequence(&self, sequence: u64) {
         self.checkpoint_sequence.store(sequence, Ordering::Relaxed);
     }
+
     /// Requests a checkpoint after this sequence: the queue needs room.
     pub fn want_checkpoint_after(&self, sequence: u64) {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);

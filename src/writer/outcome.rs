@@ -12,7 +12,8 @@ use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
 /// The batch that held the message could not be committed. Whether it is on disk is unknown until the store
-/// is reopened; if the queue holds a copy, it is applied then. A versioned job may safely be sent again.
+/// is reopened; if the queue holds a copy, it is applied then. A job
+/// with a version, or a trim, may safely be sent again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the batch could not be committed: {reason}")]
 pub struct CommitFailed {

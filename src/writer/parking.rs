@@ -261,8 +261,8 @@ impl Parking {
     /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `freed`: how many of its jobs were unparked. `fresh`: what is left of [`CheckedOutLine::fresh`]. `next`: the job
-    /// that is first now, with the board that it waits for; `None` if no job is left.
+    /// `freed`: how many of its jobs were unparked. `fresh`: what is left of [`CheckedOutLine::fresh`].
+    /// `next`: the job that is first now, with the board that it waits for; `None` if no job is left.
     pub fn check_in_line(
         &mut self,
         id: u32,

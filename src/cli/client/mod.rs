@@ -11,6 +11,7 @@ mod retry;
 mod tls_roots;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ pub struct Client {
     user_agent: String,
     agent: Agent,
     /// Once the service has answered, the scheme of the URL is right.
-    has_answered: AtomicBool,
+    has_answered: Arc<AtomicBool>,
 }
 
 /// What the service answered, whatever it was.
@@ -93,7 +94,7 @@ impl Client {
         let authorization = token.map(|token| format!("Bearer {token}"));
         let user_agent = format!("ranktree-{who}/{}", env!("CARGO_PKG_VERSION"));
         let agent = agent_of(&user_agent, tls.clone());
-        let has_answered = AtomicBool::new(false);
+        let has_answered = Arc::default();
         Ok(Self { base, authorization, tls, user_agent, agent, has_answered })
     }
 
@@ -105,8 +106,18 @@ impl Client {
             tls: self.tls.clone(),
             user_agent: self.user_agent.clone(),
             agent: agent_of(&self.user_agent, self.tls.clone()),
-            has_answered: AtomicBool::new(self.has_answered.load(Ordering::Relaxed)),
+            has_answered: Arc::clone(&self.has_answered),
         }
+    }
+
+    /// Whether the service has begun to answer a request, on any of the connections.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the service is there, although it has not answered.
+    pub fn note_answered(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
     }
 
     /// Scheme, host, port, and what the paths of the API come after.
@@ -144,15 +155,11 @@ impl Client {
     fn read(&self, response: Result<Response<Body>, ureq::Error>) -> Result<Reply, Failed> {
         match response {
             Ok(response) => {
-                self.has_answered.store(true, Ordering::Relaxed);
+                self.note_answered();
                 Reply::read(response)
             }
             Err(error) => {
-                let advice = if self.has_answered.load(Ordering::Relaxed) {
-                    None
-                } else {
-                    lacks_tls(&self.base, &error)
-                };
+                let advice = if self.has_answered() { None } else { lacks_tls(&self.base, &error) };
                 Err(advice
                     .map_or_else(|| Failed::of_request(error), |advice| Failed::Lasting(advice.to_owned())))
             }

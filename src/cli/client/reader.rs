@@ -1,6 +1,5 @@
 //! What a running service is asked to tell: reads, which may be repeated.
 
-use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
@@ -13,8 +12,6 @@ use crate::config::ClientArgs;
 /// A client that asks again while the service is away or overloaded.
 pub struct Reader {
     client: Client,
-    /// A service that never answered is not waited for: its address may be wrong.
-    has_answered: Cell<bool>,
 }
 
 impl Reader {
@@ -28,7 +25,7 @@ impl Reader {
     pub fn new(url: &str, args: &ClientArgs, who: &str) -> Result<Self, Failure> {
         let token = args.token()?;
         let client = Client::new(url, token.as_deref(), args.ca.as_deref(), who)?;
-        Ok(Self { client, has_answered: Cell::new(false) })
+        Ok(Self { client })
     }
 
     /// Scheme, host, port, and what the paths of the API come after.
@@ -46,7 +43,6 @@ impl Reader {
         loop {
             let (reason, at_least) = match self.client.get(url) {
                 Ok(reply) => {
-                    self.has_answered.set(true);
                     if reply.status == StatusCode::OK {
                         return String::from_utf8(reply.body)
                             .or_else(|_| failed("it is not UTF-8".to_owned()));
@@ -63,7 +59,8 @@ impl Reader {
                 Err(Failed::NotReached(reason) | Failed::Unknown(reason)) => (reason, Duration::ZERO),
                 Err(Failed::Lasting(reason) | Failed::TooLong(reason)) => return failed(reason),
             };
-            let pause = if self.has_answered.get() { retries.pause(at_least, RETRY_FOR) } else { None };
+            // A service that never answered is not waited for: its address may be wrong.
+            let pause = if self.client.has_answered() { retries.pause(at_least, RETRY_FOR) } else { None };
             match pause {
                 Some(pause) => thread::sleep(pause),
                 None => return failed(reason),

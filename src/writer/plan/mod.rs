@@ -91,7 +91,8 @@ struct Batch<'a> {
     shard: YieldingReadGuard<'a>,
     net: Vec<NetChange>,
     net_change_index: HashMap<(TreeId, Handle), usize, FixedState>,
-    /// The keys of `net_change_index`, by member. Built by the first job that needs to know a member's boards.
+    /// The keys of `net_change_index`, by member. Built by the first job that needs to know a member's
+    /// boards.
     changed_by_member: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
     newcomers: HashMap<Box<[u8]>, Handle, RandomState>,

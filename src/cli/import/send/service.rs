@@ -1,6 +1,5 @@
 //! The service that rows are sent to, as all connections share it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cli::client::{Client, RETRY_FOR};
@@ -11,23 +10,22 @@ pub struct Service<'a> {
     pub client: Client,
     /// `None`: not at all before the service has answered once, and for [`RETRY_FOR`] from then on.
     retry_for: Option<Duration>,
-    has_answered: AtomicBool,
     pub tally: &'a Tally,
 }
 
 impl<'a> Service<'a> {
     pub fn new(client: Client, retry_for: Option<Duration>, tally: &'a Tally) -> Self {
-        Self { client, retry_for, has_answered: AtomicBool::new(false), tally }
+        Self { client, retry_for, tally }
     }
 
     /// How long to go on trying; `None` where there may be no service at all.
     pub fn retry_for(&self) -> Option<Duration> {
-        let once_there = self.has_answered.load(Ordering::Relaxed).then_some(RETRY_FOR);
+        let once_there = self.client.has_answered().then_some(RETRY_FOR);
         self.retry_for.or(once_there)
     }
 
     pub fn note_answered(&self) {
-        self.has_answered.store(true, Ordering::Relaxed);
+        self.client.note_answered();
     }
 
     pub fn not_understood(&self, reason: String) -> ImportError {

@@ -182,8 +182,8 @@ impl BoardsStream {
     }
 
     /// Looks at a slice of the pending boards, by name behind `after`. Forgets decisions that have arrived
-    /// everywhere, and adds those that are due to `found`, if all shards are live. Returns the last board of
-    /// the slice; `None` at the end.
+    /// everywhere and are not watched, and adds those that are due to `found`, if all shards are live.
+    /// Returns the last board of the slice; `None` at the end.
     ///
     /// Writes take the same lock to see whether their boards are being dropped. So they wait for a slice, and
     /// not for all pending boards.

@@ -1,7 +1,8 @@
 //! Pending decisions: those that have not arrived at every shard yet.
 //!
 //! Knows: which decision was delivered to which shard, and when. Decisions that have arrived everywhere are
-//! forgotten, so that nothing here grows with the number of boards.
+//! forgotten, changes of boards that exist a minute later, so that nothing here grows with the number of
+//! boards.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
