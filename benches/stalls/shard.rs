@@ -16,8 +16,8 @@ use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
-    BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Known,
-    Message, Outcome, Parking, Payload, Registry, RejectRetention, WantedBoards, Writer,
+    BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Message,
+    Outcome, Parking, Payload, RegisteredBoard, Registry, RejectRetention, WantedBoards, Writer,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -150,7 +150,8 @@ impl Running {
     pub fn define(&mut self, board: &BoardName, definition: &Arc<Definition>) {
         self.boards += 1;
         let (incarnation, number) = (Incarnation(self.boards), Some(RecordNumber(self.boards)));
-        self.registry.apply_remote(board, &Known { incarnation, definition: Arc::clone(definition) });
+        self.registry
+            .apply_remote(board, &RegisteredBoard { incarnation, definition: Arc::clone(definition) });
         let definition = Arc::clone(definition);
         self.send(Payload::Define { board: board.clone(), incarnation, number, definition }, None);
     }

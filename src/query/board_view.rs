@@ -8,7 +8,7 @@ use crate::query::node::View;
 use crate::state::{Incarnation, Shard, TreeId, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{AsOf, ShardId};
-use crate::writer::Known;
+use crate::writer::RegisteredBoard;
 
 /// Where an entry stands in the total order that all shards share: words, then the bytes of the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ pub struct BoardView<'v> {
 impl<'v> BoardView<'v> {
     /// The board with the incarnation of `known`, which may not have reached every shard.
     #[must_use]
-    pub fn new(view: &'v View<'_>, name: &str, known: &Known) -> Self {
+    pub fn new(view: &'v View<'_>, name: &str, known: &RegisteredBoard) -> Self {
         let part = |shard: &'v Shard| {
             // A shard may still hold an earlier incarnation of the name, which readers must not see.
             let board = shard.board(name).filter(|board| board.incarnation == known.incarnation);

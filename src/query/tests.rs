@@ -26,7 +26,7 @@ use crate::query::{
 use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
-use crate::writer::{Known, Registry};
+use crate::writer::{RegisteredBoard, Registry};
 
 const BOARD: &str = "arena";
 const SPLITS: [u16; 4] = [1, 2, 3, 10];
@@ -48,8 +48,8 @@ fn time(micros: i64) -> Timestamp {
     Timestamp::from_micros(micros).expect("in range")
 }
 
-fn known(definition: &Arc<Definition>) -> Known {
-    Known { incarnation: Incarnation(7), definition: Arc::clone(definition) }
+fn known(definition: &Arc<Definition>) -> RegisteredBoard {
+    RegisteredBoard { incarnation: Incarnation(7), definition: Arc::clone(definition) }
 }
 
 /// The rows on so many shards, each shard's in the order given, a step per few rows.
@@ -507,7 +507,7 @@ fn an_earlier_life_of_a_board_is_not_seen() {
     let definition = Arc::new(Definition::default());
     let shards = shards(&definition, &numbered_rows(10, |index| index as i64), 2);
     let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-    let later = Known { incarnation: Incarnation(8), ..known(&definition) };
+    let later = RegisteredBoard { incarnation: Incarnation(8), ..known(&definition) };
     let board = BoardView::new(&view, BOARD, &later);
     assert_eq!(board.total(), 0);
     assert_eq!(top(&board, &Start::End(End::Top), 10).entries, []);

@@ -1,6 +1,6 @@
 //! A tree of more entries than a leaf holds: its fields, and operations without a search.
 //!
-//! Knows how it is made from a small tree and converted back. Must not know when; that is `state`.
+//! Knows how it is made from a small tree and converted back. Must not know when; that is `counted_tree`.
 
 use super::capture::Capture;
 use super::columns::find;

@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 
 use thiserror::Error;
 
+use super::counted_tree::Tree;
 use super::large::LargeTree;
 use super::leaf::NONE;
 use super::locator::Locator;
 use super::small::SmallTree;
-use super::state::Tree;
 use super::words::{Handle, MemberOrder, Words};
 
 /// Why pages are not a tree. The data they came from is corrupt: rebuild from members.

@@ -5,7 +5,7 @@
 //! readers in between.
 //!
 //! Read in this order: what an entry is, where nodes live, how nodes look, the two forms of a tree, what is
-//! done with the large one, and last the tree as everybody else sees it ([`Tree`], in `tree::state`).
+//! done with the large one, and last the tree as everybody else sees it ([`Tree`], in `tree::counted_tree`).
 
 #![allow(
     clippy::indexing_slicing,
@@ -41,7 +41,7 @@ mod load;
 mod rebalance;
 mod search;
 
-mod state;
+mod counted_tree;
 
 #[cfg(test)]
 mod model;
@@ -50,10 +50,10 @@ mod tests;
 
 pub(crate) use arena::Blocks;
 pub use columns::Columns;
+pub use counted_tree::Tree;
 pub use cursor::Cursor;
 pub use load::{PageError, PageLoader, PageSlots};
 pub use page_image::CapturedPage;
 pub use prefetch::line_of as prefetch;
-pub use state::Tree;
 pub use violation::Violation;
 pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

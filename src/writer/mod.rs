@@ -1,6 +1,6 @@
 //! The write path, one writer per shard: fetch → decode → plan → commit → apply → show.
 //!
-//! - `turn`: [`Writer`], the loop over the six verbs; show is the end of its `turn`
+//! - `writer_loop`: [`Writer`], the loop over the six verbs; show is the end of `process_batch`
 //! - `source`: what fetch gives, decoded. The sources are in `queue`
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
 //! - commit is `storage::commit`; `reopen`: what follows when it fails
@@ -29,7 +29,7 @@ mod reject_log;
 mod reject_retention;
 
 mod reopen;
-mod turn;
+mod writer_loop;
 
 pub use apply::apply;
 pub use checkpoint_gate::CheckpointGate;
@@ -40,14 +40,14 @@ pub use outcome::{BoardOutcome, CommitFailed, Freed, JobOutcome, Later, MessageO
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{Held, HeldBy, QueueLevel, QueueRoom};
-pub use registry::{DefineRefused, Defined, Known, MAX_BOARDS, Named, Registry};
+pub use registry::{DefineRefused, Defined, MAX_BOARDS, Named, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{
     BadJob, BatchLimits, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender, Payload,
 };
-pub use turn::Writer;
 pub use wanted::WantedBoards;
+pub use writer_loop::Writer;
 
 #[cfg(test)]
 mod tests;

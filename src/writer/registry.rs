@@ -21,7 +21,7 @@ pub const MAX_BOARDS: usize = 100_000;
 
 /// A board as the node knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct RegisteredBoard {
     pub incarnation: Incarnation,
     pub definition: Arc<Definition>,
 }
@@ -29,7 +29,7 @@ pub struct Known {
 /// The answer to a job that names a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
-    Known(Known),
+    Exists(RegisteredBoard),
     /// It does not exist or is being dropped, and the job may create it, or its next incarnation.
     Free,
     /// It does not exist or is being dropped, and jobs create no boards.
@@ -40,11 +40,11 @@ pub enum Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Defined {
     /// New. The shards do not have it yet.
-    Created(Known),
+    Created(RegisteredBoard),
     /// Its changeable settings were changed.
-    Changed(Known),
+    Changed(RegisteredBoard),
     /// It exists unchanged. Some shards may lack it if a crash interrupted its creation.
-    Same(Known),
+    Same(RegisteredBoard),
 }
 
 /// Why a definition is refused.
@@ -68,7 +68,7 @@ impl DefineRefused {
 }
 
 struct RegistryEntry {
-    known: Known,
+    known: RegisteredBoard,
     being_dropped: bool,
 }
 
@@ -116,7 +116,7 @@ impl Registry {
         for (name, board) in shard.boards() {
             boards.last_incarnation = boards.last_incarnation.max(board.incarnation.0);
             let incarnation = board.incarnation;
-            let known = Known { incarnation, definition: Arc::clone(&board.definition) };
+            let known = RegisteredBoard { incarnation, definition: Arc::clone(&board.definition) };
             let other = boards.by_name.get(name).map(|other| other.known.incarnation);
             if other.is_some_and(|other| other != incarnation) {
                 // A crash came before the new incarnation had reached every shard.
@@ -131,7 +131,7 @@ impl Registry {
 
     /// Begins the next incarnation of a board, with its present definition. `None`: there is no such board.
     #[must_use]
-    pub fn begin_next_incarnation(&self, name: &BoardName) -> Option<Known> {
+    pub fn begin_next_incarnation(&self, name: &BoardName) -> Option<RegisteredBoard> {
         let mut boards = self.boards.lock();
         boards.by_name.get(name).filter(|registered| !registered.being_dropped)?;
         boards.last_incarnation += 1;
@@ -162,7 +162,7 @@ impl Registry {
 
     /// The incarnation after the one that a shard holds, if there is one.
     #[must_use]
-    pub fn next_incarnation(&self, name: &str, held: Incarnation) -> Option<Known> {
+    pub fn next_incarnation(&self, name: &str, held: Incarnation) -> Option<RegisteredBoard> {
         let boards = self.boards.lock();
         let registered = boards.by_name.get(name).filter(|_| boards.next_incarnation.contains(name))?;
         let is_newer = registered.known.incarnation > held && !registered.being_dropped;
@@ -184,12 +184,12 @@ impl Registry {
     }
 
     /// Applies a definition that was decided elsewhere.
-    pub fn apply_remote(&self, name: &BoardName, known: &Known) {
+    pub fn apply_remote(&self, name: &BoardName, known: &RegisteredBoard) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);
         let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
         if newer {
-            let known = Known { definition: boards.definitions.share(&known.definition), ..*known };
+            let known = RegisteredBoard { definition: boards.definitions.share(&known.definition), ..*known };
             boards.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
         }
     }
@@ -246,7 +246,7 @@ impl Registry {
     #[must_use]
     pub fn named(&self, name: &str) -> Named {
         let named = match self.boards.lock().by_name.get(name) {
-            Some(registered) if !registered.being_dropped => Named::Known(registered.known.clone()),
+            Some(registered) if !registered.being_dropped => Named::Exists(registered.known.clone()),
             _ if self.auto_create => Named::Free,
             _ => Named::Unknown,
         };
@@ -260,7 +260,10 @@ impl Registry {
     ///
     /// # Errors
     /// When there would be too many boards. Nothing was created then.
-    pub fn create_defaults(&self, names: &[&BoardName]) -> Result<Option<Vec<Known>>, DefineRefused> {
+    pub fn create_defaults(
+        &self,
+        names: &[&BoardName],
+    ) -> Result<Option<Vec<RegisteredBoard>>, DefineRefused> {
         let created = {
             let mut boards = self.boards.lock();
             let created = boards.create_defaults(names);
@@ -275,7 +278,7 @@ impl Registry {
     ///
     /// # Errors
     /// When there are too many boards.
-    pub fn create_default(&self, name: &BoardName) -> Result<Known, DefineRefused> {
+    pub fn create_default(&self, name: &BoardName) -> Result<RegisteredBoard, DefineRefused> {
         let mut boards = self.boards.lock();
         let known = match boards.live(name) {
             Some(known) => known.clone(),
@@ -298,7 +301,7 @@ impl Registry {
     fn run_test_hook(&self) {}
 
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Known> {
+    pub fn get(&self, name: &str) -> Option<RegisteredBoard> {
         let boards = self.boards.lock();
         let registered = boards.by_name.get(name)?;
         (!registered.being_dropped).then(|| registered.known.clone())
@@ -306,7 +309,7 @@ impl Registry {
 
     /// Every board, by name.
     #[must_use]
-    pub fn all(&self) -> Vec<(BoardName, Known)> {
+    pub fn all(&self) -> Vec<(BoardName, RegisteredBoard)> {
         let boards = self.boards.lock();
         let live = boards.by_name.iter().filter(|(_, registered)| !registered.being_dropped);
         live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
@@ -314,12 +317,12 @@ impl Registry {
 
     /// The first boards after a name, or from the beginning, that satisfy `kept`; at most `limit`.
     #[must_use]
-    pub fn behind(
+    pub fn page_after(
         &self,
         name: Option<&BoardName>,
         limit: usize,
         kept: impl Fn(&BoardName) -> bool,
-    ) -> Vec<(BoardName, Known)> {
+    ) -> Vec<(BoardName, RegisteredBoard)> {
         let boards = self.boards.lock();
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         let live = boards.by_name.range::<str, _>((from, Bound::Unbounded));
@@ -370,7 +373,7 @@ impl Registry {
 
 impl Boards {
     /// A registered board that is not being dropped.
-    fn live(&self, name: &BoardName) -> Option<&Known> {
+    fn live(&self, name: &BoardName) -> Option<&RegisteredBoard> {
         let registered = self.by_name.get(name).filter(|registered| !registered.being_dropped)?;
         Some(&registered.known)
     }
@@ -391,7 +394,10 @@ impl Boards {
         count
     }
 
-    fn create_defaults(&mut self, names: &[&BoardName]) -> Result<Option<Vec<Known>>, DefineRefused> {
+    fn create_defaults(
+        &mut self,
+        names: &[&BoardName],
+    ) -> Result<Option<Vec<RegisteredBoard>>, DefineRefused> {
         let default = Definition::default();
         let mut lacking = 0;
         for name in names {
@@ -416,7 +422,7 @@ impl Boards {
     }
 
     /// Creates a board that does not exist, or the next incarnation of one that is being dropped.
-    fn create(&mut self, name: &BoardName, definition: Definition) -> Result<Known, DefineRefused> {
+    fn create(&mut self, name: &BoardName, definition: Definition) -> Result<RegisteredBoard, DefineRefused> {
         if self.by_name.contains_key(name) {
             // Some shards have not dropped the previous incarnation yet. Until they have, jobs must not apply
             // to it.
@@ -426,7 +432,7 @@ impl Boards {
         }
         self.last_incarnation += 1;
         let definition = self.definitions.share(&Arc::new(definition));
-        let known = Known { incarnation: Incarnation(self.last_incarnation), definition };
+        let known = RegisteredBoard { incarnation: Incarnation(self.last_incarnation), definition };
         self.by_name.insert(name.clone(), RegistryEntry { known: known.clone(), being_dropped: false });
         Ok(known)
     }

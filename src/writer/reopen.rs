@@ -15,7 +15,7 @@ use crate::writer::outcome::CommitFailed;
 use crate::writer::parking::OutcomeWaiter;
 use crate::writer::plan::PlannedStep;
 use crate::writer::source::{Fetched, JobSource, OutcomeSender};
-use crate::writer::turn::Writer;
+use crate::writer::writer_loop::Writer;
 
 /// The reason given for a batch that is on disk although its commit failed.
 const FOUND_APPLIED: &str = "it was found applied when the store was opened again";

@@ -11,7 +11,7 @@ use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, Vi
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, Score};
-use crate::writer::{Known, Registry};
+use crate::writer::{RegisteredBoard, Registry};
 
 const PAGE_ENTRIES: usize = 1_000;
 /// Boards that a message names.
@@ -55,7 +55,7 @@ impl Stopped {
         self.registry.all().into_iter().map(|(name, _)| name).collect()
     }
 
-    fn known(&self, board: &BoardName) -> Result<Known, Failure> {
+    fn known(&self, board: &BoardName) -> Result<RegisteredBoard, Failure> {
         self.registry.get(board.as_str()).ok_or_else(|| {
             let all = self.boards();
             let named: Vec<_> = all.iter().take(BOARDS_NAMED).map(BoardName::as_str).collect();

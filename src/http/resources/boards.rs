@@ -46,7 +46,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let cursor = params.get("cursor").filter(|text| !text.is_empty()).map(board_name).transpose()?;
     let allowed = |name: &BoardName| call.confined_to().is_none_or(|grant| grant.allows_board(name.as_str()));
     // One board more tells whether there is a next page.
-    let mut boards = call.api.registry.behind(cursor.as_ref(), limit + 1, allowed);
+    let mut boards = call.api.registry.page_after(cursor.as_ref(), limit + 1, allowed);
     let view = call.api.node.view();
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);

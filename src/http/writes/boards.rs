@@ -10,7 +10,7 @@ use crate::query::{ShardHandle, held, read};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId};
-use crate::writer::{Defined, Known, Payload};
+use crate::writer::{Defined, Payload, RegisteredBoard};
 
 /// Entries that a clear or a trim removed, and the token of the last removal.
 pub struct Removed {
@@ -45,7 +45,7 @@ pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Resu
             lacking.push(shard.id);
         }
     }
-    let Known { incarnation, definition } = known;
+    let RegisteredBoard { incarnation, definition } = known;
     let payload = || {
         let (board, definition) = (name.clone(), Arc::clone(&definition));
         Payload::Define { board, incarnation, number: None, definition }
@@ -71,7 +71,7 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)
     } else {
-        let Known { incarnation, definition } =
+        let RegisteredBoard { incarnation, definition } =
             api.registry.begin_next_incarnation(&name).ok_or_else(Problem::unknown_board)?;
         let payload = || {
             let (board, definition) = (name.clone(), Arc::clone(&definition));

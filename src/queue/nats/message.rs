@@ -95,7 +95,7 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
 /// What a message of the control subject asks for.
 pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
-    Known(Payload),
+    RegisteredBoard(Payload),
     /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
     /// go on without it.
     Unknown(String),
@@ -106,8 +106,10 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
     let command = headers.and_then(|headers| headers.get(COMMAND_HEADER)).map(HeaderValue::as_str);
     match command {
         Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
-        Some(command) => Control::Known(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes))),
-        None => Control::Known(no_command(bytes)),
+        Some(command) => {
+            Control::RegisteredBoard(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
+        }
+        None => Control::RegisteredBoard(no_command(bytes)),
     }
 }
 
@@ -234,13 +236,15 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
-            let Control::Known(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
+            let Control::RegisteredBoard(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
                 panic!("{poison:?}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
         // A command without its header, and a command on the jobs subject, are no commands.
-        let Control::Known(without_header) = decode_control(None, &bytes) else { panic!("no header") };
+        let Control::RegisteredBoard(without_header) = decode_control(None, &bytes) else {
+            panic!("no header")
+        };
         for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
             let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
             let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
@@ -292,7 +296,7 @@ mod tests {
         assert_eq!(name, "explode");
         for command in COMMANDS {
             headers.insert(COMMAND_HEADER, command);
-            let Control::Known(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
+            let Control::RegisteredBoard(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
                 panic!("{command}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");

@@ -9,7 +9,7 @@ use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, Shard, TreeId
 use crate::tree::Handle;
 use crate::types::BoardName;
 use crate::writer::plan::Batch;
-use crate::writer::registry::Known;
+use crate::writer::registry::RegisteredBoard;
 
 /// Trees of a member that are looked at before the lock is yielded.
 const TREES_PER_YIELD: usize = 16;
@@ -59,7 +59,7 @@ impl Batch<'_> {
     /// The next incarnation of a board, if it has begun on this node and not yet reached this shard. A client
     /// that has seen the board empty must not write into the old incarnation, with which its write would
     /// vanish. `None` where definitions come through the queue: there the order of messages decides.
-    pub(super) fn next_incarnation(&self, name: &BoardName) -> Option<Known> {
+    pub(super) fn next_incarnation(&self, name: &BoardName) -> Option<RegisteredBoard> {
         let registry = self.planner.registry;
         if self.parking.is_some() || !registry.has_next_incarnation() {
             return None;

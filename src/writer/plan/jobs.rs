@@ -14,7 +14,7 @@ use crate::wire;
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::waiting::no_more_boards;
 use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
-use crate::writer::registry::{Known, Named};
+use crate::writer::registry::{Named, RegisteredBoard};
 use crate::writer::source::BadJob;
 
 /// Bytes of a rejected job that are stored.
@@ -105,7 +105,7 @@ impl Batch<'_> {
                 self.admit_member(handle, &decided)?;
                 if self.create_missing_boards(&mut decided)? {
                     let [decided] = decided;
-                    self.take(job, decided, handle, applied);
+                    self.record(job, decided, handle, applied);
                     return Ok(JobPlan::Planned);
                 }
                 continue;
@@ -140,7 +140,7 @@ impl Batch<'_> {
                     if index % BOARDS_PER_YIELD == 0 {
                         self.shard.yield_if_due();
                     }
-                    handle = self.take(job, decided, handle, applied);
+                    handle = self.record(job, decided, handle, applied);
                 }
                 return Ok(JobPlan::Planned);
             }
@@ -174,7 +174,7 @@ impl Batch<'_> {
             created.map_err(|refused| Reject::new(RejectCode::UnknownBoard, refused.to_string()))?;
         let Some(created) = created else { return Ok(false) };
         let nowhere = decided.iter_mut().filter(|decided| matches!(decided.board, Board::Nowhere));
-        for (decided, Known { definition, incarnation }) in nowhere.zip(created) {
+        for (decided, RegisteredBoard { definition, incarnation }) in nowhere.zip(created) {
             decided.board = Board::OnNode { definition, incarnation };
         }
         Ok(true)
@@ -192,13 +192,17 @@ impl Batch<'_> {
         let here = self.board(board).filter(|_| begun.is_none());
         let known = match (here, begun) {
             (Some(known), _) => Board::OnShard(known.tree),
-            (None, Some(Known { definition, incarnation })) => Board::OnNode { definition, incarnation },
+            (None, Some(RegisteredBoard { definition, incarnation })) => {
+                Board::OnNode { definition, incarnation }
+            }
             (None, None) if self.parking.is_some() => {
                 let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
                 return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
             }
             (None, None) => match self.planner.registry.named(board.as_str()) {
-                Named::Known(Known { definition, incarnation }) => Board::OnNode { definition, incarnation },
+                Named::Exists(RegisteredBoard { definition, incarnation }) => {
+                    Board::OnNode { definition, incarnation }
+                }
                 Named::Free => Board::Nowhere,
                 Named::Unknown => {
                     let detail = format!("there is no board {board}");
@@ -233,7 +237,7 @@ impl Batch<'_> {
     }
 
     /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
-    fn take(
+    fn record(
         &mut self,
         job: &Job,
         decided: BoardDecision<'_>,

@@ -126,7 +126,7 @@ struct Batch<'a> {
     unreadable: Option<String>,
     /// Whether parked jobs are being replayed, in their order. They must not park behind the rest of their
     /// own line.
-    frees: bool,
+    replaying_parked: bool,
     jobs: usize,
 }
 
@@ -178,7 +178,7 @@ impl Planner<'_> {
             parked: Vec::new(),
             unparked: Vec::new(),
             unreadable: None,
-            frees: false,
+            replaying_parked: false,
             jobs: 0,
         };
         let mut messages = messages.into_iter();

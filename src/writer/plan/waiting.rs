@@ -35,7 +35,9 @@ pub(super) struct UnparkedJobs {
 impl Batch<'_> {
     /// Whether a job must be parked: for a board's definition, or behind a parked job of its member.
     pub(super) fn must_park(&self, job: &Job) -> Result<bool, Reject> {
-        let Some(parking) = self.parking.as_ref().filter(|_| !self.frees) else { return Ok(false) };
+        let Some(parking) = self.parking.as_ref().filter(|_| !self.replaying_parked) else {
+            return Ok(false);
+        };
         let unknown = job.boards().find(|name| self.board(name).is_none());
         let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
         match unknown {
@@ -88,7 +90,7 @@ impl Batch<'_> {
         // At the board limit, jobs that wait for a missing board are rejected, and block their lines no
         // longer.
         let at_board_limit = self.is_at_board_limit(parking);
-        self.frees = true;
+        self.replaying_parked = true;
         let mut budget = limit.min(UNPARKED_PER_MESSAGE);
         while budget > 0 {
             let Some(turn) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
@@ -117,7 +119,7 @@ impl Batch<'_> {
             budget -= freed_here.max(1);
             self.check_in_line(line, freed_here, jobs, budget > 0 || freed_here == 0);
         }
-        self.frees = false;
+        self.replaying_parked = false;
         if !freed.told.is_empty() {
             self.close_partial_step(applied, &mut freed.told);
         }

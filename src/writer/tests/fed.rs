@@ -22,7 +22,7 @@ use crate::writer::tests::build::{board, race, strokes};
 use crate::writer::tests::harness::{check, open, time};
 use crate::writer::tests::model::Model;
 use crate::writer::tests::source::copy_of;
-use crate::writer::turn::{read_line, read_parked};
+use crate::writer::writer_loop::{read_line, read_parked};
 use crate::writer::{BadJob, JobOutcome, Later, Message, Payload, Registry};
 
 /// A shard whose definitions come through its queue.

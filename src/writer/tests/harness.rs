@@ -21,7 +21,9 @@ use crate::writer::plan::{Plan, PlannedStep, Planner};
 pub use crate::writer::tests::compare::{check, check_shard};
 use crate::writer::tests::model::{Model, Place};
 pub use crate::writer::tests::say::Say;
-use crate::writer::{BadJob, CommitFailed, JobOutcome, Known, Message, MessageOutcome, Payload, Registry};
+use crate::writer::{
+    BadJob, CommitFailed, JobOutcome, Message, MessageOutcome, Payload, RegisteredBoard, Registry,
+};
 
 type Places = Vec<Option<(u64, u64, u64, u64)>>;
 type Told = Vec<Result<Places, RejectCode>>;
@@ -154,7 +156,8 @@ impl Harness {
                     (Payload::Define { board: name.clone(), incarnation, number: None, definition }, None)
                 }
                 Say::Trim(name, place, members) => {
-                    let Some(Known { incarnation, definition }) = self.registry.get(name.as_str()) else {
+                    let Some(RegisteredBoard { incarnation, definition }) = self.registry.get(name.as_str())
+                    else {
                         continue;
                     };
                     let behind = cut(&definition, place);

@@ -10,7 +10,7 @@ use crate::state::{
 };
 use crate::storage::Checkpoint;
 use crate::types::{BoardName, MemberId, Score, ShardId, Timestamp, count, shard_of};
-use crate::writer::{Known, Registry};
+use crate::writer::{RegisteredBoard, Registry};
 
 const BOARDS: u32 = 100_000;
 const MEMBERS_PER_BOARD: u32 = 10;
@@ -63,7 +63,7 @@ impl Node {
 
 /// The step in which a board comes with its first members. Every shard reads the definition from a message of
 /// its own.
-fn creation(shard: &Shard, board: &BoardName, known: &Known, ids: &[MemberId]) -> Step {
+fn creation(shard: &Shard, board: &BoardName, known: &RegisteredBoard, ids: &[MemberId]) -> Step {
     let definition = Arc::new(Definition::clone(&known.definition));
     let step = arrivals(shard, shard.next_tree(), &definition, ids, None);
     let incarnation = known.incarnation;
@@ -201,7 +201,7 @@ fn a_version_or_a_time_keeps_a_member_within_80_bytes_and_no_step_moves_all_of_t
     for (ties, version) in [(Ties::First, Some(7)), (Ties::Member, None)] {
         let mut shard = Shard::new(ShardId(0));
         let definition = Arc::new(Definition { ties, ..Definition::default() });
-        let known = Known { incarnation: Incarnation(1), definition: Arc::clone(&definition) };
+        let known = RegisteredBoard { incarnation: Incarnation(1), definition: Arc::clone(&definition) };
         let board = BoardName::new("b").expect("a board's name");
         shard.apply(&creation(&shard, &board, &known, &[]));
         let mut held = 0;

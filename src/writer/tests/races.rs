@@ -6,7 +6,7 @@ use crate::job::{Job, RejectCode};
 use crate::writer::registry::Event;
 use crate::writer::tests::build::{board, job};
 use crate::writer::tests::harness::{Harness, Say};
-use crate::writer::{Defined, Known};
+use crate::writer::{Defined, RegisteredBoard};
 
 /// Plans one job on a new shard, one event after each of the planner's questions. The reason if the job is
 /// rejected, and the boards that the plan defines.
@@ -64,7 +64,7 @@ fn job_refused_by_a_concurrently_defined_board_creates_no_boards() {
     assert!(harness.registry.get("a").is_none(), "no shard would ever have it");
 }
 
-fn begin_drop(harness: &Harness, name: &str) -> Known {
+fn begin_drop(harness: &Harness, name: &str) -> RegisteredBoard {
     let known = harness.registry.create_default(&board(name)).expect("there is room");
     assert_eq!(harness.registry.begin_drop(name), Some(known.incarnation));
     known

@@ -16,7 +16,7 @@ use crate::writer::tests::harness::open;
 use crate::writer::tests::replayed::{Stream, message};
 use crate::writer::tests::source::{Running, copy_of, jobs};
 use crate::writer::tests::waiting::{define, parking};
-use crate::writer::turn::{read_line, read_parked};
+use crate::writer::writer_loop::{read_line, read_parked};
 use crate::writer::{Freed, JobOutcome, Later, Outcome, Parking, Payload, Registry, Writer};
 
 fn set(score: i64) -> Payload {

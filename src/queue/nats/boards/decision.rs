@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::board::Definition;
 use crate::state::{Incarnation, RecordNumber, Shard};
 use crate::types::BoardName;
-use crate::writer::{Known, Payload};
+use crate::writer::{Payload, RegisteredBoard};
 
 /// What was decided about a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +20,9 @@ impl Decision {
         Self { incarnation, definition: None }
     }
 
-    pub fn known(&self) -> Option<Known> {
+    pub fn known(&self) -> Option<RegisteredBoard> {
         let definition = Arc::clone(self.definition.as_ref()?);
-        Some(Known { incarnation: self.incarnation, definition })
+        Some(RegisteredBoard { incarnation: self.incarnation, definition })
     }
 
     /// The later one of two decisions. A drop comes after all other decisions about the same life.
@@ -41,8 +41,8 @@ impl Decision {
     }
 }
 
-impl From<&Known> for Decision {
-    fn from(known: &Known) -> Self {
+impl From<&RegisteredBoard> for Decision {
+    fn from(known: &RegisteredBoard) -> Self {
         Self { incarnation: known.incarnation, definition: Some(Arc::clone(&known.definition)) }
     }
 }

@@ -9,7 +9,7 @@ use crate::queue::nats::shard::NatsShard;
 use crate::state::RecordNumber;
 use crate::state_lock::Purpose;
 use crate::types::BoardName;
-use crate::writer::Known;
+use crate::writer::RegisteredBoard;
 
 impl BoardsStream {
     /// What this node knows of a board, from its shards and from decisions that are pending.
@@ -53,8 +53,8 @@ impl BoardsStream {
         }
         self.registry.observe_number((*number).max(RecordNumber(decision.incarnation.0)));
         match decision.known() {
-            Some(Known { incarnation, definition }) => {
-                self.registry.apply_remote(name, &Known { incarnation, definition });
+            Some(RegisteredBoard { incarnation, definition }) => {
+                self.registry.apply_remote(name, &RegisteredBoard { incarnation, definition });
             }
             None => self.registry.forget(name, decision.incarnation),
         }

@@ -88,11 +88,11 @@ impl BoardsStream {
             }
         };
         let said = match message::decode_control(Some(&last.headers), &last.payload) {
-            Control::Known(
+            Control::RegisteredBoard(
                 Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
             ) => is_said(&board, incarnation),
             // These say nothing about which boards there are.
-            Control::Known(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Free { .. })
+            Control::RegisteredBoard(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Free { .. })
             | Control::Unknown(_) => false,
         };
         let mut applied = shard.applied.clone();
@@ -145,7 +145,7 @@ impl BoardsStream {
         }
         let mut after: Option<BoardName> = None;
         loop {
-            let boards = self.registry.behind(after.as_ref(), LOOKED_AT_ONCE, |_| true);
+            let boards = self.registry.page_after(after.as_ref(), LOOKED_AT_ONCE, |_| true);
             for (name, known) in boards.iter().filter(|(name, _)| !self.is_held_by_halted_alone(name)) {
                 hold(name, Decision::from(known));
             }

@@ -89,7 +89,7 @@ impl<S: JobSource> Writer<S> {
                 Fetched::Ended => break,
             };
             if !messages.is_empty()
-                && let Err(interrupted) = self.turn(messages, asked.elapsed())
+                && let Err(interrupted) = self.process_batch(messages, asked.elapsed())
             {
                 self.reopen_with_retries(interrupted);
             }
@@ -190,7 +190,7 @@ impl<S: JobSource> Writer<S> {
     ///
     /// # Arguments
     /// `waited`: how long the fetch took.
-    fn turn(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
+    fn process_batch(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
         let started = Instant::now();
         let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
