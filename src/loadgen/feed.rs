@@ -146,23 +146,10 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Op;
-    use crate::loadgen::workload::{Distribution, OpMix, Spec};
-    use crate::types::BoardName;
+    use crate::loadgen::workload::Spec;
 
     fn workload(jobs: Option<u64>) -> Workload {
-        Workload::new(Spec {
-            members: 10,
-            boards: vec![BoardName::new("arena").expect("a good name")],
-            distribution: Distribution::Uniform,
-            ops: OpMix::new(vec![(Op::Set, 1)]).expect("a share"),
-            scores: 0..10,
-            jobs_per_message: 1,
-            shards: None,
-            read_ratio: 0.0,
-            jobs,
-            seed: 1,
-        })
+        Workload::new(Spec::of_sets(jobs))
     }
 
     #[tokio::test(flavor = "multi_thread")]

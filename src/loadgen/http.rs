@@ -264,10 +264,8 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::job::Op;
     use crate::loadgen::schedule::Schedule;
-    use crate::loadgen::workload::{Distribution, OpMix, Workload};
-    use crate::types::BoardName;
+    use crate::loadgen::workload::Workload;
 
     fn answer(status: u16, body: &str) -> Answer {
         let status = StatusCode::from_u16(status).expect("a status");
@@ -332,18 +330,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
         tokio::spawn(stalls_once(listener));
-        let spec = Arc::new(Spec {
-            members: 10,
-            boards: vec![BoardName::new("arena").expect("a good name")],
-            distribution: Distribution::Uniform,
-            ops: OpMix::new(vec![(Op::Set, 1)]).expect("a share"),
-            scores: 0..10,
-            jobs_per_message: 1,
-            shards: None,
-            read_ratio: 0.0,
-            jobs: Some(80),
-            seed: 1,
-        });
+        let spec = Arc::new(Spec::of_sets(Some(80)));
         let workload = Workload::new((*spec).clone());
         let feed = Feed::start(workload, Schedule::per_second(100.0), None).expect("a thread");
         let tally = Arc::new(Tally::new(feed.started()));

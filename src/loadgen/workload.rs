@@ -299,6 +299,26 @@ fn member_id(member: u32) -> [u8; MEMBER_BYTES] {
 }
 
 #[cfg(test)]
+impl Spec {
+    /// Sets on one board, one job a message.
+    #[must_use]
+    pub fn of_sets(jobs: Option<u64>) -> Self {
+        Self {
+            members: 10,
+            boards: vec![BoardName::new("arena").expect("a good name")],
+            distribution: Distribution::Uniform,
+            ops: OpMix::new(vec![(Op::Set, 1)]).expect("a share"),
+            scores: 0..10,
+            jobs_per_message: 1,
+            shards: None,
+            read_ratio: 0.0,
+            jobs,
+            seed: 1,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
