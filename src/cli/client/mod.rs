@@ -245,6 +245,15 @@ mod tests {
     }
 
     #[test]
+    fn connections_share_whether_the_service_has_answered() {
+        let client = Client::new("http://ranks.example", None, None, "test").expect("an address");
+        let other = client.with_own_connections();
+        assert!(!other.has_answered());
+        client.note_answered();
+        assert!(other.has_answered());
+    }
+
+    #[test]
     fn only_http_and_https_addresses_are_taken() {
         let client = |url: &str, ca: Option<&Path>| Client::new(url, None, ca, "test");
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {

@@ -68,3 +68,34 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_breaks_off_is_asked_for_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let serving = thread::spawn(move || {
+            for body in ["whole", "who", "whole"] {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut request = [0; 1024];
+                assert!(stream.read(&mut request).expect("a request") > 0);
+                let head = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\n";
+                stream.write_all(format!("{head}{body}").as_bytes()).expect("writable");
+            }
+        });
+        let reader = || {
+            let client = Client::new(&base, None, None, "test").expect("an address");
+            Reader { client }
+        };
+        assert_eq!(reader().get(&base).ok().as_deref(), Some("whole"));
+        // The first answer of another reader: that it began shows that the service is there.
+        assert_eq!(reader().get(&base).ok().as_deref(), Some("whole"));
+        serving.join().expect("all were asked for");
+    }
+}
