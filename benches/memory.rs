@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use ranktree::board::{Definition, Ties};
 use ranktree::state::{
-    BoardEvent, Change, Entry, Incarnation, Members, Shard, Standing, Step, TreeId, WindowTree,
+    BoardEvent, Change, Entry, EntryState, Incarnation, Members, Shard, Step, TreeId, WindowTree,
 };
 use ranktree::tree::Handle;
 use ranktree::types::{BoardName, Score, ShardId, Timestamp};
@@ -76,7 +76,7 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
             let id = id(number);
             let started = Instant::now();
             let handle = all.add(id.as_bytes());
-            all.refer(handle, TreeId(0));
+            all.add_tree(handle, TreeId(0));
             longest = longest.max(started.elapsed());
         }
     });
@@ -92,14 +92,14 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
     for _ in 0..groups {
         let sought: [String; GROUP] = std::array::from_fn(|_| id(draw(&mut state, members)));
         let started = Instant::now();
-        let probes = sought.each_ref().map(|id| all.probe(id.as_bytes()));
-        for probe in &probes {
-            all.prefetch_index(*probe);
+        let hashes = sought.each_ref().map(|id| all.hash(id.as_bytes()));
+        for hash in &hashes {
+            all.prefetch_index(*hash);
         }
-        let likely = probes.map(|probe| all.prefetch_id(probe));
-        likely.iter().flatten().for_each(|handle| all.prefetch_long_id(*handle));
-        for (id, probe) in sought.iter().zip(probes) {
-            black_box(all.find(probe, id.as_bytes()));
+        let candidates = hashes.map(|hash| all.prefetch_id(hash));
+        candidates.iter().flatten().for_each(|handle| all.prefetch_long_id(*handle));
+        for (id, hash) in sought.iter().zip(hashes) {
+            black_box(all.find(hash, id.as_bytes()));
         }
         spent += started.elapsed();
     }
@@ -136,7 +136,7 @@ fn arrivals(shard: &Shard, tree: TreeId, first: u32, count: u32, versions: bool)
         let words = definition.entry_words(&score, at, id.as_bytes());
         let handle: Handle = shard.members.upcoming(number as usize);
         let version = versions.then_some(u64::from(number));
-        let after = Entry { standing: Standing::Listed(words), updated_at: at, version, has_metadata: false };
+        let after = Entry { state: EntryState::Listed(words), updated_at: at, version, has_metadata: false };
         step.changes.push(Change { tree, handle, after: Some(after) });
         step.added.push(id.as_bytes().into());
     }

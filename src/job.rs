@@ -5,7 +5,10 @@
 
 use std::fmt;
 
-use crate::types::{BoardName, MemberId, Score, Timestamp};
+use crate::types::{BoardName, MemberId, Score, Sequence, Timestamp};
+
+/// A job's place in the queue: its message's sequence, and its index in the message.
+pub type JobPlace = (Sequence, u32);
 
 /// The most jobs in one message or request.
 pub const MAX_JOBS_PER_MESSAGE: usize = 1_000;

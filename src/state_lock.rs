@@ -122,10 +122,10 @@ struct Timings {
 /// service has none.
 pub trait HoldObserver: Send + Sync {
     /// The thread has acquired the lock.
-    fn taken(&self);
+    fn acquired(&self);
 
     /// The thread has released it.
-    fn let_go(&self, purpose: Purpose, held: Duration);
+    fn released(&self, purpose: Purpose, held: Duration);
 }
 
 impl StateLock {
@@ -149,17 +149,17 @@ impl StateLock {
     }
 
     /// Locks for reading, shared with other readers.
-    pub fn read(&self, purpose: Purpose) -> Reading<'_> {
+    pub fn read(&self, purpose: Purpose) -> ReadGuard<'_> {
         let timings = self.timings.get(purpose.index());
-        let shard = self.state.try_read().unwrap_or_else(|| waiting(timings, || self.state.read()));
+        let shard = self.state.try_read().unwrap_or_else(|| measure_wait(timings, || self.state.read()));
         let is_timed = purpose != Purpose::Read || is_due();
-        Reading { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
+        ReadGuard { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
     }
 
     /// Locks for changes.
     pub fn write(&self, purpose: Purpose) -> WriteGuard<'_> {
         let timings = self.timings.get(purpose.index());
-        let shard = self.state.try_write().unwrap_or_else(|| waiting(timings, || self.state.write()));
+        let shard = self.state.try_write().unwrap_or_else(|| measure_wait(timings, || self.state.write()));
         WriteGuard { shard, held: HoldTimer::since_now(timings) }
     }
 }
@@ -174,7 +174,7 @@ impl StateLock {
 
 /// Locks, and records how long that takes. Called only if the lock is not free at once, which is rare.
 #[cold]
-fn waiting<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
+fn measure_wait<L>(timings: Option<&Timings>, lock: impl FnOnce() -> L) -> L {
     let asked = Instant::now();
     let locked = lock();
     if let Some(timings) = timings {
@@ -204,7 +204,7 @@ struct HoldTimer<'a>(Option<(Instant, &'a Timings)>);
 impl<'a> HoldTimer<'a> {
     fn since_now(timings: Option<&'a Timings>) -> Self {
         if let Some(observer) = timings.and_then(|timings| timings.observer.as_deref()) {
-            observer.taken();
+            observer.acquired();
         }
         Self(timings.map(|timings| (Instant::now(), timings)))
     }
@@ -216,26 +216,26 @@ impl Drop for HoldTimer<'_> {
             let held = since.elapsed();
             timings.held.record(held);
             if let Some(observer) = timings.observer.as_deref() {
-                observer.let_go(timings.purpose, held);
+                observer.released(timings.purpose, held);
             }
         }
     }
 }
 
 /// A read guard.
-pub struct Reading<'a> {
+pub struct ReadGuard<'a> {
     shard: RwLockReadGuard<'a, Shard>,
     held: HoldTimer<'a>,
 }
 
-impl Reading<'_> {
+impl ReadGuard<'_> {
     /// How long it has been held; zero if it is not timed.
     fn held_for(&self) -> Duration {
         self.held.0.map_or(Duration::ZERO, |(since, _)| since.elapsed())
     }
 }
 
-impl Deref for Reading<'_> {
+impl Deref for ReadGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
@@ -250,8 +250,8 @@ impl Deref for Reading<'_> {
 pub struct YieldingReadGuard<'a> {
     lock: &'a StateLock,
     purpose: Purpose,
-    /// `None` only within [`YieldingReadGuard::aside`].
-    shard: Option<Reading<'a>>,
+    /// `None` only within [`YieldingReadGuard::unlocked`].
+    shard: Option<ReadGuard<'a>>,
 }
 
 impl<'a> YieldingReadGuard<'a> {
@@ -263,12 +263,12 @@ impl<'a> YieldingReadGuard<'a> {
     /// Yields the lock, if it was held for long enough. Values read before may be outdated afterwards.
     pub fn yield_if_due(&mut self) {
         if self.shard.as_ref().is_some_and(|shard| shard.held_for() >= READ_HOLD_MAX) {
-            self.aside(|| ());
+            self.unlocked(|| ());
         }
     }
 
     /// Releases the lock for `work`, and takes it again.
-    pub fn aside<R>(&mut self, work: impl FnOnce() -> R) -> R {
+    pub fn unlocked<R>(&mut self, work: impl FnOnce() -> R) -> R {
         self.shard = None;
         let done = work();
         self.shard = Some(self.lock.read(self.purpose));
@@ -280,7 +280,7 @@ impl Deref for YieldingReadGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
-        self.shard.as_ref().expect("it is locked but within `aside`, which nobody else can see")
+        self.shard.as_ref().expect("it is locked but within `unlocked`, which nobody else can see")
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
                 assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
                 reading.yield_if_due();
             }
-            reading.aside(|| assert!(!lock.is_held()));
+            reading.unlocked(|| assert!(!lock.is_held()));
             assert!(lock.is_held());
         });
     }

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
-use ranktree::query::{self, Behind, Which};
+use ranktree::query::{self, BoardSelection, TrimScan};
 use ranktree::types::{BoardName, MemberId, Score};
 
 use crate::shard::{Running, wanted};
@@ -292,7 +292,7 @@ fn gauges(_: &mut Running, _: &Sizes) -> Option<String> {
 fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     let mut longest = Duration::ZERO;
     let mut found = 0;
-    let all = Which::All { after: None, limit: BOARDS_MAX };
+    let all = BoardSelection::All { after: None, limit: BOARDS_MAX };
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
         let asked = Instant::now();
@@ -371,14 +371,14 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
         (query::trim_point_of_position(board, left).expect("somebody is there"), left, board.incarnation)
     });
     let (cut, left, incarnation) = found.expect("the board is there").body;
-    let mut behind = Behind::new(arena.clone(), incarnation, cut.clone());
-    while !behind.is_over() {
+    let mut scan = TrimScan::new(arena.clone(), incarnation, cut.clone());
+    while !scan.is_finished() {
         // As a request does: some messages, and then it waits until they are applied.
         let mut found = Vec::new();
-        while found.len() < TRIM_MEMBERS * TRIM_MESSAGES && !behind.is_over() {
+        while found.len() < TRIM_MEMBERS * TRIM_MESSAGES && !scan.is_finished() {
             let view = running.node.view();
             let shard = view.shards.first().expect("the only one");
-            found.extend(behind.look(shard));
+            found.extend(scan.next_slice(shard));
         }
         for members in found.chunks(TRIM_MEMBERS) {
             running.trim(&arena, incarnation, &cut, members.to_vec());

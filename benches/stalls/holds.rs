@@ -46,7 +46,7 @@ thread_local! {
     static CORE: OnceCell<CoreWaits> = const { OnceCell::new() };
     /// When the thread took the lock: its processor time, and how long it had waited for cores. It holds one
     /// at a time.
-    static TAKEN: Cell<(Duration, Duration)> = const { Cell::new((Duration::ZERO, Duration::ZERO)) };
+    static ACQUIRED: Cell<(Duration, Duration)> = const { Cell::new((Duration::ZERO, Duration::ZERO)) };
 }
 
 fn without_core() -> Duration {
@@ -59,13 +59,13 @@ fn work() -> Duration {
 }
 
 impl HoldObserver for HoldTimes {
-    fn taken(&self) {
+    fn acquired(&self) {
         let without_core = without_core();
-        TAKEN.set((work(), without_core));
+        ACQUIRED.set((work(), without_core));
     }
 
-    fn let_go(&self, purpose: Purpose, clock: Duration) {
-        let (work_then, without_core_then) = TAKEN.get();
+    fn released(&self, purpose: Purpose, clock: Duration) {
+        let (work_then, without_core_then) = ACQUIRED.get();
         let work = work().saturating_sub(work_then);
         let without_core = without_core().saturating_sub(without_core_then);
         let hold = Hold { clock, work, without_core };

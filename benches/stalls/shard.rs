@@ -200,7 +200,7 @@ impl Running {
     pub fn wait_for_release(&self) {
         wait("dropped boards are let go of", || {
             let shard = self.state.read(Purpose::Start);
-            !shard.has_retired() && !shard.members.has_freeing()
+            !shard.has_retired() && !shard.members.has_handles_to_free()
         });
     }
 

@@ -107,7 +107,7 @@ pub enum ListedMetadata {
 
 /// One member's entry, with its standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct MemberEntry {
     pub listed: Listed,
     pub standing: Standing,
 }

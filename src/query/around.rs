@@ -31,7 +31,7 @@ pub fn around(board: &BoardView<'_>, id: &MemberId, asked: Around) -> Option<Vec
     let mut run: Vec<MergedEntry<'_>> = backward(board, &starts).take(count(above)).collect();
     run.reverse();
     run.extend(forward(board, &starts).take(count(below + 1)));
-    Some(page::number(board, &run, ahead - above + 1))
+    Some(page::with_ranks(board, &run, ahead - above + 1))
 }
 
 fn count(of: u64) -> usize {

@@ -22,7 +22,7 @@ pub struct Histogram {
 
 /// All entries, hidden ones included.
 #[must_use]
-pub fn held(board: &BoardView<'_>) -> u64 {
+pub fn count_all(board: &BoardView<'_>) -> u64 {
     board.windows().map(|window| window.total() + types::count(window.hidden_count())).sum()
 }
 

@@ -1,6 +1,6 @@
 //! Traits to visit the entries of answers and of their parts.
 
-use crate::query::answer::{Entry, Listed, Page};
+use crate::query::answer::{Listed, MemberEntry, Page};
 use crate::types::AsOf;
 
 /// Entries, whose metadata may still be on disk.
@@ -14,7 +14,7 @@ pub trait ConsistentAnswer {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf));
 }
 
-impl VisitEntries for Entry {
+impl VisitEntries for MemberEntry {
     fn each_entry(&mut self, visit: &mut dyn FnMut(&mut Listed)) {
         visit(&mut self.listed);
     }

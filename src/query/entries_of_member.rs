@@ -1,6 +1,6 @@
 //! The entries of one member on several boards, at one `as_of`.
 
-use crate::query::answer::{Entry, Listed};
+use crate::query::answer::{Listed, MemberEntry};
 use crate::query::board_view::BoardView;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::member::member;
@@ -13,7 +13,7 @@ use crate::writer::Registry;
 #[derive(Debug, Clone)]
 pub struct EntriesOfMember {
     pub as_of: AsOf,
-    pub entries: Vec<(BoardName, Entry)>,
+    pub entries: Vec<(BoardName, MemberEntry)>,
     /// Boards that were asked for and do not exist, or do not list the member.
     pub not_found: Vec<BoardName>,
     /// Where the other boards of the member begin, if all were asked for and these are not all.
@@ -22,7 +22,7 @@ pub struct EntriesOfMember {
 
 /// Which boards of a member are asked for.
 #[derive(Debug, Clone, Copy)]
-pub enum Which<'a> {
+pub enum BoardSelection<'a> {
     /// These, in this order.
     Named(&'a [BoardName]),
     /// Those that list it, from behind a place on: `limit` of them, for which no more than [`LOOKED_AT_MAX`]
@@ -49,7 +49,7 @@ pub fn entries_of_member(
     node: &Node,
     registry: &Registry,
     id: &MemberId,
-    which: Which<'_>,
+    selection: BoardSelection<'_>,
     is_wanted: &dyn Fn(&BoardName) -> bool,
 ) -> EntriesOfMember {
     let view = node.view();
@@ -58,8 +58,8 @@ pub fn entries_of_member(
         member(&BoardView::new(&view, name.as_str(), &known), id)
     };
     let (mut entries, mut not_found, mut next) = (Vec::new(), Vec::new(), None);
-    match which {
-        Which::Named(boards) => {
+    match selection {
+        BoardSelection::Named(boards) => {
             for name in boards {
                 match entry(name) {
                     Some(entry) => entries.push((name.clone(), entry)),
@@ -67,12 +67,12 @@ pub fn entries_of_member(
                 }
             }
         }
-        Which::All { after, limit } => {
+        BoardSelection::All { after, limit } => {
             let home = view.shards.get(node.home_of(id).index());
             let handle = home.and_then(|home| home.members.get(id.as_bytes()));
             if let Some((home, handle)) = home.zip(handle) {
                 let mut last = after;
-                for (looked_at, tree) in home.members.trees_behind(handle, after).enumerate() {
+                for (looked_at, tree) in home.members.trees_after(handle, after).enumerate() {
                     if entries.len() == limit || looked_at == LOOKED_AT_MAX {
                         next = last;
                         break;

@@ -1,18 +1,18 @@
 //! One member's entry.
 
-use crate::query::answer::{Entry, Listed, Standing};
+use crate::query::answer::{Listed, MemberEntry, Standing};
 use crate::query::board_view::{BoardView, SortKey};
 use crate::query::merge::MergedEntry;
 use crate::types::{MemberId, shard_of};
 
 /// The member's entry; `None` if it is not listed: never here, removed or hidden.
 #[must_use]
-pub fn member(board: &BoardView<'_>, member: &MemberId) -> Option<Entry> {
+pub fn member(board: &BoardView<'_>, member: &MemberId) -> Option<MemberEntry> {
     let found = find(board, member)?;
     let standing = standing(board, &found);
     let listed =
         Listed::new(board.parts().get(found.part)?, &found, standing.better, ahead(board, &found) + 1)?;
-    Some(Entry { listed, standing })
+    Some(MemberEntry { listed, standing })
 }
 
 /// Where a listed member is.

@@ -14,7 +14,6 @@ mod page;
 mod split;
 
 mod around;
-mod behind;
 mod count;
 mod entries_of_member;
 mod lookup;
@@ -24,6 +23,7 @@ mod range;
 mod rank;
 mod score_at;
 mod top;
+mod trim_scan;
 
 mod cursor;
 mod entries;
@@ -37,23 +37,23 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Entry, Listed, ListedMetadata, Page, Standing};
+pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
 pub use around::{Around, around};
-pub use behind::{Behind, trim_point_of_position, trim_point_of_score};
 pub use board_view::{BoardView, ShardStanding, SortKey};
-pub use count::{Bucket, Histogram, count, edges_over, held, histogram};
+pub use count::{Bucket, Histogram, count, count_all, edges_over, histogram};
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
-pub use entries_of_member::{EntriesOfMember, Which, entries_of_member};
+pub use entries_of_member::{BoardSelection, EntriesOfMember, entries_of_member};
 pub use lookup::{Lookup, lookup};
 pub use member::member;
 pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};
 pub use node::{Node, ShardHandle, View};
-pub use outcome::{EntryChange, Previous, complete};
+pub use outcome::{EntryChange, Previous, add_other_shards};
 pub use position::from_position;
 pub use range::range;
-pub use rank::{Probe, probe};
+pub use rank::{ScoreRank, rank_of_score};
 pub use read::{Answer, read};
 pub use reject_cursor::RejectFilters;
 pub use score_at::{ScoreTarget, score_at};
 pub use top::{Start, top};
+pub use trim_scan::{TrimScan, trim_point_of_position, trim_point_of_score};

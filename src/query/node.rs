@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::state_lock::{Purpose, Reading, StateLock};
+use crate::state_lock::{Purpose, ReadGuard, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
 use crate::writer::Health;
@@ -34,7 +34,7 @@ pub struct Node {
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
 pub struct View<'a> {
-    pub shards: Vec<Reading<'a>>,
+    pub shards: Vec<ReadGuard<'a>>,
 }
 
 impl Node {

@@ -1,13 +1,13 @@
 //! What a job did, told for the whole board. The writer knows its own shard only (`writer::outcome`); the
 //! counts of the others are added here.
 
-use crate::query::answer::{Entry, Listed, ListedMetadata, Standing};
+use crate::query::answer::{Listed, ListedMetadata, MemberEntry, Standing};
 use crate::query::board_view::{BoardView, SortKey};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::View;
 use crate::state::TreeId;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
-use crate::writer::{BoardOutcome, Place, Registry};
+use crate::writer::{BoardOutcome, Registry, ShardRanking};
 
 /// What a job did on one board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct EntryChange {
     pub board: BoardName,
     pub changed: bool,
     /// The entry now; `None` if it is not listed.
-    pub entry: Option<Entry>,
+    pub entry: Option<MemberEntry>,
     /// Where it stood just before, among the others as they are now.
     pub previous: Option<Previous>,
     pub as_of: AsOf,
@@ -39,7 +39,7 @@ impl ConsistentAnswer for EntryChange {
 
 /// Adds the other shards' counts to what the shard `home` found at `sequence`.
 #[must_use]
-pub fn complete(
+pub fn add_other_shards(
     view: &View<'_>,
     registry: &Registry,
     home: ShardId,
@@ -50,11 +50,12 @@ pub fn complete(
     let name = outcome.board.as_str();
     let known = registry.get(name);
     let board = known.map(|known| BoardView::new(view, name, &known));
-    let place =
-        |place: &Place| Summed::over(board.as_ref(), home, member, place, outcome.definition.columns());
+    let sum = |ranking: &ShardRanking| {
+        Summed::over(board.as_ref(), home, member, ranking, outcome.definition.columns())
+    };
     let tree = board.as_ref().and_then(|board| board.parts().get(home.index())?.window).map(|(tree, _)| tree);
-    let after = outcome.after.as_ref().map(|after| (after, place(after)));
-    let before = outcome.before.as_ref().map(|before| (before, place(before)));
+    let after = outcome.after.as_ref().map(|after| (after, sum(after)));
+    let before = outcome.before.as_ref().map(|before| (before, sum(before)));
     let as_of = view
         .shards
         .iter()
@@ -62,7 +63,7 @@ pub fn complete(
     EntryChange {
         board: outcome.board.clone(),
         changed: outcome.changed,
-        entry: after.map(|(after, summed)| Entry {
+        entry: after.map(|(after, summed)| MemberEntry {
             listed: Listed {
                 member: member.as_str().into(),
                 score: outcome.definition.score_of(after.words.as_slice()),
@@ -83,9 +84,9 @@ pub fn complete(
     }
 }
 
-fn metadata(place: &Place, home: ShardId, tree: Option<TreeId>) -> ListedMetadata {
+fn metadata(ranking: &ShardRanking, home: ShardId, tree: Option<TreeId>) -> ListedMetadata {
     match tree {
-        Some(tree) if place.has_metadata => ListedMetadata::OnDisk(home, tree),
+        Some(tree) if ranking.has_metadata => ListedMetadata::OnDisk(home, tree),
         _ => ListedMetadata::None,
     }
 }
@@ -100,16 +101,16 @@ impl Summed {
         board: Option<&BoardView<'_>>,
         home: ShardId,
         member: &MemberId,
-        place: &Place,
+        ranking: &ShardRanking,
         columns: usize,
     ) -> Self {
         let mut sum = Self {
-            standing: Standing { better: place.better, tied: place.tied, total: place.total },
-            ahead: place.ahead,
+            standing: Standing { better: ranking.better, tied: ranking.tied, total: ranking.total },
+            ahead: ranking.ahead,
         };
-        let words = place.words.as_slice();
+        let words = ranking.words.as_slice();
         let score = words.get(..columns.saturating_sub(1)).unwrap_or(words);
-        let key = SortKey { words: place.words, member: member.as_bytes() };
+        let key = SortKey { words: ranking.words, member: member.as_bytes() };
         let parts = board.into_iter().flat_map(BoardView::parts);
         for part in parts.filter(|part| part.shard.id != home) {
             let there = part.standing(score);

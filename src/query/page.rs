@@ -8,7 +8,7 @@ use crate::query::merge::MergedEntry;
 ///
 /// Only the first entry's rank needs a count. A later entry either has the score of the one before it, and
 /// shares its rank, or is the first of its score, and then all entries ahead of it are better.
-pub fn number(board: &BoardView<'_>, run: &[MergedEntry<'_>], first: u64) -> Vec<Listed> {
+pub fn with_ranks(board: &BoardView<'_>, run: &[MergedEntry<'_>], first: u64) -> Vec<Listed> {
     let mut better = run.first().map_or(0, |found| board.better(board.score_words(&found.key.words)));
     let mut previous: Option<&MergedEntry<'_>> = None;
     let mut entries = Vec::with_capacity(run.len());

@@ -32,5 +32,5 @@ pub fn range(board: &BoardView<'_>, min: i64, max: i64, behind: Option<&PageCurs
     let taken = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
     let run: Vec<MergedEntry<'_>> = forward(board, &starts).take(taken).collect();
     let next = next_cursor(run.last(), u64::try_from(taken).unwrap_or(u64::MAX) < left, End::Top);
-    Page { entries: page::number(board, &run, starts.iter().sum::<u64>() + 1), next }
+    Page { entries: page::with_ranks(board, &run, starts.iter().sum::<u64>() + 1), next }
 }

@@ -6,17 +6,17 @@ use crate::types::Score;
 
 /// A score's standing, and each shard's share of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct ScoreRank {
     pub standing: Standing,
     pub shards: Vec<ShardStanding>,
 }
 
 /// Two descents per shard. The score has as many keys as the board.
 #[must_use]
-pub fn probe(board: &BoardView<'_>, score: &Score) -> Probe {
+pub fn rank_of_score(board: &BoardView<'_>, score: &Score) -> ScoreRank {
     let words = board.definition.score_words(score);
     let shards: Vec<ShardStanding> = board.standings(words.as_slice()).collect();
-    Probe { standing: sum(&shards), shards }
+    ScoreRank { standing: sum(&shards), shards }
 }
 
 pub(super) fn sum(shards: &[ShardStanding]) -> Standing {

@@ -19,11 +19,11 @@ use crate::query::merge::forward;
 use crate::query::model::{Model, ModelEntry};
 use crate::query::split::split_counting_rounds;
 use crate::query::{
-    Around, Behind, BoardView, End, Listed, Node, ScoreTarget, ShardHandle, Start, View, Which, around,
-    count, edges_over, entries_of_member, from_position, histogram, lookup, member, probe, range, score_at,
-    top, trim_point_of_position, trim_point_of_score,
+    Around, BoardSelection, BoardView, End, Listed, Node, ScoreTarget, ShardHandle, Start, TrimScan, View,
+    around, count, edges_over, entries_of_member, from_position, histogram, lookup, member, range,
+    rank_of_score, score_at, top, trim_point_of_position, trim_point_of_score,
 };
-use crate::state::{Applied, BoardEvent, Change, Entry, Incarnation, Shard, Standing, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
 use crate::writer::{RegisteredBoard, Registry};
@@ -79,7 +79,7 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<StateLo
                     tree: TreeId(0),
                     handle: shard.members.upcoming(nth),
                     after: Some(Entry {
-                        standing: if row.hidden { Standing::Hidden(words) } else { Standing::Listed(words) },
+                        state: if row.hidden { EntryState::Hidden(words) } else { EntryState::Listed(words) },
                         updated_at: time(row.updated.unwrap_or(row.entry.reached)),
                         version: None,
                         has_metadata: false,
@@ -184,13 +184,13 @@ proptest! {
     fn any_score_ranks_alike((definition, rows) in boards(), asked in prop::collection::vec(value(), 3)) {
         let asked = &asked[..definition.keys.len()];
         on_every_split(&definition, &rows, |board, model| {
-            let probe = probe(board, &Score::new(asked).expect("one to three keys"));
-            prop_assert_eq!(probe.standing.better, model.better(asked));
-            prop_assert_eq!(probe.standing.tied, model.tied(asked));
-            prop_assert_eq!(probe.standing.total, model.entries.len() as u64);
-            prop_assert_eq!(probe.shards.len(), board.parts().len());
-            let better: u64 = probe.shards.iter().map(|shard| shard.better).sum();
-            prop_assert_eq!(better, probe.standing.better);
+            let ranked = rank_of_score(board, &Score::new(asked).expect("one to three keys"));
+            prop_assert_eq!(ranked.standing.better, model.better(asked));
+            prop_assert_eq!(ranked.standing.tied, model.tied(asked));
+            prop_assert_eq!(ranked.standing.total, model.entries.len() as u64);
+            prop_assert_eq!(ranked.shards.len(), board.parts().len());
+            let better: u64 = ranked.shards.iter().map(|shard| shard.better).sum();
+            prop_assert_eq!(better, ranked.standing.better);
             Ok(())
         })?;
     }
@@ -398,10 +398,10 @@ proptest! {
                 for part in board.parts().iter().filter(|_| cut.is_some()) {
                     let cut = cut.clone().expect("there is a place");
                     let name = BoardName::new(BOARD).expect("a good name");
-                    let mut behind = Behind::new(name, board.incarnation, cut);
+                    let mut scan = TrimScan::new(name, board.incarnation, cut);
                     let mut looks = 0;
-                    while !behind.is_over() {
-                        let seen = behind.look(part.shard);
+                    while !scan.is_finished() {
+                        let seen = scan.next_slice(part.shard);
                         prop_assert!(seen.len() <= 4);
                         found.extend(seen.into_iter().map(|member| member.to_string()));
                         looks += 1;
@@ -531,7 +531,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
         definition: Arc::clone(&definition),
     });
     let after = Some(Entry {
-        standing: Standing::Listed(words),
+        state: EntryState::Listed(words),
         updated_at: time(0),
         version: None,
         has_metadata: false,
@@ -555,7 +555,8 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     };
     let (mut after, mut pages) = (None, Vec::new());
     loop {
-        let page = entries_of_member(&node, &registry, &member, Which::All { after, limit: 10 }, &|_| true);
+        let page =
+            entries_of_member(&node, &registry, &member, BoardSelection::All { after, limit: 10 }, &|_| true);
         pages.push(page.entries.len());
         after = page.next;
         if after.is_none() {

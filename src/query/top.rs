@@ -40,7 +40,7 @@ pub(super) fn downward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> P
     let mut entries = forward(board, starts);
     let run: Vec<MergedEntry<'_>> = entries.by_ref().take(limit).collect();
     let next = next_cursor(run.last(), entries.next().is_some(), End::Top);
-    Page { entries: page::number(board, &run, starts.iter().sum::<u64>() + 1), next }
+    Page { entries: page::with_ranks(board, &run, starts.iter().sum::<u64>() + 1), next }
 }
 
 /// The page before the places, worst first.
@@ -50,7 +50,7 @@ fn upward(board: &BoardView<'_>, starts: &[u64], limit: usize) -> Page {
     let next = next_cursor(run.last(), entries.next().is_some(), End::Bottom);
     run.reverse();
     let taken = u64::try_from(run.len()).unwrap_or(0);
-    let mut entries = page::number(board, &run, starts.iter().sum::<u64>() - taken + 1);
+    let mut entries = page::with_ranks(board, &run, starts.iter().sum::<u64>() - taken + 1);
     entries.reverse();
     Page { entries, next }
 }

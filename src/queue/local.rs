@@ -52,7 +52,7 @@ impl QueuedWrite {
         if !order.is_one_of_several() {
             return answer.into();
         }
-        OutcomeSender::named(move |outcome| {
+        OutcomeSender::by_callback(move |outcome| {
             if outcome.is_err() {
                 // The writer reports a failed commit before it fetches the next message.
                 order.fail();

@@ -10,7 +10,7 @@ use crate::config::ServeConfig;
 use crate::query::{Node, ShardHandle};
 use crate::queue::nats::{
     BoardsStream, JetStream, NatsShard, Settings, ShardStart, ShardStream, StreamPublisher, StreamSource,
-    free_parked,
+    unpark_ready_jobs,
 };
 use crate::service::ServiceError;
 use crate::service::opening::OpenedShard;
@@ -89,7 +89,7 @@ impl NatsStreams {
         };
         let shards: Vec<NatsShard> = node.shards.iter().zip(self.kept).map(of_shard).collect();
         for shard in &shards {
-            tokio::spawn(free_parked(shard.clone()));
+            tokio::spawn(unpark_ready_jobs(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.publish_rejects(&rejecting).await });
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());

@@ -115,11 +115,11 @@ fn open_shards(
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
     // changed. A shard whose files change when it is opened waits until all others are loaded.
     let shards: Vec<_> = (0..config.shards).map(ShardId).collect();
-    let judged = for_each(shards, |id| (id, judge_shard(id, config, resources, at)))?;
+    let inspected = for_each(shards, |id| (id, inspect_shard(id, config, resources, at)))?;
     let (changing, unchanging): (Vec<_>, Vec<_>) =
-        judged.into_iter().partition(|(_, judged)| judged.changes_when_opened());
-    let mut loaded = for_each(unchanging, |(id, judged)| (id, load_shard(id, judged, at)))?;
-    loaded.extend(for_each(changing, |(id, judged)| (id, load_shard(id, judged, at)))?);
+        inspected.into_iter().partition(|(_, inspected)| inspected.changes_when_opened());
+    let mut loaded = for_each(unchanging, |(id, inspected)| (id, load_shard(id, inspected, at)))?;
+    loaded.extend(for_each(changing, |(id, inspected)| (id, load_shard(id, inspected, at)))?);
     let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, config, resources, at)))?;
     let mut opened = Vec::with_capacity(stores.len());
     for (id, (shard, mut store)) in stores {
@@ -213,16 +213,16 @@ fn check_layout(
     Ok(())
 }
 
-fn judge_shard(
+fn inspect_shard(
     id: ShardId,
     config: &ServeConfig,
     resources: &StorageResources,
     at: &Places,
 ) -> Result<InspectedDirectory, StorageError> {
     at.note(id, "reading the log", 0, 0);
-    let judged = Store::judge(&shard_directory(&config.data_dir, id), id, config.shards, resources);
+    let inspected = Store::inspect(&shard_directory(&config.data_dir, id), id, config.shards, resources);
     at.forget(id);
-    judged
+    inspected
 }
 
 /// A shard in memory, whose directory is not open for writing yet.
@@ -232,10 +232,10 @@ struct LoadedShard {
     took: Duration,
 }
 
-fn load_shard(id: ShardId, judged: InspectedDirectory, at: &Places) -> Result<LoadedShard, StorageError> {
+fn load_shard(id: ShardId, inspected: InspectedDirectory, at: &Places) -> Result<LoadedShard, StorageError> {
     let started = std::time::Instant::now();
     at.note(id, "reading the log", 0, 0);
-    let loaded = judged.open().and_then(|store| {
+    let loaded = inspected.open().and_then(|store| {
         let recovered =
             recover(&store, TreesFrom::Pages, &|what, done, total| at.note(id, what, done, total))?;
         Ok(LoadedShard { store, recovered, took: started.elapsed() })

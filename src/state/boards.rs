@@ -24,21 +24,21 @@ pub struct Board {
 }
 
 #[derive(Default)]
-pub(super) struct Boards {
-    by_name: BTreeSet<Named>,
+pub(super) struct BoardMap {
+    by_name: BTreeSet<NamedBoard>,
     definitions: Definitions,
 }
 
 /// A board with its name. Boxed, because nodes of a set that is filled in order stay half empty, which
 /// doubles the cost of every byte in them.
-struct Named(Box<(BoardName, Board)>);
+struct NamedBoard(Box<(BoardName, Board)>);
 
-impl Boards {
+impl BoardMap {
     pub(super) fn of(boards: BTreeMap<BoardName, Board>) -> Self {
         let mut definitions = Definitions::default();
         let named = boards.into_iter().map(|(name, board)| {
             let definition = definitions.share(&board.definition);
-            Named(Box::new((name, Board { definition, ..board })))
+            NamedBoard(Box::new((name, Board { definition, ..board })))
         });
         let by_name = named.collect();
         Self { by_name, definitions }
@@ -49,11 +49,11 @@ impl Boards {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&BoardName, &Board)> {
-        self.behind(None)
+        self.after(None)
     }
 
     /// Boards whose names come after this one, or all.
-    pub(super) fn behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
+    pub(super) fn after(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         let named = self.by_name.range::<str, _>((from, Bound::Unbounded));
         named.map(|named| (&named.0.0, &named.0.1))
@@ -65,7 +65,7 @@ impl Boards {
 
     /// Adds a board, or replaces the one of that name.
     pub(super) fn insert(&mut self, name: BoardName, board: Board) {
-        self.by_name.replace(Named(Box::new((name, board))));
+        self.by_name.replace(NamedBoard(Box::new((name, board))));
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Option<Board> {
@@ -78,27 +78,27 @@ impl Boards {
     }
 }
 
-impl Borrow<str> for Named {
+impl Borrow<str> for NamedBoard {
     fn borrow(&self) -> &str {
         self.0.0.as_str()
     }
 }
 
-impl PartialEq for Named {
+impl PartialEq for NamedBoard {
     fn eq(&self, other: &Self) -> bool {
         self.0.0 == other.0.0
     }
 }
 
-impl Eq for Named {}
+impl Eq for NamedBoard {}
 
-impl PartialOrd for Named {
+impl PartialOrd for NamedBoard {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Named {
+impl Ord for NamedBoard {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.0.cmp(&other.0.0)
     }

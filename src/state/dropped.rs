@@ -119,7 +119,7 @@ impl Dropped {
     /// Whether an incarnation of a name is remembered as dropped. Call it for names that the shard does not
     /// hold.
     #[must_use]
-    pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
+    pub fn has_ended(&self, name: &str, life: Incarnation) -> bool {
         self.get(name).is_some_and(|dropped| life <= dropped)
     }
 
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((dropped.forgotten(), dropped.latest()), (RecordNumber(3), RecordNumber(MOST + 3)));
         for (board, life, over) in [("b3", 3, false), ("b4", 4, true), ("b4", 5, false), ("other", 4, false)]
         {
-            assert_eq!(dropped.is_over(board, Incarnation(life)), over, "{board} {life}");
+            assert_eq!(dropped.has_ended(board, Incarnation(life)), over, "{board} {life}");
         }
         for (at, forgotten) in [(None, false), (Some(number(3)), true), (Some(number(4)), false)] {
             assert_eq!(dropped.is_forgotten(at), forgotten, "{at:?}");

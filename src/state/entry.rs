@@ -12,7 +12,7 @@ pub struct TreeId(pub u32);
 
 /// The state of an entry in a board's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum EntryState {
     /// Counted and listed, at these words.
     Listed(Words),
     /// Keeps its words, but is neither counted nor listed.
@@ -24,7 +24,7 @@ pub enum Standing {
 /// The whole entry of one member in one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    pub standing: Standing,
+    pub state: EntryState,
     /// The time of the last job that the entry accepted.
     pub updated_at: Timestamp,
     /// The greatest version seen.
@@ -37,17 +37,17 @@ impl Entry {
     /// The words, listed or hidden.
     #[must_use]
     pub fn words(&self) -> Option<Words> {
-        match self.standing {
-            Standing::Listed(words) | Standing::Hidden(words) => Some(words),
-            Standing::Removed => None,
+        match self.state {
+            EntryState::Listed(words) | EntryState::Hidden(words) => Some(words),
+            EntryState::Removed => None,
         }
     }
 
     #[must_use]
     pub fn listed(&self) -> Option<Words> {
-        match self.standing {
-            Standing::Listed(words) => Some(words),
-            Standing::Hidden(_) | Standing::Removed => None,
+        match self.state {
+            EntryState::Listed(words) => Some(words),
+            EntryState::Hidden(_) | EntryState::Removed => None,
         }
     }
 }

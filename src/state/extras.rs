@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::state::entry::{Entry, Extra, Standing, Unlisted};
+use crate::state::entry::{Entry, EntryState, Extra, Unlisted};
 use crate::state::handle_map::{HandleMap, HandleSet, MapPlace};
 use crate::tree::{Handle, Words};
 use crate::types::Timestamp;
@@ -40,7 +40,7 @@ impl Extras {
     }
 
     #[must_use]
-    pub(super) fn knows(&self, handle: Handle) -> bool {
+    pub(super) fn contains(&self, handle: Handle) -> bool {
         self.versions.contains(handle)
             || self.times.contains(handle)
             || self.metadata.contains(handle)
@@ -51,12 +51,12 @@ impl Extras {
         self.hidden.contains(handle) || self.removed.contains(handle)
     }
 
-    /// A listed entry with these words. `told` is the time that the words hold; a stored time takes
+    /// A listed entry with these words. `tie_break_time` is the time that the words hold; a stored time takes
     /// precedence.
-    pub(super) fn listed(&self, handle: Handle, words: Words, told: Option<Timestamp>) -> Entry {
+    pub(super) fn listed(&self, handle: Handle, words: Words, tie_break_time: Option<Timestamp>) -> Entry {
         Entry {
-            standing: Standing::Listed(words),
-            updated_at: self.times.get(handle).or(told).unwrap_or_default(),
+            state: EntryState::Listed(words),
+            updated_at: self.times.get(handle).or(tie_break_time).unwrap_or_default(),
             version: self.versions.get(handle),
             has_metadata: self.metadata.contains(handle),
         }
@@ -64,13 +64,13 @@ impl Extras {
 
     /// An entry that is not listed.
     pub(super) fn unlisted(&self, handle: Handle) -> Option<Entry> {
-        let standing = match self.hidden.get(handle) {
-            Some(words) => Standing::Hidden(words),
-            None if self.removed.contains(handle) => Standing::Removed,
+        let state = match self.hidden.get(handle) {
+            Some(words) => EntryState::Hidden(words),
+            None if self.removed.contains(handle) => EntryState::Removed,
             None => return None,
         };
         Some(Entry {
-            standing,
+            state,
             updated_at: self.times.get(handle).unwrap_or_default(),
             version: self.versions.get(handle),
             has_metadata: self.metadata.contains(handle),
@@ -78,9 +78,9 @@ impl Extras {
     }
 
     /// The parts of an entry beside its words, for a checkpoint.
-    pub(super) fn extra(&self, handle: Handle, told: Option<Timestamp>) -> Option<Extra> {
-        self.knows(handle).then(|| Extra {
-            updated_at: self.times.get(handle).or(told).unwrap_or_default(),
+    pub(super) fn extra(&self, handle: Handle, tie_break_time: Option<Timestamp>) -> Option<Extra> {
+        self.contains(handle).then(|| Extra {
+            updated_at: self.times.get(handle).or(tie_break_time).unwrap_or_default(),
             version: self.versions.get(handle),
             has_metadata: self.metadata.contains(handle),
             unlisted: match self.hidden.get(handle) {
@@ -90,15 +90,20 @@ impl Extras {
         })
     }
 
-    /// Sets or removes a handle's entry; `told` is the time that its words hold. Returns whether anything is
-    /// or was stored here: then the next checkpoint must write the handle's extra, whose time may differ even
-    /// if nothing else does.
-    pub(super) fn set(&mut self, handle: Handle, entry: Option<&Entry>, told: Option<Timestamp>) -> bool {
-        let time = entry.map(|entry| entry.updated_at).filter(|time| told != Some(*time));
-        let (hidden, removed) = match entry.map(|entry| entry.standing) {
-            Some(Standing::Hidden(words)) => (Some(words), None),
-            Some(Standing::Removed) => (None, Some(())),
-            Some(Standing::Listed(_)) | None => (None, None),
+    /// Sets or removes a handle's entry; `tie_break_time` is the time that its words hold. Returns whether
+    /// anything is or was stored here: then the next checkpoint must write the handle's extra, whose time may
+    /// differ even if nothing else does.
+    pub(super) fn set(
+        &mut self,
+        handle: Handle,
+        entry: Option<&Entry>,
+        tie_break_time: Option<Timestamp>,
+    ) -> bool {
+        let time = entry.map(|entry| entry.updated_at).filter(|time| tie_break_time != Some(*time));
+        let (hidden, removed) = match entry.map(|entry| entry.state) {
+            Some(EntryState::Hidden(words)) => (Some(words), None),
+            Some(EntryState::Removed) => (None, Some(())),
+            Some(EntryState::Listed(_)) | None => (None, None),
         };
         let metadata = entry.filter(|entry| entry.has_metadata).map(|_| ());
         // Not short-circuited: every map must be updated.
@@ -112,10 +117,10 @@ impl Extras {
         .contains(&true)
     }
 
-    /// Loads a listed entry's extra from a checkpoint; `told` is the time that its words hold.
-    pub(super) fn load_listed(&mut self, handle: Handle, extra: &Extra, told: Option<Timestamp>) {
+    /// Loads a listed entry's extra from a checkpoint; `tie_break_time` is the time that its words hold.
+    pub(super) fn load_listed(&mut self, handle: Handle, extra: &Extra, tie_break_time: Option<Timestamp>) {
         put(&mut self.versions, handle, extra.version);
-        put(&mut self.times, handle, Some(extra.updated_at).filter(|time| told != Some(*time)));
+        put(&mut self.times, handle, Some(extra.updated_at).filter(|time| tie_break_time != Some(*time)));
         put(&mut self.metadata, handle, extra.has_metadata.then_some(()));
     }
 

@@ -61,7 +61,7 @@ impl Index {
 
     /// The handle whose id a look-up will most likely compare first, for prefetching.
     #[must_use]
-    pub fn likely(&self, hash: u64) -> Option<Handle> {
+    pub fn first_candidate(&self, hash: u64) -> Option<Handle> {
         self.candidates(hash).next()
     }
 

@@ -52,25 +52,25 @@ impl Joined {
 
 pub(super) struct Joining {
     /// Trees from this number on were created after the checkpoint began.
-    past: TreeId,
+    first_new_tree: TreeId,
     /// Boards up to this name have joined.
     through: Option<BoardName>,
     /// All boards have joined.
-    all_asked: bool,
+    all_joined: bool,
     /// Boards that joined early because they changed.
     early: BTreeMap<TreeId, Joined>,
     early_bytes: usize,
 }
 
 impl Joining {
-    pub(super) fn new(past: TreeId) -> Self {
-        Self { past, through: None, all_asked: false, early: BTreeMap::new(), early_bytes: 0 }
+    pub(super) fn new(first_new_tree: TreeId) -> Self {
+        Self { first_new_tree, through: None, all_joined: false, early: BTreeMap::new(), early_bytes: 0 }
     }
 
     /// Whether a board belongs to the checkpoint and has not joined it.
-    pub(super) fn awaits(&self, board: &BoardName, tree: TreeId) -> bool {
-        !self.all_asked
-            && tree < self.past
+    pub(super) fn has_yet_to_join(&self, board: &BoardName, tree: TreeId) -> bool {
+        !self.all_joined
+            && tree < self.first_new_tree
             && self.through.as_ref().is_none_or(|through| board > through)
             && !self.early.contains_key(&tree)
     }
@@ -90,12 +90,12 @@ impl Joining {
         self.through = Some(board.clone());
     }
 
-    pub(super) fn note_all_asked(&mut self) {
-        self.all_asked = true;
+    pub(super) fn note_all_joined(&mut self) {
+        self.all_joined = true;
     }
 
-    pub(super) fn all_asked(&self) -> bool {
-        self.all_asked
+    pub(super) fn all_joined(&self) -> bool {
+        self.all_joined
     }
 
     pub(super) fn take_early(&mut self) -> Option<Joined> {

@@ -36,7 +36,7 @@ const HANDLES_FREED_PER_HOLD: usize = if cfg!(test) { 3 } else { 512 };
 
 /// A member's hash, computed once per look-up.
 #[derive(Debug, Clone, Copy)]
-pub struct Probe(u64);
+pub struct MemberHash(u64);
 
 pub struct Members {
     ids: Ids,
@@ -127,19 +127,19 @@ impl Members {
     }
 
     #[must_use]
-    pub fn probe(&self, id: &[u8]) -> Probe {
-        Probe(self.hasher.hash_one(id))
+    pub fn hash(&self, id: &[u8]) -> MemberHash {
+        MemberHash(self.hasher.hash_one(id))
     }
 
-    pub fn prefetch_index(&self, probe: Probe) {
-        self.index.prefetch(probe.0);
+    pub fn prefetch_index(&self, hash: MemberHash) {
+        self.index.prefetch(hash.0);
     }
 
     /// Prefetches the id that a look-up will compare with, and returns its handle, so that a planner can
     /// prefetch by it. A hint: the handle may be another member's.
     #[must_use]
-    pub fn prefetch_id(&self, probe: Probe) -> Option<Handle> {
-        let handle = self.index.likely(probe.0)?;
+    pub fn prefetch_id(&self, hash: MemberHash) -> Option<Handle> {
+        let handle = self.index.first_candidate(hash.0)?;
         self.ids.prefetch(handle);
         Some(handle)
     }
@@ -151,13 +151,13 @@ impl Members {
     }
 
     #[must_use]
-    pub fn find(&self, probe: Probe, id: &[u8]) -> Option<Handle> {
-        self.index.find(probe.0, |handle| self.ids.get(handle) == id)
+    pub fn find(&self, hash: MemberHash, id: &[u8]) -> Option<Handle> {
+        self.index.find(hash.0, |handle| self.ids.get(handle) == id)
     }
 
     #[must_use]
     pub fn get(&self, id: &[u8]) -> Option<Handle> {
-        self.find(self.probe(id), id)
+        self.find(self.hash(id), id)
     }
 
     /// The id behind a handle; empty for one never given out.
@@ -188,14 +188,14 @@ impl Members {
     }
 
     /// Adds a tree to a member's trees. Within a batch, a member may have left every tree and come back.
-    pub fn refer(&mut self, handle: Handle, tree: TreeId) {
+    pub fn add_tree(&mut self, handle: Handle, tree: TreeId) {
         if self.memberships.add(handle, tree) && self.quarantined.remove(handle).is_some() {
             self.enter(handle);
         }
     }
 
     /// Removes a tree from a member's trees. A member without trees is forgotten.
-    pub fn release(&mut self, handle: Handle, tree: TreeId) {
+    pub fn remove_tree(&mut self, handle: Handle, tree: TreeId) {
         if self.memberships.remove(handle, tree) {
             self.forget(handle);
         }
@@ -203,8 +203,8 @@ impl Members {
 
     /// The trees that hold an entry of a member, ascending, after `after`. Costs nothing for other or earlier
     /// trees. Includes trees of dropped boards that have not released the member yet.
-    pub fn trees_behind(&self, handle: Handle, after: Option<TreeId>) -> impl Iterator<Item = TreeId> {
-        self.memberships.trees_behind(handle, after)
+    pub fn trees_after(&self, handle: Handle, after: Option<TreeId>) -> impl Iterator<Item = TreeId> {
+        self.memberships.trees_after(handle, after)
     }
 
     /// Forgets a member that is on no tree: left over from a start-up, or from changes that cancelled out.
@@ -249,7 +249,7 @@ impl Members {
 
     /// Whether there are handles for [`Members::free_slice`].
     #[must_use]
-    pub fn has_freeing(&self) -> bool {
+    pub fn has_handles_to_free(&self) -> bool {
         !(self.freeing.is_empty() && self.freeing_now.is_empty())
     }
 
@@ -271,7 +271,7 @@ impl Members {
             self.ids.set(handle, b"");
             to.push(handle);
         }
-        self.has_freeing()
+        self.has_handles_to_free()
     }
 
     /// Ends a failed checkpoint: its pages are dirty again.
@@ -418,11 +418,11 @@ mod tests {
         let mut members = Members::new();
         let [a, b] = ["a", "b"].map(|id| {
             let handle = members.add(id.as_bytes());
-            members.refer(handle, TREE);
+            members.add_tree(handle, TREE);
             handle
         });
         assert_eq!(pages(&members.begin_checkpoint()), [0]);
-        members.release(a, TREE);
+        members.remove_tree(a, TREE);
         assert_eq!(members.get(b"a"), None);
         assert_eq!(members.page(0).count(), 2, "the checkpoint under way began before it went");
         members.complete_checkpoint();
@@ -442,8 +442,8 @@ mod tests {
         let mut members = Members::new();
         let gone: Vec<Handle> = (0..10_u8).map(|id| members.add(&[b'a' + id])).collect();
         for handle in &gone {
-            members.refer(*handle, TREE);
-            members.release(*handle, TREE);
+            members.add_tree(*handle, TREE);
+            members.remove_tree(*handle, TREE);
         }
         members.begin_checkpoint();
         members.complete_checkpoint();
@@ -462,10 +462,10 @@ mod tests {
     fn a_member_that_leaves_and_returns_keeps_its_handle() {
         let mut members = Members::new();
         let a = members.add(b"a");
-        members.refer(a, TREE);
-        members.release(a, TREE);
+        members.add_tree(a, TREE);
+        members.remove_tree(a, TREE);
         assert_eq!(members.get(b"a"), None);
-        members.refer(a, TREE);
+        members.add_tree(a, TREE);
         assert_eq!(members.get(b"a"), Some(a));
         assert!(pages(&members.begin_checkpoint()).contains(&0));
         members.complete_checkpoint();

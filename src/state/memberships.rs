@@ -31,17 +31,17 @@ const OWN_SET: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 enum SlotMeaning {
-    Nobody,
+    NoTree,
     One(TreeId),
     Shared(u32),
-    Crowd,
+    OwnSet,
 }
 
 impl SlotMeaning {
     fn of(slot: u32) -> Self {
         match slot {
-            NO_TREE => Self::Nobody,
-            OWN_SET => Self::Crowd,
+            NO_TREE => Self::NoTree,
+            OWN_SET => Self::OwnSet,
             slot if slot & SHARED != 0 => Self::Shared(slot & !SHARED),
             slot => Self::One(TreeId(slot - 1)),
         }
@@ -54,9 +54,9 @@ pub(super) struct Memberships {
     slots: Blocks<u32>,
     len: u32,
     sets: TreeSets,
-    crowded: BTreeMap<Handle, BTreeSet<TreeId>>,
-    /// Trees in all sets of `crowded`.
-    crowded_trees: usize,
+    own_sets: BTreeMap<Handle, BTreeSet<TreeId>>,
+    /// Trees in all sets of `own_sets`.
+    own_set_trees: usize,
     /// A cache of the last transition: a slot, an added tree, and the resulting slot. Loading a board repeats
     /// the same transition.
     last_step: Option<(u32, TreeId, u32)>,
@@ -75,8 +75,8 @@ impl Memberships {
             slots,
             len,
             sets: TreeSets::default(),
-            crowded: BTreeMap::new(),
-            crowded_trees: 0,
+            own_sets: BTreeMap::new(),
+            own_set_trees: 0,
             last_step: None,
             scratch: Vec::new(),
         }
@@ -119,12 +119,12 @@ impl Memberships {
         let mut trees = std::mem::take(&mut self.scratch);
         trees.clear();
         let known: &[TreeId] = match &known_by {
-            SlotMeaning::Nobody => &[],
+            SlotMeaning::NoTree => &[],
             SlotMeaning::One(known) => std::slice::from_ref(known),
             SlotMeaning::Shared(set) => self.sets.trees(*set),
-            SlotMeaning::Crowd => {
-                let added = self.crowded.get_mut(&handle).is_some_and(|trees| trees.insert(tree));
-                self.crowded_trees += usize::from(added);
+            SlotMeaning::OwnSet => {
+                let added = self.own_sets.get_mut(&handle).is_some_and(|trees| trees.insert(tree));
+                self.own_set_trees += usize::from(added);
                 self.scratch = trees;
                 return false;
             }
@@ -157,7 +157,7 @@ impl Memberships {
     fn still_means(&self, slot: u32, known_by: SlotMeaning) -> bool {
         match known_by {
             SlotMeaning::Shared(set) => !self.sets.trees(set).is_empty(),
-            SlotMeaning::Nobody | SlotMeaning::One(_) | SlotMeaning::Crowd => slot != OWN_SET,
+            SlotMeaning::NoTree | SlotMeaning::One(_) | SlotMeaning::OwnSet => slot != OWN_SET,
         }
     }
 
@@ -167,14 +167,14 @@ impl Memberships {
         let mut trees = std::mem::take(&mut self.scratch);
         trees.clear();
         let left = match SlotMeaning::of(slot) {
-            SlotMeaning::Nobody => false,
+            SlotMeaning::NoTree => false,
             SlotMeaning::One(known) => known == tree,
             SlotMeaning::Shared(set) => {
                 let known = self.sets.trees(set);
                 trees.extend(known.iter().filter(|known| **known != tree));
                 trees.len() < known.len()
             }
-            SlotMeaning::Crowd => self.leave_crowd(handle, tree, &mut trees),
+            SlotMeaning::OwnSet => self.remove_from_own_set(handle, tree, &mut trees),
         };
         if left {
             let to = self.slot_of(handle, &trees);
@@ -186,15 +186,15 @@ impl Memberships {
 
     /// Removes a tree from a member's own set. Returns whether so few are left that they can be shared, and
     /// puts them into `trees`.
-    fn leave_crowd(&mut self, handle: Handle, tree: TreeId, trees: &mut Vec<TreeId>) -> bool {
-        let Some(known) = self.crowded.get_mut(&handle) else { return false };
-        self.crowded_trees -= usize::from(known.remove(&tree));
+    fn remove_from_own_set(&mut self, handle: Handle, tree: TreeId, trees: &mut Vec<TreeId>) -> bool {
+        let Some(known) = self.own_sets.get_mut(&handle) else { return false };
+        self.own_set_trees -= usize::from(known.remove(&tree));
         if known.len() > SHARE_BELOW {
             return false;
         }
         trees.extend(known.iter());
-        self.crowded_trees -= known.len();
-        self.crowded.remove(&handle);
+        self.own_set_trees -= known.len();
+        self.own_sets.remove(&handle);
         true
     }
 
@@ -206,12 +206,12 @@ impl Memberships {
             _ => {}
         }
         if trees.len() <= SHARED_MAX
-            && let Some(set) = self.sets.hold(trees)
+            && let Some(set) = self.sets.acquire(trees)
         {
             return SHARED | set;
         }
-        self.crowded_trees += trees.len();
-        self.crowded.insert(handle, trees.iter().copied().collect());
+        self.own_set_trees += trees.len();
+        self.own_sets.insert(handle, trees.iter().copied().collect());
         OWN_SET
     }
 
@@ -225,14 +225,14 @@ impl Memberships {
     }
 
     /// The trees of a member, ascending, after one of them.
-    pub(super) fn trees_behind(
+    pub(super) fn trees_after(
         &self,
         handle: Handle,
         after: Option<TreeId>,
     ) -> impl Iterator<Item = TreeId> + use<'_> {
-        let (mut only, mut shared, mut crowd) = (None, &[][..], None);
+        let (mut only, mut shared, mut own_set) = (None, &[][..], None);
         match SlotMeaning::of(self.slot(handle).unwrap_or(NO_TREE)) {
-            SlotMeaning::Nobody => {}
+            SlotMeaning::NoTree => {}
             SlotMeaning::One(tree) => {
                 only = Some(tree).filter(|tree| after.is_none_or(|after| *tree > after));
             }
@@ -241,17 +241,17 @@ impl Memberships {
                 let from = after.map_or(0, |after| trees.partition_point(|tree| *tree <= after));
                 shared = trees.get(from..).unwrap_or_default();
             }
-            SlotMeaning::Crowd => {
+            SlotMeaning::OwnSet => {
                 let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-                crowd = self.crowded.get(&handle).map(|trees| trees.range((from, Bound::Unbounded)));
+                own_set = self.own_sets.get(&handle).map(|trees| trees.range((from, Bound::Unbounded)));
             }
         }
-        only.into_iter().chain(shared.iter().copied()).chain(crowd.into_iter().flatten().copied())
+        only.into_iter().chain(shared.iter().copied()).chain(own_set.into_iter().flatten().copied())
     }
 
     /// Memory held beside itself. For own sets it is estimated by the tree, as their nodes are mostly full.
     pub(super) fn bytes(&self) -> usize {
-        self.slots.bytes() + self.sets.bytes() + self.crowded_trees * 2 * size_of::<TreeId>()
+        self.slots.bytes() + self.sets.bytes() + self.own_set_trees * 2 * size_of::<TreeId>()
     }
 }
 
@@ -286,25 +286,25 @@ mod tests {
                 }
                 for (handle, known) in (0..).map(Handle).zip(&model) {
                     prop_assert_eq!(memberships.is_known(handle), !known.is_empty());
-                    let all: Vec<TreeId> = memberships.trees_behind(handle, None).collect();
+                    let all: Vec<TreeId> = memberships.trees_after(handle, None).collect();
                     prop_assert_eq!(&all, &known.iter().copied().collect::<Vec<_>>());
                     let after = known.iter().nth(known.len() / 2).copied();
                     let behind = known.iter().copied().filter(|tree| Some(*tree) > after).collect::<Vec<_>>();
-                    prop_assert_eq!(memberships.trees_behind(handle, after).collect::<Vec<_>>(), behind);
+                    prop_assert_eq!(memberships.trees_after(handle, after).collect::<Vec<_>>(), behind);
                 }
                 let shared: BTreeSet<_> = model.iter().filter(|known| known.len() > 1).collect();
                 // Beside them at most those of a tree with a high number, and none of those with a set of
                 // their own.
                 prop_assert!(memberships.sets.len() <= shared.len() + 2);
-                let crowded: usize = memberships.crowded.values().map(BTreeSet::len).sum();
-                prop_assert_eq!(memberships.crowded_trees, crowded);
+                let own_set_trees: usize = memberships.own_sets.values().map(BTreeSet::len).sum();
+                prop_assert_eq!(memberships.own_set_trees, own_set_trees);
             }
             for (handle, known) in (0..).map(Handle).zip(model) {
                 for tree in known {
                     memberships.remove(handle, tree);
                 }
             }
-            prop_assert_eq!((memberships.sets.len(), memberships.crowded_trees), (0, 0));
+            prop_assert_eq!((memberships.sets.len(), memberships.own_set_trees), (0, 0));
         }
     }
 

@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
     use crate::board::Definition;
-    use crate::state::entry::{Entry, Standing};
+    use crate::state::entry::{Entry, EntryState};
     use crate::state::members::Members;
     use crate::state::window_tree::{Change, WindowTree};
     use crate::types::{BoardName, Score, Timestamp};
@@ -70,17 +70,17 @@ mod tests {
         let score = Score::new(&[1]).expect("one key");
         for number in 0..300_u32 {
             let id = number.to_string().into_bytes();
-            let listed = Standing::Listed(definition.entry_words(&score, Timestamp::default(), &id));
-            let (standing, version) = match number % 3 {
+            let listed = EntryState::Listed(definition.entry_words(&score, Timestamp::default(), &id));
+            let (state, version) = match number % 3 {
                 0 => (listed, None),
                 1 => (listed, Some(1)),
-                _ => (Standing::Removed, Some(1)),
+                _ => (EntryState::Removed, Some(1)),
             };
             let handle = members.add(&id);
-            let entry = Entry { standing, updated_at: Timestamp::default(), version, has_metadata: false };
+            let entry = Entry { state, updated_at: Timestamp::default(), version, has_metadata: false };
             tree.apply(&[Change { tree: TreeId(0), handle, after: Some(entry) }], &mut members);
         }
-        let known: BTreeSet<Handle> = tree.known().collect();
+        let known: BTreeSet<Handle> = tree.handles().collect();
         assert_eq!(known.len(), 300);
         let mut retired = tree.retire(TreeId(0));
         let (mut handed_out, mut slices) = (Vec::new(), 0);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::state::boards::{Board, Boards};
+use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::{Dropped, RecordNumber};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::incarnation::Incarnation;
@@ -58,8 +58,8 @@ pub struct Shard {
     pub id: ShardId,
     pub applied: Applied,
     pub members: Members,
-    boards: Boards,
-    /// Boxed for the sake of the map's nodes: see [`Boards`].
+    boards: BoardMap,
+    /// Boxed for the sake of the map's nodes: see [`BoardMap`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
     /// recognised.
@@ -74,7 +74,7 @@ pub struct Shard {
     /// Those whose members were all released, and whose memory is to be freed.
     released: Vec<Retired>,
     /// Trees dropped since the last checkpoint began, which may still be on disk.
-    gone: Vec<TreeId>,
+    dropped_trees: Vec<TreeId>,
     /// Trees from this number on came after the last checkpoint began: none of them is on disk.
     trees_on_disk: u32,
 }
@@ -86,7 +86,7 @@ impl Shard {
             id,
             applied: Applied::default(),
             members: Members::new(),
-            boards: Boards::default(),
+            boards: BoardMap::default(),
             trees: BTreeMap::new(),
             dropped: Arc::default(),
             next_tree: 0,
@@ -94,7 +94,7 @@ impl Shard {
             joining: None,
             retired: VecDeque::new(),
             released: Vec::new(),
-            gone: Vec::new(),
+            dropped_trees: Vec::new(),
             trees_on_disk: 0,
         }
     }
@@ -114,7 +114,7 @@ impl Shard {
             id,
             applied,
             members,
-            boards: Boards::of(boards),
+            boards: BoardMap::of(boards),
             trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
             dropped: Arc::new(dropped),
             next_tree,
@@ -122,7 +122,7 @@ impl Shard {
             joining: None,
             retired: VecDeque::new(),
             released: Vec::new(),
-            gone: Vec::new(),
+            dropped_trees: Vec::new(),
             trees_on_disk: next_tree,
         };
         shard.count_tree_bytes();
@@ -144,8 +144,8 @@ impl Shard {
     }
 
     /// Boards whose names come after this one, or all.
-    pub fn boards_behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
-        self.boards.behind(name)
+    pub fn boards_after(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
+        self.boards.after(name)
     }
 
     #[must_use]
@@ -161,10 +161,10 @@ impl Shard {
 
     /// Whether this incarnation of a board was dropped here, or replaced by a later one.
     #[must_use]
-    pub fn is_over(&self, name: &str, life: Incarnation) -> bool {
+    pub fn has_ended(&self, name: &str, life: Incarnation) -> bool {
         match self.boards.get(name) {
             Some(board) => board.incarnation > life,
-            None => self.dropped.is_over(name, life),
+            None => self.dropped.has_ended(name, life),
         }
     }
 
@@ -303,7 +303,7 @@ impl Shard {
         let Some(board) = self.boards.remove(name.as_str()) else { return };
         // Boards that are defined and dropped between two checkpoints have no records to remove.
         if board.all.0 < self.trees_on_disk {
-            self.gone.push(board.all);
+            self.dropped_trees.push(board.all);
         }
         if let Some(tree) = self.trees.remove(&board.all) {
             self.tree_bytes -= size_of::<WindowTree>() + tree.bytes();
@@ -315,12 +315,12 @@ impl Shard {
     #[must_use]
     pub fn take_dropped_trees(&mut self) -> Vec<TreeId> {
         self.trees_on_disk = self.next_tree;
-        std::mem::take(&mut self.gone)
+        std::mem::take(&mut self.dropped_trees)
     }
 
     /// Puts trees back whose removal failed: they are still on disk.
     pub fn put_back_dropped_trees(&mut self, trees: impl IntoIterator<Item = TreeId>) {
-        self.gone.extend(trees);
+        self.dropped_trees.extend(trees);
     }
 
     /// Whether members of dropped boards are still to be released.
@@ -336,7 +336,7 @@ impl Shard {
         if let Some(retired) = self.retired.front_mut() {
             let (tree, (handles, more)) = (retired.id(), retired.next_slice(limit));
             for handle in handles {
-                self.members.release(handle, tree);
+                self.members.remove_tree(handle, tree);
             }
             if !more {
                 self.released.extend(self.retired.pop_front());
@@ -351,7 +351,7 @@ impl Shard {
     /// # Errors
     /// The first thing found wrong, in words.
     pub fn check_handles(&self) -> Result<(), String> {
-        self.members.check(self.trees().flat_map(|(id, tree)| tree.known().map(move |handle| (id, handle))))
+        self.members.check(self.trees().flat_map(|(id, tree)| tree.handles().map(move |handle| (id, handle))))
     }
 
     /// The memory of dropped boards, for the caller to free without the lock: half a second for ten million
@@ -371,15 +371,15 @@ impl Shard {
     pub fn join_some(&mut self, limit: usize) -> (Vec<Joined>, bool) {
         let Some(mut joining) = self.joining.take() else { return (Vec::new(), false) };
         let mut joined = Vec::new();
-        if joining.all_asked() {
+        if joining.all_joined() {
             joined.extend(std::iter::from_fn(|| joining.take_early()).take(limit));
         } else {
             let mut asked = 0;
             let mut last = None;
-            for (name, board) in self.boards.behind(joining.through()).take(limit) {
+            for (name, board) in self.boards.after(joining.through()).take(limit) {
                 asked += 1;
                 last = Some(name);
-                if joining.awaits(name, board.all)
+                if joining.has_yet_to_join(name, board.all)
                     && let Some(tree) = self.trees.get_mut(&board.all)
                 {
                     let before = tree.bytes();
@@ -391,10 +391,10 @@ impl Shard {
                 joining.note_through(name);
             }
             if asked < limit {
-                joining.note_all_asked();
+                joining.note_all_joined();
             }
         }
-        let more = !joining.all_asked() || joining.bytes() > 0;
+        let more = !joining.all_joined() || joining.bytes() > 0;
         self.joining = more.then_some(joining);
         (joined, more)
     }
@@ -409,7 +409,7 @@ impl Shard {
     fn join_before_change(&mut self, id: TreeId) {
         let Some(joining) = &mut self.joining else { return };
         let Some(tree) = self.trees.get_mut(&id) else { return };
-        if joining.awaits(&tree.board, id)
+        if joining.has_yet_to_join(&tree.board, id)
             && let Some(board) = self.boards.get(tree.board.as_str())
         {
             let before = tree.bytes();

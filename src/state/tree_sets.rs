@@ -60,7 +60,7 @@ impl TreeSets {
     }
 
     /// Counts one more member with these trees, which ascend. `None`: the maximum number of sets is reached.
-    pub(super) fn hold(&mut self, trees: &[TreeId]) -> Option<u32> {
+    pub(super) fn acquire(&mut self, trees: &[TreeId]) -> Option<u32> {
         let hash = self.hash(trees);
         let number = match self.find(hash, trees) {
             Some(number) => number,

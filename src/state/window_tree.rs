@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::state::entry::{Entry, Extra, Standing, TreeId, Unlisted};
+use crate::state::entry::{Entry, EntryState, Extra, TreeId, Unlisted};
 use crate::state::extras::Extras;
 use crate::state::members::Members;
 use crate::state::page_set::PageSet;
@@ -35,7 +35,7 @@ pub struct WindowTree {
     pub definition: Arc<Definition>,
     pub tree: Tree,
     /// Boxed: most boards are small and have none of it, and every byte here is paid for each board.
-    beside: Option<Box<SparseParts>>,
+    sparse_parts: Option<Box<SparseParts>>,
 }
 
 /// Parts that most boards do not have most of the time.
@@ -78,51 +78,51 @@ impl WindowTree {
     #[must_use]
     pub fn new(board: BoardName, definition: Arc<Definition>) -> Self {
         let tree = Tree::new(definition.columns());
-        Self::over(board, definition, tree)
+        Self::from_tree(board, definition, tree)
     }
 
     /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
     #[must_use]
-    pub fn over(board: BoardName, definition: Arc<Definition>, tree: Tree) -> Self {
-        Self { board, definition, tree, beside: None }
+    pub fn from_tree(board: BoardName, definition: Arc<Definition>, tree: Tree) -> Self {
+        Self { board, definition, tree, sparse_parts: None }
     }
 
     fn extras(&self) -> Option<&Extras> {
-        self.beside.as_ref()?.extras.as_deref()
+        self.sparse_parts.as_ref()?.extras.as_deref()
     }
 
     fn extras_mut(&mut self) -> &mut Extras {
-        self.beside.get_or_insert_default().extras.get_or_insert_default()
+        self.sparse_parts.get_or_insert_default().extras.get_or_insert_default()
     }
 
     fn dirty_mut(&mut self) -> &mut DirtyEntries {
-        self.beside.get_or_insert_default().dirty.get_or_insert_default()
+        self.sparse_parts.get_or_insert_default().dirty.get_or_insert_default()
     }
 
     /// Frees parts that are empty.
     fn fit(&mut self) {
-        let Some(beside) = &mut self.beside else { return };
-        if beside.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
-            beside.extras = None;
+        let Some(parts) = &mut self.sparse_parts else { return };
+        if parts.extras.as_ref().is_some_and(|extras| extras.is_empty()) {
+            parts.extras = None;
         }
-        if beside.extras.is_none() && beside.dirty.is_none() {
-            self.beside = None;
+        if parts.extras.is_none() && parts.dirty.is_none() {
+            self.sparse_parts = None;
         }
     }
 
     /// Loads an entry's extra from a checkpoint, after the tree's own pages.
     pub fn load_extra(&mut self, handle: Handle, extra: &Extra) {
-        let standing = match (self.tree.get(handle), &extra.unlisted) {
+        let state = match (self.tree.get(handle), &extra.unlisted) {
             // It was hidden or removed after the tree's pages were captured. The replay of that change
             // repeats it.
-            (Some(words), _) => Standing::Listed(words),
-            (None, Some(Unlisted::Hidden(words))) => Standing::Hidden(**words),
+            (Some(words), _) => EntryState::Listed(words),
+            (None, Some(Unlisted::Hidden(words))) => EntryState::Hidden(**words),
             // The extra is of a listed entry, but its words are gone: the entry was removed later. Treat it
             // as removed, as the replay of that change expects.
-            (None, Some(Unlisted::Removed) | None) => Standing::Removed,
+            (None, Some(Unlisted::Removed) | None) => EntryState::Removed,
         };
         let (updated_at, version, has_metadata) = (extra.updated_at, extra.version, extra.has_metadata);
-        let entry = Entry { standing, updated_at, version, has_metadata };
+        let entry = Entry { state, updated_at, version, has_metadata };
         self.set_extra(handle, Some(&entry));
         self.note_loaded(handle);
     }
@@ -130,7 +130,7 @@ impl WindowTree {
     /// If an extra was not kept, later changes of its entry would not rewrite its record, which would outlive
     /// the member. So its page is dirty.
     fn note_loaded(&mut self, handle: Handle) {
-        if self.extras().is_none_or(|extras| !extras.knows(handle)) {
+        if self.extras().is_none_or(|extras| !extras.contains(handle)) {
             self.note_orphan(handle);
         }
     }
@@ -138,17 +138,17 @@ impl WindowTree {
     /// As [`WindowTree::load_extra`], for many at once.
     ///
     /// # Arguments
-    /// `told`: from [`WindowTree::tie_break_times`]. It avoids looking each entry up in the tree, which would
-    /// dominate.
-    pub fn load_extras(&mut self, extras: &[(Handle, Extra)], told: Option<&TieBreakTimes>) {
+    /// `tie_break_times`: from [`WindowTree::tie_break_times`]. It avoids looking each entry up in the tree,
+    /// which would dominate.
+    pub fn load_extras(&mut self, extras: &[(Handle, Extra)], tie_break_times: Option<&TieBreakTimes>) {
         for (at, (handle, extra)) in extras.iter().enumerate() {
             if let Some((ahead, _)) = extras.get(at + LOOK_AHEAD) {
                 self.prefetch_extra(*ahead);
             }
-            match told {
-                Some(told) if self.tree.contains(*handle) => {
+            match tie_break_times {
+                Some(tie_break_times) if self.tree.contains(*handle) => {
                     let extras = self.extras_mut();
-                    extras.load_listed(*handle, extra, told.of(*handle));
+                    extras.load_listed(*handle, extra, tie_break_times.of(*handle));
                     self.note_loaded(*handle);
                 }
                 _ => self.load_extra(*handle, extra),
@@ -202,8 +202,9 @@ impl WindowTree {
     #[must_use]
     pub fn extra(&self, handle: Handle) -> Option<Extra> {
         let extras = self.extras()?;
-        let told = self.tree.get(handle).and_then(|words| self.definition.reached_at(words.as_slice()));
-        extras.extra(handle, told)
+        let tie_break_time =
+            self.tree.get(handle).and_then(|words| self.definition.reached_at(words.as_slice()));
+        extras.extra(handle, tie_break_time)
     }
 
     /// Entries, listed or not, whose metadata is on disk.
@@ -229,12 +230,12 @@ impl WindowTree {
     }
 
     #[must_use]
-    pub fn knows(&self, handle: Handle) -> bool {
+    pub fn has_entry(&self, handle: Handle) -> bool {
         self.tree.contains(handle) || self.extras().is_some_and(|extras| extras.is_unlisted(handle))
     }
 
     /// Every member with an entry here, the listed ones first.
-    pub fn known(&self) -> impl Iterator<Item = Handle> {
+    pub fn handles(&self) -> impl Iterator<Item = Handle> {
         let listed = self.tree.cursor_at(0).map(|(handle, _)| handle);
         listed.chain(self.unlisted())
     }
@@ -242,7 +243,7 @@ impl WindowTree {
     /// Turns the tree of a dropped board into one whose members are to be released.
     #[must_use]
     pub fn retire(self, id: TreeId) -> Retired {
-        let extras = self.beside.and_then(|beside| beside.extras);
+        let extras = self.sparse_parts.and_then(|parts| parts.extras);
         Retired::new(id, self.tree, extras.map(|extras| *extras).unwrap_or_default())
     }
 
@@ -257,12 +258,12 @@ impl WindowTree {
     }
 
     fn listed(&self, handle: Handle, words: Words, extras: Option<&Extras>) -> Entry {
-        let told = self.definition.reached_at(words.as_slice());
+        let tie_break_time = self.definition.reached_at(words.as_slice());
         match extras {
-            Some(extras) => extras.listed(handle, words, told),
+            Some(extras) => extras.listed(handle, words, tie_break_time),
             None => Entry {
-                standing: Standing::Listed(words),
-                updated_at: told.unwrap_or_default(),
+                state: EntryState::Listed(words),
+                updated_at: tie_break_time.unwrap_or_default(),
                 version: None,
                 has_metadata: false,
             },
@@ -298,10 +299,10 @@ impl WindowTree {
                 self.prefetch_extra(ahead.handle);
             }
             let handle = change.handle;
-            let known = self.knows(handle);
+            let known = self.has_entry(handle);
             let listed = change.after.as_ref().and_then(Entry::listed);
             match (known, change.after.is_some()) {
-                (false, true) => members.refer(handle, change.tree),
+                (false, true) => members.add_tree(handle, change.tree),
                 (true, false) => leaving.push((handle, change.tree)),
                 (false, false) | (true, true) => {}
             }
@@ -316,7 +317,7 @@ impl WindowTree {
         self.tree.apply(&edits, &*members);
         // After the tree's edits: these compare ids, also those of members that leave.
         for (handle, tree) in leaving {
-            members.release(handle, tree);
+            members.remove_tree(handle, tree);
         }
     }
 
@@ -324,13 +325,14 @@ impl WindowTree {
     fn set_extra(&mut self, handle: Handle, entry: Option<&Entry>) -> bool {
         // The tie-break of a listed entry may hold its update time; for most entries it does.
         let listed = entry.and_then(Entry::listed);
-        let told = listed.and_then(|words| self.definition.reached_at(words.as_slice()));
-        let all_told =
-            |entry: &Entry| told == Some(entry.updated_at) && entry.version.is_none() && !entry.has_metadata;
-        if self.extras().is_none() && entry.is_none_or(all_told) {
+        let tie_break_time = listed.and_then(|words| self.definition.reached_at(words.as_slice()));
+        let needs_no_extra = |entry: &Entry| {
+            tie_break_time == Some(entry.updated_at) && entry.version.is_none() && !entry.has_metadata
+        };
+        if self.extras().is_none() && entry.is_none_or(needs_no_extra) {
             return false;
         }
-        let changed = self.extras_mut().set(handle, entry, told);
+        let changed = self.extras_mut().set(handle, entry, tie_break_time);
         if self.extras().is_some_and(Extras::is_empty) {
             self.fit();
         }
@@ -341,14 +343,14 @@ impl WindowTree {
     /// `None`: nothing at all is dirty. O(1) in the number of entries and changes.
     pub fn begin_checkpoint(&mut self) -> Option<Box<DirtyEntries>> {
         self.tree.begin_capture();
-        let dirty = self.beside.as_mut().and_then(|beside| beside.dirty.take());
+        let dirty = self.sparse_parts.as_mut().and_then(|parts| parts.dirty.take());
         self.fit();
         if dirty.is_none() && self.tree.pending_pages() > 0 { Some(Box::default()) } else { dirty }
     }
 
     /// Marks the pages of a failed checkpoint dirty again, except the tree's own.
     pub fn put_back(&mut self, dirty: Box<DirtyEntries>) {
-        let place = &mut self.beside.get_or_insert_default().dirty;
+        let place = &mut self.sparse_parts.get_or_insert_default().dirty;
         match place {
             None => *place = Some(dirty),
             Some(due) => {
@@ -379,11 +381,11 @@ impl WindowTree {
     /// Memory held beside itself. O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let beside = self.beside.as_deref().map_or(0, |beside| {
-            let extras = beside.extras.as_deref().map_or(0, Extras::bytes);
-            size_of::<SparseParts>() + extras + beside.dirty.as_deref().map_or(0, DirtyEntries::bytes)
+        let sparse_bytes = self.sparse_parts.as_deref().map_or(0, |parts| {
+            let extras = parts.extras.as_deref().map_or(0, Extras::bytes);
+            size_of::<SparseParts>() + extras + parts.dirty.as_deref().map_or(0, DirtyEntries::bytes)
         });
-        self.tree.bytes() + beside
+        self.tree.bytes() + sparse_bytes
     }
 }
 
@@ -409,23 +411,23 @@ mod tests {
                 unlisted: unlisted.clone(),
             };
             let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
-            let mut window = WindowTree::over(board.clone(), Arc::clone(&definition), tree);
+            let mut window = WindowTree::from_tree(board.clone(), Arc::clone(&definition), tree);
             if all_at_once {
-                let told = window.tie_break_times(4).expect("a quarter of the members is listed");
+                let tie_break_times = window.tie_break_times(4).expect("a quarter of the members is listed");
                 let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
-                window.load_extras(&extras, Some(&told));
+                window.load_extras(&extras, Some(&tie_break_times));
             } else {
                 window.load_extra(Handle(3), &extra);
                 window.load_extra(Handle(4), &extra);
             }
-            assert_eq!(window.known().collect::<Vec<_>>(), [Handle(3), Handle(4)]);
-            let told = |handle| window.entry(handle).map(|entry| (entry.standing, entry.version));
-            assert_eq!(told(Handle(3)), Some((Standing::Listed(words), Some(7))));
-            let standing = match unlisted {
-                Some(Unlisted::Hidden(_)) => Standing::Hidden(words),
-                Some(Unlisted::Removed) | None => Standing::Removed,
+            assert_eq!(window.handles().collect::<Vec<_>>(), [Handle(3), Handle(4)]);
+            let loaded = |handle| window.entry(handle).map(|entry| (entry.state, entry.version));
+            assert_eq!(loaded(Handle(3)), Some((EntryState::Listed(words), Some(7))));
+            let state = match unlisted {
+                Some(Unlisted::Hidden(_)) => EntryState::Hidden(words),
+                Some(Unlisted::Removed) | None => EntryState::Removed,
             };
-            assert_eq!(told(Handle(4)), Some((standing, Some(7))));
+            assert_eq!(loaded(Handle(4)), Some((state, Some(7))));
             assert_eq!(window.entry(Handle(4)).map(|entry| entry.updated_at), Some(Timestamp::MAX));
         }
     }

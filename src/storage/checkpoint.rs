@@ -62,13 +62,13 @@ pub struct Checkpoint {
     next_tree: u32,
     pub(super) dictionary_pages: PageSet,
     /// Trees whose records are deleted.
-    gone: Vec<TreeId>,
+    dropped_trees: Vec<TreeId>,
     /// One past the highest handle that existed at the beginning.
     pub(super) handles: u32,
     /// Locked by the thread that writes the checkpoint or, afterwards, abandons it.
-    told: Mutex<CheckpointContents>,
-    /// Memory that `told` holds.
-    told_bytes: AtomicUsize,
+    contents: Mutex<CheckpointContents>,
+    /// Memory that `contents` holds.
+    contents_bytes: AtomicUsize,
 }
 
 /// What joined boards contributed, as of the beginning.
@@ -112,16 +112,16 @@ impl Checkpoint {
     pub fn begin(shard: &mut Shard) -> Self {
         shard.begin_joining();
         let dictionary_pages = shard.members.begin_checkpoint();
-        let told =
+        let contents =
             CheckpointContents { dropped: Some(shard.dropped_as_of_now()), ..CheckpointContents::default() };
         Self {
             applied: shard.applied,
             next_tree: shard.next_tree().0,
             dictionary_pages,
-            gone: shard.take_dropped_trees(),
+            dropped_trees: shard.take_dropped_trees(),
             handles: shard.members.checkpointed(),
-            told: Mutex::new(told),
-            told_bytes: AtomicUsize::new(0),
+            contents: Mutex::new(contents),
+            contents_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -135,8 +135,8 @@ impl Checkpoint {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.dictionary_pages.bytes()
-            + self.gone.capacity() * size_of::<TreeId>()
-            + self.told_bytes.load(Ordering::Relaxed)
+            + self.dropped_trees.capacity() * size_of::<TreeId>()
+            + self.contents_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes the checkpoint beside the writer. The calling thread copies; a thread of its own with a low
@@ -149,8 +149,8 @@ impl Checkpoint {
     /// again.
     pub fn write(&self, store: &Store, state: &StateLock) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
-        let mut told = self.told.lock();
-        self.join_boards(&mut told, state, &mut |_| Ok(()))?;
+        let mut contents = self.contents.lock();
+        self.join_boards(&mut contents, state, &mut |_| Ok(()))?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options, STAGED_FILE_BYTES)?;
         let (staged, copied) = thread::scope(|scope| {
@@ -164,14 +164,14 @@ impl Checkpoint {
             let files = Builder::new().name(name).spawn_scoped(scope, files);
             let files = files.map_err(|error| StorageError::Io { path: store.staging(), error })?;
             // If the receiver of the copies is gone, the file writer's error is the cause.
-            let copied = self.copy(&told.due(), state, &mut |copied| {
+            let copied = self.copy(&contents.due(), state, &mut |copied| {
                 sender.send(copied).map_err(|_| StorageError::Closed)
             });
             drop(sender);
             let staged = files.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             Ok::<_, StorageError>((staged, copied?))
         })?;
-        self.finish(store, staged, &mut told, copied, started, &mut |_| Ok(()))
+        self.finish(store, staged, &mut contents, copied, started, &mut |_| Ok(()))
     }
 
     /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no
@@ -191,16 +191,16 @@ impl Checkpoint {
         between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let started = Instant::now();
-        let mut told = self.told.lock();
-        self.join_boards(&mut told, state, between)?;
+        let mut contents = self.contents.lock();
+        self.join_boards(&mut contents, state, between)?;
         let options = staging_options();
         let mut staged = Staged::new(store, &options, file_bytes)?;
         between(CheckpointPhase::Slice)?;
-        let copied = self.copy(&told.due(), state, &mut |copied| {
+        let copied = self.copy(&contents.due(), state, &mut |copied| {
             staged.take(copied)?;
             between(CheckpointPhase::Slice)
         })?;
-        self.finish(store, staged, &mut told, copied, started, between)
+        self.finish(store, staged, &mut contents, copied, started, between)
     }
 
     /// Once everything is copied and staged: ingests the files.
@@ -208,14 +208,14 @@ impl Checkpoint {
         &self,
         store: &Store,
         mut staged: Staged<'_>,
-        told: &mut CheckpointContents,
+        contents: &mut CheckpointContents,
         copied: AllCopied,
         started: Instant,
         between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let AllCopied { vanished, seen } = copied;
-        self.delete_trees(&mut staged, told, &vanished)?;
-        let manifest = self.manifest(told, &vanished, seen);
+        self.delete_trees(&mut staged, contents, &vanished)?;
+        let manifest = self.manifest(contents, &vanished, seen);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // Metadata and rejects up to here are only in the log, so the log is synced before the files take
         // effect. Otherwise a power failure could keep the checkpoint and lose them.
@@ -226,8 +226,8 @@ impl Checkpoint {
         drop_deltas(store, self.applied.sequence)?;
         store.sync_marker();
         // Nothing can be abandoned any more. Free the memory here, and not on the writer's thread.
-        *told = CheckpointContents::default();
-        self.told_bytes.store(0, Ordering::Relaxed);
+        *contents = CheckpointContents::default();
+        self.contents_bytes.store(0, Ordering::Relaxed);
         Ok(CheckpointFigures { took: started.elapsed(), ..figures })
     }
 
@@ -242,13 +242,13 @@ impl Checkpoint {
         let pages = self.dictionary_pages.clone();
         let mut shard = state.write(Purpose::CheckpointEnd);
         shard.members.abandon_checkpoint(pages);
-        shard.put_back_dropped_trees(self.gone.iter().copied());
+        shard.put_back_dropped_trees(self.dropped_trees.iter().copied());
         let early = shard.stop_joining();
         shard.unlock_fair();
-        let told = std::mem::take(&mut *self.told.lock());
-        self.told_bytes.store(0, Ordering::Relaxed);
+        let contents = std::mem::take(&mut *self.contents.lock());
+        self.contents_bytes.store(0, Ordering::Relaxed);
         let mut boards =
-            told.boards.into_iter().chain(early).filter_map(|board| Some((board.tree, board.due?)));
+            contents.boards.into_iter().chain(early).filter_map(|board| Some((board.tree, board.due?)));
         let mut next = boards.next();
         while next.is_some() {
             let mut shard = state.write(Purpose::CheckpointEnd);
@@ -280,13 +280,13 @@ impl Checkpoint {
     /// Joins every board.
     fn join_boards(
         &self,
-        told: &mut CheckpointContents,
+        contents: &mut CheckpointContents,
         state: &StateLock,
         between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        if let Some(dropped) = told.dropped.take() {
-            told.drops = dropped.names().collect();
-            (told.forgotten, told.latest) = (dropped.forgotten(), dropped.latest());
+        if let Some(dropped) = contents.dropped.take() {
+            contents.drops = dropped.names().collect();
+            (contents.forgotten, contents.latest) = (dropped.forgotten(), dropped.latest());
         }
         loop {
             between(CheckpointPhase::Joining)?;
@@ -294,8 +294,8 @@ impl Checkpoint {
             let (joined, more) = shard.join_some(BOARDS_PER_SLICE);
             shard.unlock_fair();
             let bytes: usize = joined.iter().map(Joined::bytes).sum();
-            self.told_bytes.fetch_add(bytes, Ordering::Relaxed);
-            told.boards.extend(joined);
+            self.contents_bytes.fetch_add(bytes, Ordering::Relaxed);
+            contents.boards.extend(joined);
             if !more {
                 return Ok(());
             }
@@ -307,7 +307,7 @@ impl Checkpoint {
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,
-        told: &CheckpointContents,
+        contents: &CheckpointContents,
         vanished: &BTreeSet<TreeId>,
     ) -> Result<(), StorageError> {
         if !vanished.is_empty() {
@@ -315,17 +315,22 @@ impl Checkpoint {
             staged.finish_file()?;
         }
         for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
-            for tree in self.gone.iter().chain(vanished) {
+            for tree in self.dropped_trees.iter().chain(vanished) {
                 staged.delete_tree(kind, *tree)?;
             }
         }
-        for (tree, _) in told.due().into_iter().filter(|(_, dirty)| dirty.single_extras) {
+        for (tree, _) in contents.due().into_iter().filter(|(_, dirty)| dirty.single_extras) {
             staged.delete_tree(keys::EXTRA, tree)?;
         }
         Ok(())
     }
 
-    fn manifest(&self, told: &CheckpointContents, vanished: &BTreeSet<TreeId>, seen: Sequence) -> Manifest {
+    fn manifest(
+        &self,
+        contents: &CheckpointContents,
+        vanished: &BTreeSet<TreeId>,
+        seen: Sequence,
+    ) -> Manifest {
         let board = |board: &Joined| ManifestBoard {
             name: board.name.clone(),
             incarnation: board.incarnation,
@@ -333,16 +338,16 @@ impl Checkpoint {
             all: board.tree,
             entries: if vanished.contains(&board.tree) { 0 } else { board.entries },
         };
-        let mut boards: Vec<ManifestBoard> = told.boards.iter().map(board).collect();
+        let mut boards: Vec<ManifestBoard> = contents.boards.iter().map(board).collect();
         boards.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Manifest {
             applied: self.applied,
             seen,
             next_tree: self.next_tree,
             boards,
-            dropped: told.drops.clone(),
-            forgotten: told.forgotten,
-            latest: told.latest,
+            dropped: contents.drops.clone(),
+            forgotten: contents.forgotten,
+            latest: contents.latest,
         }
     }
 }

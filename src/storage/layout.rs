@@ -79,7 +79,7 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilledFrom {
     /// It is empty, or has no readable marker.
-    Nowhere,
+    Unknown,
     /// The embedded queue.
     Requests,
     /// A NATS stream.
@@ -95,7 +95,7 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
     Ok(match marker {
         Some(marker) if marker.is_filled_from_stream() => FilledFrom::Stream,
         Some(marker) if marker.floor().applied > 0 => FilledFrom::Requests,
-        Some(_) | None => FilledFrom::Nowhere,
+        Some(_) | None => FilledFrom::Unknown,
     })
 }
 

@@ -40,7 +40,7 @@ pub use layout::{
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
-pub use rejects::{JobPlace, RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
+pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;

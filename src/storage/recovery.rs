@@ -45,7 +45,7 @@ pub struct Recovered {
     /// Boards whose trees had to be made from members, and why.
     pub rebuilt: Vec<(BoardName, String)>,
     /// Of trees made from members, whose member pages are not all there; in words.
-    pub lacking: Vec<String>,
+    pub incomplete_trees: Vec<String>,
 }
 
 /// Loads a shard.
@@ -72,8 +72,8 @@ pub fn recover(
     for handle in 0..shard.members.handle_space() {
         shard.members.forget_unless_known(Handle(handle));
     }
-    recovered.lacking = lacking(shard, &totals);
-    if let (TreesFrom::Pages, Some(what)) = (trees_from, recovered.lacking.first()) {
+    recovered.incomplete_trees = incomplete_trees(shard, &totals);
+    if let (TreesFrom::Pages, Some(what)) = (trees_from, recovered.incomplete_trees.first()) {
         return Err(store.damaged(what));
     }
     Ok(recovered)
@@ -81,18 +81,18 @@ pub fn recover(
 
 /// Which trees list others than they are to. Member pages may be of any moment since the checkpoint began, so
 /// that only now it can be told whether one is missing.
-fn lacking(shard: &Shard, totals: &ExpectedCounts) -> Vec<String> {
-    let mut lacking = Vec::new();
+fn incomplete_trees(shard: &Shard, totals: &ExpectedCounts) -> Vec<String> {
+    let mut incomplete = Vec::new();
     for (id, total) in totals {
         // A tree that is not there was dropped since.
         if let Some(tree) = shard.tree(*id).filter(|tree| tree.total() != *total) {
             let (board, found) = (&tree.board, tree.total());
-            lacking.push(format!(
+            incomplete.push(format!(
                 "board {board}: it has {total} entries, and its member pages give {found}; some of them are missing"
             ));
         }
     }
-    lacking
+    incomplete
 }
 
 /// What a checkpoint gives.
@@ -117,7 +117,7 @@ fn load_checkpoint(
             deltas: 0,
             changes: 0,
             rebuilt: Vec::new(),
-            lacking: Vec::new(),
+            incomplete_trees: Vec::new(),
         };
         return Ok(Loaded { recovered, totals: ExpectedCounts::new(), seen: Sequence(0) });
     };
@@ -170,7 +170,7 @@ fn load_checkpoint(
         deltas: 0,
         changes: 0,
         rebuilt,
-        lacking: Vec::new(),
+        incomplete_trees: Vec::new(),
     };
     Ok(Loaded { recovered, totals, seen: manifest.seen })
 }
@@ -205,7 +205,7 @@ fn load_trees(
             Ok(tree) => (tree, None),
             Err(reason) => (rebuild_tree(store, board, dictionary, progress)?, Some(reason)),
         };
-        let mut tree = WindowTree::over(board.name.clone(), Arc::clone(&board.definition), tree);
+        let mut tree = WindowTree::from_tree(board.name.clone(), Arc::clone(&board.definition), tree);
         load_extras(&mut extras_walk, board.all, &mut tree, dictionary)?;
         load_single_extras(&mut single_extras_walk, board.all, &mut tree, dictionary)?;
         trees.insert(board.all, LoadedTree { tree, reason });
@@ -214,8 +214,8 @@ fn load_trees(
 }
 
 fn refer_to_known(id: TreeId, tree: &WindowTree, members: &mut Members) {
-    for_each_listed(&tree.tree, members.handle_space(), |handle| members.refer(handle, id));
-    tree.unlisted().for_each(|handle| members.refer(handle, id));
+    for_each_listed(&tree.tree, members.handle_space(), |handle| members.add_tree(handle, id));
+    tree.unlisted().for_each(|handle| members.add_tree(handle, id));
 }
 
 fn restore(
@@ -390,7 +390,7 @@ fn load_extras(
     dictionary: &Dictionary,
 ) -> Result<(), StorageError> {
     let mut extras = Vec::new();
-    let told = OnceCell::new();
+    let tie_break_times = OnceCell::new();
     walk.records_of(id, |key, value| {
         let mut order = PageOrder::new("extras page", key, ENTRIES_PER_PAGE);
         extras.clear();
@@ -404,8 +404,8 @@ fn load_extras(
             }
             Ok(())
         })?;
-        let told = told.get_or_init(|| tree.tie_break_times(dictionary.handle_space()));
-        tree.load_extras(&extras, told.as_ref());
+        let tie_break_times = tie_break_times.get_or_init(|| tree.tie_break_times(dictionary.handle_space()));
+        tree.load_extras(&extras, tie_break_times.as_ref());
         Ok(())
     })
 }

@@ -13,14 +13,12 @@ use std::cmp::Reverse;
 use rocksdb::{DB, DBRawIteratorWithThreadMode, ReadOptions};
 use thiserror::Error;
 
+use crate::job::JobPlace;
 use crate::storage::codec::{self, RejectRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::Store;
 use crate::types::{Sequence, ShardId, Timestamp};
-
-/// A job's place in the queue: its message's sequence, and its index in the message.
-pub type JobPlace = (Sequence, u32);
 
 /// Where a page ended: of each shard that it is of, the place before which the next one lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +47,7 @@ pub struct UnreadableRejects {
 ///
 /// # Arguments
 /// `before`: where the page before ended; `None` for the first one. A shard that it does not name has none.
-/// `tell`: is handed each reject in order, and gives the bytes that it takes, or `None` if it is not wanted.
+/// `visit`: is handed each reject in order, and gives the bytes that it takes, or `None` if it is not wanted.
 ///
 /// Gives where the next page begins; `None` if there is none. A page that read as much as it may can be
 /// short, or empty, and be followed by another.
@@ -60,7 +58,7 @@ pub fn page_of_rejects<S: Borrow<Store>>(
     stores: &[S],
     before: Option<&RejectsBefore>,
     limits: RejectsLimits,
-    mut tell: impl FnMut(ShardId, &RejectRecord) -> Option<usize>,
+    mut visit: impl FnMut(ShardId, &RejectRecord) -> Option<usize>,
 ) -> Result<Option<RejectsBefore>, UnreadableRejects> {
     let mut shards = Vec::with_capacity(stores.len());
     for store in stores {
@@ -75,18 +73,18 @@ pub fn page_of_rejects<S: Borrow<Store>>(
         let shard = NewestFirst::new(store, bound);
         shards.push(shard.map_err(|error| UnreadableRejects { shard: store.shard(), error })?);
     }
-    let (mut read, mut told, mut bytes) = (0, 0, 0_usize);
+    let (mut read, mut taken, mut bytes) = (0, 0, 0_usize);
     loop {
         let newest = shards.iter_mut().filter(|shard| shard.head.is_some()).max_by_key(|shard| shard.order());
         let Some(newest) = newest else { return Ok(None) };
-        if told == limits.rejects || read >= limits.read || bytes >= limits.bytes {
+        if taken == limits.rejects || read >= limits.read || bytes >= limits.bytes {
             break;
         }
         let shard = newest.store.shard();
         let Some(reject) = newest.take().map_err(|error| UnreadableRejects { shard, error })? else { break };
         read += 1;
-        if let Some(takes) = tell(shard, &reject) {
-            told += 1;
+        if let Some(takes) = visit(shard, &reject) {
+            taken += 1;
             bytes = bytes.saturating_add(takes);
         }
     }

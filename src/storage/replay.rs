@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::state::{Applied, Change, Entry, Probe, Shard, Standing, Step, TreeId};
+use crate::state::{Applied, Change, Entry, EntryState, MemberHash, Shard, Step, TreeId};
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -120,7 +120,7 @@ fn apply_all(
 
 fn add_up(totals: &mut ExpectedCounts, changes: &[DeltaChange]) {
     let listed = |entry: Option<Entry>| {
-        u64::from(entry.is_some_and(|entry| matches!(entry.standing, Standing::Listed(_))))
+        u64::from(entry.is_some_and(|entry| matches!(entry.state, EntryState::Listed(_))))
     };
     for change in changes {
         if let Some(total) = totals.get_mut(&change.tree) {
@@ -149,17 +149,17 @@ impl Pending {
     fn add(&mut self, shard: &Shard, changes: &[DeltaChange]) -> Result<(), Undecodable> {
         let mut columns: Option<(TreeId, Option<usize>)> = None;
         for group in changes.chunks(GROUP) {
-            let mut probes = [None::<Probe>; GROUP];
-            for (probe, change) in probes.iter_mut().zip(group) {
-                let hashed = shard.members.probe(&change.member);
+            let mut hashes = [None::<MemberHash>; GROUP];
+            for (hash, change) in hashes.iter_mut().zip(group) {
+                let hashed = shard.members.hash(&change.member);
                 shard.members.prefetch_index(hashed);
-                *probe = Some(hashed);
+                *hash = Some(hashed);
             }
-            for probe in probes.iter().flatten() {
+            for hash in hashes.iter().flatten() {
                 // Where the member is likely to be; what is found there is asked for, and not used yet.
-                let _ = shard.members.prefetch_id(*probe);
+                let _ = shard.members.prefetch_id(*hash);
             }
-            for (probe, change) in probes.iter().flatten().zip(group) {
+            for (hash, change) in hashes.iter().flatten().zip(group) {
                 let of_tree = match columns {
                     Some((tree, columns)) if tree == change.tree => columns,
                     _ => shard.tree(change.tree).map(|tree| tree.tree.columns()),
@@ -174,7 +174,7 @@ impl Pending {
                         format!("an entry of tree {tree} has another number of words than its board");
                     return Err(Undecodable { kind: "delta", reason });
                 }
-                if let Some(handle) = self.handle_of(shard, *probe, change)? {
+                if let Some(handle) = self.handle_of(shard, *hash, change)? {
                     self.changes.push(Change { tree: change.tree, handle, after: change.after });
                 }
             }
@@ -186,11 +186,11 @@ impl Pending {
     fn handle_of(
         &mut self,
         shard: &Shard,
-        probe: Probe,
+        hash: MemberHash,
         change: &DeltaChange,
     ) -> Result<Option<Handle>, Undecodable> {
         let id = change.member.as_slice();
-        let known = shard.members.find(probe, id).or_else(|| self.by_id.get(id).copied());
+        let known = shard.members.find(hash, id).or_else(|| self.by_id.get(id).copied());
         if known.is_some() || change.after.is_none() {
             return Ok(known);
         }

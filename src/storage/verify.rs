@@ -64,7 +64,10 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         Err(error) => return Err(error),
     };
     findings.extend(
-        by_members.lacking.iter().map(|what| format!("the trees cannot be made from members: {what}")),
+        by_members
+            .incomplete_trees
+            .iter()
+            .map(|what| format!("the trees cannot be made from members: {what}")),
     );
     while by_members.shard.release_retired(usize::MAX) {}
     let right = &by_members.shard;
@@ -187,8 +190,8 @@ impl Metadata {
 /// # Errors
 /// When members or deltas cannot be read, which changes nothing, or when the disk refuses.
 pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
-    let Recovered { mut shard, lacking, .. } = recover(&store, TreesFrom::Members, progress)?;
-    if let Some(what) = lacking.first() {
+    let Recovered { mut shard, incomplete_trees, .. } = recover(&store, TreesFrom::Members, progress)?;
+    if let Some(what) = incomplete_trees.first() {
         return Err(store.damaged(what));
     }
     let store = store.into_writable()?;

@@ -20,7 +20,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
         if let [edit] = edits {
             // There is nothing to overlap, and setting up a group would cost more than the edits.
-            if !self.take_out_or_move(edit)
+            if !self.remove_or_move(edit)
                 && let Some(new) = &edit.new
             {
                 let leaf = self.leaf_for(new.as_slice(), edit.handle, order);
@@ -30,9 +30,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
         let mut arriving = std::mem::take(&mut self.order_scratch);
         arriving.clear();
-        self.take_out_old(edits, &mut arriving);
+        self.remove_old_entries(edits, &mut arriving);
         arriving.sort_unstable();
-        self.put_in_new(edits, &arriving, order);
+        self.insert_new_entries(edits, &arriving, order);
         self.order_scratch = arriving;
     }
 
@@ -74,7 +74,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// Collects the edits whose new entries must be inserted, as (first word, index of the edit).
-    fn take_out_old(&mut self, edits: &[Edit], arriving: &mut Vec<(u64, u32)>) {
+    fn remove_old_entries(&mut self, edits: &[Edit], arriving: &mut Vec<(u64, u32)>) {
         let groups = edits.len().div_ceil(GROUP);
         // Each step prefetches what the next one reads, one group ahead.
         for step in 0..groups + 3 {
@@ -95,7 +95,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 }
             }
             for (offset, edit) in group_before(edits, step, 3).iter().enumerate() {
-                if !self.take_out_or_move(edit)
+                if !self.remove_or_move(edit)
                     && let Some(new) = &edit.new
                 {
                     let index = (step - 3) * GROUP + offset;
@@ -107,16 +107,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     /// Removes the old entry, or moves it if its new place is in the same leaf. Returns whether it moved.
     #[inline]
-    fn take_out_or_move(&mut self, edit: &Edit) -> bool {
+    fn remove_or_move(&mut self, edit: &Edit) -> bool {
         let Some((leaf, at)) = self.locate(edit.handle) else { return false };
         if let Some(new) = &edit.new {
             if self.move_within(leaf, at, new) {
                 return true;
             }
             // The locator goes on naming the old leaf until the new one replaces it.
-            self.take_out(leaf, at);
+            self.remove_at(leaf, at);
         } else {
-            self.take_out(leaf, at);
+            self.remove_at(leaf, at);
             self.locator.remove(edit.handle);
         }
         false
@@ -153,7 +153,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// Inserts the new entries of `arriving`, which is ordered by first words.
-    fn put_in_new(&mut self, edits: &[Edit], arriving: &[(u64, u32)], order: &impl MemberOrder) {
+    fn insert_new_entries(&mut self, edits: &[Edit], arriving: &[(u64, u32)], order: &impl MemberOrder) {
         let key = |&(_, index): &(u64, u32)| {
             let edit = &edits[index as usize];
             (edit.new.as_ref().expect("only edits with new words arrive").as_slice(), edit.handle)

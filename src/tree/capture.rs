@@ -9,11 +9,11 @@
 
 use std::mem;
 
-use super::aside::PreImages;
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::page_image::{CapturedPage, PreImage};
-use super::small::Captured;
+use super::pre_images::PreImages;
+use super::small::CaptureState;
 
 pub(super) struct Capture {
     /// The bit that means dirty, 1 or 2; the other one means pending.
@@ -25,7 +25,7 @@ pub(super) struct Capture {
     pending: Vec<u32>,
     /// How many of `pending` have been handed out.
     handed_out: usize,
-    aside: PreImages,
+    pre_images: PreImages,
 }
 
 impl Capture {
@@ -35,12 +35,12 @@ impl Capture {
             dirty: Vec::new(),
             pending: Vec::new(),
             handed_out: 0,
-            aside: PreImages::default(),
+            pre_images: PreImages::default(),
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>() + self.aside.bytes()
+        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>() + self.pre_images.bytes()
     }
 
     fn pending_mark(&self) -> u8 {
@@ -52,20 +52,20 @@ impl Capture {
         &mut self,
         page: u32,
         dirty: bool,
-        captured: Captured,
-        aside: Option<Box<PreImage>>,
+        capture_state: CaptureState,
+        pre_image: Option<Box<PreImage>>,
     ) -> u8 {
         if dirty {
             self.dirty.push(page);
         }
-        if captured != Captured::No {
+        if capture_state != CaptureState::Clean {
             self.pending.push(page);
         }
-        self.handed_out = usize::from(captured == Captured::HandedOut);
-        if let Some(kept) = aside {
-            self.aside.insert(page, kept);
+        self.handed_out = usize::from(capture_state == CaptureState::HandedOut);
+        if let Some(pre_image) = pre_image {
+            self.pre_images.insert(page, pre_image);
         }
-        let pending = if captured == Captured::Pending { self.pending_mark() } else { 0 };
+        let pending = if capture_state == CaptureState::Pending { self.pending_mark() } else { 0 };
         if dirty { self.dirty_mark } else { pending }
     }
 
@@ -74,20 +74,20 @@ impl Capture {
         &mut self,
         page: u32,
         marks: u8,
-    ) -> Option<(bool, Captured, Option<Box<PreImage>>)> {
+    ) -> Option<(bool, CaptureState, Option<Box<PreImage>>)> {
         let only = |pages: &[u32]| pages.is_empty() || *pages == [page];
         if !only(&self.dirty) || !only(&self.pending) {
             return None;
         }
-        let captured = match (self.pending.is_empty(), self.handed_out > 0, marks & self.pending_mark() != 0)
-        {
-            (true, _, _) => Captured::No,
-            (false, true, _) => Captured::HandedOut,
-            (false, false, true) => Captured::Pending,
-            (false, false, false) => Captured::PreImages,
-        };
-        let aside = self.aside.remove(page);
-        Some((!self.dirty.is_empty(), captured, aside))
+        let capture_state =
+            match (self.pending.is_empty(), self.handed_out > 0, marks & self.pending_mark() != 0) {
+                (true, _, _) => CaptureState::Clean,
+                (false, true, _) => CaptureState::HandedOut,
+                (false, false, true) => CaptureState::Pending,
+                (false, false, false) => CaptureState::Copied,
+            };
+        let pre_image = self.pre_images.remove(page);
+        Some((!self.dirty.is_empty(), capture_state, pre_image))
     }
 }
 
@@ -105,8 +105,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     fn touch_first(&mut self, leaf: u32) {
         let marks = self.leaves.meta(leaf).marks;
         if marks & self.capture.pending_mark() != 0 {
-            let kept = self.page_entries(leaf).map(|entries| PreImage::of(&entries));
-            self.capture.aside.insert(leaf, Box::new(kept.unwrap_or_default()));
+            let pre_image = self.page_entries(leaf).map(|entries| PreImage::of(&entries));
+            self.capture.pre_images.insert(leaf, Box::new(pre_image.unwrap_or_default()));
         }
         if marks & self.capture.dirty_mark == 0 {
             self.capture.dirty.push(leaf);
@@ -149,8 +149,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.leaves.meta_mut(page).marks &= !pending_mark;
             sink(CapturedPage { page, entries: self.page_entries(page) });
         } else {
-            let kept = self.capture.aside.remove(page).expect("touch sets a pending leaf aside");
-            let entries = kept.entries();
+            let pre_image = self.capture.pre_images.remove(page).expect("touch sets a pending leaf aside");
+            let entries = pre_image.entries();
             sink(CapturedPage { page, entries: (!entries.is_empty()).then_some(entries) });
         }
     }
@@ -162,7 +162,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 self.capture.dirty.push(leaf);
             }
             self.leaves.meta_mut(leaf).marks = self.capture.dirty_mark;
-            self.capture.aside.remove(leaf);
+            self.capture.pre_images.remove(leaf);
         }
         self.capture.handed_out = self.capture.handed_out.min(self.capture.pending.len());
         !self.capture.pending.is_empty()
@@ -193,15 +193,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let marked = |mark: u8| {
             (0..self.leaves.allocated).filter(|&leaf| self.leaves.meta(leaf).marks & mark != 0).count()
         };
-        let awaited = &capture.pending[capture.handed_out..];
+        let awaiting_capture = &capture.pending[capture.handed_out..];
         let dirty_marked =
             capture.dirty.iter().all(|&leaf| self.leaves.meta(leaf).marks & capture.dirty_mark != 0);
-        let kept = awaited.iter().all(|leaf| {
-            (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0) != capture.aside.contains(*leaf)
+        let marks_fit = awaiting_capture.iter().all(|leaf| {
+            (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0)
+                != capture.pre_images.contains(*leaf)
         });
         dirty_marked
-            && kept
+            && marks_fit
             && marked(capture.dirty_mark) == capture.dirty.len()
-            && marked(capture.pending_mark()) + capture.aside.len() == awaited.len()
+            && marked(capture.pending_mark()) + capture.pre_images.len() == awaiting_capture.len()
     }
 }

@@ -191,7 +191,7 @@ pub(super) fn rotate<T: Copy>(block: &mut [T], n: usize, from: usize, to: usize)
 }
 
 /// Moves entries between two neighbours so that the left one holds `target` of them.
-pub(super) fn spread<T: Copy>(
+pub(super) fn redistribute<T: Copy>(
     (left, right): (&mut [T], &mut [T]),
     n: usize,
     left_len: usize,

@@ -345,7 +345,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     #[must_use]
     pub fn pending_order(&self) -> Vec<u32> {
         match &self.form {
-            Form::Small(small) => small.awaited().then_some(small.page).into_iter().collect(),
+            Form::Small(small) => small.is_capture_pending().then_some(small.page).into_iter().collect(),
             Form::Large(large) => large.pending_order(),
         }
     }
@@ -372,7 +372,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
                 if max_pages > 0 {
                     small.hand_out(sink);
                 }
-                small.awaited()
+                small.is_capture_pending()
             }
             Form::Large(large) => large.capture_next(max_pages, sink),
         }
@@ -412,7 +412,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     #[must_use]
     pub fn pending_pages(&self) -> usize {
         match &self.form {
-            Form::Small(small) => usize::from(small.awaited()),
+            Form::Small(small) => usize::from(small.is_capture_pending()),
             Form::Large(large) => large.pending_pages(),
         }
     }

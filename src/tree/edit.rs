@@ -20,7 +20,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
         let (leaf, at) = self.locate(handle)?;
         let words = self.leaves.columns(leaf).words(at);
-        self.take_out(leaf, at);
+        self.remove_at(leaf, at);
         self.locator.remove(handle);
         Some(words)
     }
@@ -65,7 +65,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     /// Removes entry `at` from a leaf. The locator still names it.
     #[inline]
-    pub(super) fn take_out(&mut self, leaf: u32, at: usize) {
+    pub(super) fn remove_at(&mut self, leaf: u32, at: usize) {
         self.touch(leaf);
         let len = self.leaves.len(leaf);
         close(self.leaves.words.get_mut(leaf), LEAF, len, at);

@@ -75,7 +75,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         for &handle in entries.handles() {
             tree.locator.set(Handle(handle), page);
         }
-        let marks = tree.capture.of_small(page, small.dirty, small.captured, small.aside);
+        let marks = tree.capture.of_small(page, small.dirty, small.capture_state, small.pre_image);
         *tree.leaves.meta_mut(page) = LeafMeta { parent: NONE, len: u16::from(small.len), slot: 0, marks };
         tree
     }
@@ -87,9 +87,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             return None;
         }
         let meta = *self.leaves.meta(self.root);
-        let (dirty, captured, aside) = self.capture.take_small(self.root, meta.marks)?;
+        let (dirty, capture_state, pre_image) = self.capture.take_small(self.root, meta.marks)?;
         let entries = self.leaves.columns(self.root);
-        Some(SmallTree { aside, dirty, captured, ..SmallTree::of_page(self.root, &entries) })
+        Some(SmallTree { pre_image, dirty, capture_state, ..SmallTree::of_page(self.root, &entries) })
     }
 
     #[inline]

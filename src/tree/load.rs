@@ -182,8 +182,14 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let Some(&before) = leaves.len().checked_sub(2).and_then(|at| leaves.get(at)) else { return };
         let (before_len, last_len) = (self.leaves.len(before), self.leaves.len(last));
         let target = (before_len + last_len).div_ceil(2);
-        super::columns::spread(self.leaves.words.pair_mut(before, last), LEAF, before_len, last_len, target);
-        super::columns::spread(
+        super::columns::redistribute(
+            self.leaves.words.pair_mut(before, last),
+            LEAF,
+            before_len,
+            last_len,
+            target,
+        );
+        super::columns::redistribute(
             self.leaves.handles.pair_mut(before, last),
             LEAF,
             before_len,

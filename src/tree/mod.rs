@@ -32,12 +32,12 @@ mod large;
 mod small;
 
 mod apply;
-mod aside;
 mod capture;
 mod check;
 mod cursor;
 mod edit;
 mod load;
+mod pre_images;
 mod rebalance;
 mod search;
 

@@ -6,7 +6,7 @@
 //! fit, which keeps leaves about three quarters full under random updates. It costs little: a leaf of 64
 //! fills up about once in some hundred updates.
 
-use super::columns::{close, open, spread};
+use super::columns::{close, open, redistribute};
 use super::large::LargeTree;
 use super::leaf::NONE;
 use super::words::{Handle, Words};
@@ -33,7 +33,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             if before.max(after) >= Self::LEAF_ROOM {
                 let left = if after >= before { slot } else { slot - 1 };
                 let target = (2 * LEAF - before.max(after)) / 2;
-                self.spread_leaves(parent, left, target);
+                self.redistribute_leaves(parent, left, target);
                 return;
             }
         }
@@ -43,7 +43,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Half of a leaf goes to a new one behind it.
     fn split_leaf(&mut self, leaf: u32) {
         if self.leaves.meta(leaf).parent == NONE {
-            self.grow(leaf);
+            self.add_root(leaf);
         } else if self.inners.len(self.leaves.meta(leaf).parent) == INNER {
             self.split_inner(self.leaves.meta(leaf).parent);
         }
@@ -56,11 +56,11 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let half = entries.len() / 2;
         let (words, handle) = (entries.words(half), entries.handle(half));
         self.insert_child(parent, slot + 1, right, 0, &words, handle);
-        self.spread_leaves(parent, slot, half);
+        self.redistribute_leaves(parent, slot, half);
     }
 
     /// A new root above the old one.
-    fn grow(&mut self, root: u32) {
+    fn add_root(&mut self, root: u32) {
         let level = self.height + 1;
         let (words, handle) = if self.height == 0 {
             let entries = self.leaves.columns(root);
@@ -80,7 +80,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Half of an inner node's children go to a new one behind it.
     fn split_inner(&mut self, node: u32) {
         if self.inners.meta(node).parent == NONE {
-            self.grow(node);
+            self.add_root(node);
         } else if self.inners.len(self.inners.meta(node).parent) == INNER {
             self.split_inner(self.inners.meta(node).parent);
         }
@@ -92,7 +92,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let half = separators.len() / 2;
         let (words, handle) = (separators.words(half), separators.handle(half));
         self.insert_child(parent, slot + 1, right, 0, &words, handle);
-        self.spread_inners(parent, slot, half);
+        self.redistribute_inners(parent, slot, half);
     }
 
     /// A leaf is short of entries: it takes some from a sibling, or becomes one with it.
@@ -123,14 +123,14 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if own + other > Self::LEAF_MERGED && all <= 2 * Self::LEAF_MERGED {
             self.merge_into_both_siblings(parent, slot, all / 2);
         } else if own + other <= Self::LEAF_MERGED {
-            self.spread_leaves(parent, left, own + other);
+            self.redistribute_leaves(parent, left, own + other);
             let right_leaf = self.inners.child(parent, left + 1);
             self.leaves.release(right_leaf);
             self.remove_child(parent, left + 1);
             self.refresh_separator(left_leaf);
             self.refill_inner(parent);
         } else {
-            self.spread_leaves(parent, left, usize::midpoint(own, other));
+            self.redistribute_leaves(parent, left, usize::midpoint(own, other));
             // The left leaf may have been empty, or may have just lost its first entry.
             self.refresh_separator(left_leaf);
         }
@@ -141,8 +141,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// empty.
     fn merge_into_both_siblings(&mut self, parent: u32, slot: usize, target: usize) {
         let (left, leaf) = (self.inners.child(parent, slot - 1), self.inners.child(parent, slot));
-        self.spread_leaves(parent, slot - 1, target);
-        self.spread_leaves(parent, slot, 0);
+        self.redistribute_leaves(parent, slot - 1, target);
+        self.redistribute_leaves(parent, slot, 0);
         self.leaves.release(leaf);
         self.remove_child(parent, slot);
         self.refresh_separator(left);
@@ -171,23 +171,23 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let (left_node, right_node) = (self.inners.child(parent, left), self.inners.child(parent, left + 1));
         let both = self.inners.len(left_node) + self.inners.len(right_node);
         if both <= Self::INNER_MERGED {
-            self.spread_inners(parent, left, both);
+            self.redistribute_inners(parent, left, both);
             self.inners.release(right_node);
             self.remove_child(parent, left + 1);
             self.refill_inner(parent);
         } else {
-            self.spread_inners(parent, left, both / 2);
+            self.redistribute_inners(parent, left, both / 2);
         }
     }
 
     /// Moves entries between a leaf and the one behind it, so that the first holds `target`.
-    fn spread_leaves(&mut self, parent: u32, slot: usize, target: usize) {
+    fn redistribute_leaves(&mut self, parent: u32, slot: usize, target: usize) {
         let (left, right) = (self.inners.child(parent, slot), self.inners.child(parent, slot + 1));
         self.touch(left);
         self.touch(right);
         let (left_len, right_len) = (self.leaves.len(left), self.leaves.len(right));
-        spread(self.leaves.words.pair_mut(left, right), LEAF, left_len, right_len, target);
-        spread(self.leaves.handles.pair_mut(left, right), LEAF, left_len, right_len, target);
+        redistribute(self.leaves.words.pair_mut(left, right), LEAF, left_len, right_len, target);
+        redistribute(self.leaves.handles.pair_mut(left, right), LEAF, left_len, right_len, target);
         self.leaves.meta_mut(left).len = target as u16;
         self.leaves.meta_mut(right).len = (left_len + right_len - target) as u16;
         *self.inners.count_mut(parent, slot) = target as u64;
@@ -209,11 +209,11 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// Moves children between an inner node and the one behind it, so that the first holds `target`.
-    fn spread_inners(&mut self, parent: u32, slot: usize, target: usize) {
+    fn redistribute_inners(&mut self, parent: u32, slot: usize, target: usize) {
         let (left, right) = (self.inners.child(parent, slot), self.inners.child(parent, slot + 1));
         let (left_len, right_len) = (self.inners.len(left), self.inners.len(right));
-        spread(self.inners.words.pair_mut(left, right), INNER, left_len, right_len, target);
-        spread(self.inners.ids.pair_mut(left, right), INNER, left_len, right_len, target);
+        redistribute(self.inners.words.pair_mut(left, right), INNER, left_len, right_len, target);
+        redistribute(self.inners.ids.pair_mut(left, right), INNER, left_len, right_len, target);
         self.inners.meta_mut(left).len = target as u16;
         self.inners.meta_mut(right).len = (left_len + right_len - target) as u16;
 

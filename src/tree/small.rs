@@ -15,13 +15,13 @@ use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// The state of the page in the running capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Captured {
+pub(super) enum CaptureState {
     /// It was not dirty when the capture began.
-    No,
+    Clean,
     /// To be handed out, and unchanged since.
     Pending,
-    /// To be handed out as it was set aside.
-    PreImages,
+    /// To be handed out as the pre-image that was copied before a change.
+    Copied,
     /// Handed out. Not known to be stored until the next capture begins.
     HandedOut,
 }
@@ -33,14 +33,14 @@ pub(super) struct SmallTree<const LEAF: usize> {
     /// As many as there is room for; the first `len` are entries.
     pub(super) handles: Box<[u32]>,
     /// The page as of the beginning of the running capture. Boxed, because it exists only briefly.
-    pub(super) aside: Option<Box<PreImage>>,
+    pub(super) pre_image: Option<Box<PreImage>>,
     /// The page's number, which a loaded one brings along.
     pub(super) page: u32,
     pub(super) len: u8,
     pub(super) columns: u8,
     /// Changed since the last capture began.
     pub(super) dirty: bool,
-    pub(super) captured: Captured,
+    pub(super) capture_state: CaptureState,
 }
 
 impl<const LEAF: usize> SmallTree<LEAF> {
@@ -49,12 +49,12 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         Self {
             words: Box::default(),
             handles: Box::default(),
-            aside: None,
+            pre_image: None,
             page: 0,
             len: 0,
             columns: columns as u8,
             dirty: false,
-            captured: Captured::No,
+            capture_state: CaptureState::Clean,
         }
     }
 
@@ -89,7 +89,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     pub(super) fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
         for edit in edits {
             if let Some(at) = self.find(edit.handle) {
-                self.take_out(at);
+                self.remove_at(at);
             }
         }
         for edit in edits {
@@ -124,12 +124,12 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
         let at = self.find(handle)?;
         let words = self.entries().words(at);
-        self.take_out(at);
+        self.remove_at(at);
         self.fit();
         Some(words)
     }
 
-    fn take_out(&mut self, at: usize) {
+    fn remove_at(&mut self, at: usize) {
         self.touch();
         let (room, len) = (self.handles.len(), usize::from(self.len));
         close(&mut self.words, room, len, at);
@@ -179,45 +179,46 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.words)
             + size_of_val(&*self.handles)
-            + self.aside.as_ref().map_or(0, |kept| size_of::<PreImage>() + kept.bytes())
+            + self.pre_image.as_ref().map_or(0, |pre_image| size_of::<PreImage>() + pre_image.bytes())
     }
 
     /// To be called before entries change.
     pub(super) fn touch(&mut self) {
-        if self.captured == Captured::Pending {
-            self.aside = Some(Box::new(PreImage::of(&self.entries())));
-            self.captured = Captured::PreImages;
+        if self.capture_state == CaptureState::Pending {
+            self.pre_image = Some(Box::new(PreImage::of(&self.entries())));
+            self.capture_state = CaptureState::Copied;
         }
         self.dirty = true;
     }
 
     pub(super) fn begin_capture(&mut self) {
-        if self.awaited() {
+        if self.is_capture_pending() {
             self.abandon_capture();
         }
-        self.captured = if mem::take(&mut self.dirty) { Captured::Pending } else { Captured::No };
+        self.capture_state =
+            if mem::take(&mut self.dirty) { CaptureState::Pending } else { CaptureState::Clean };
     }
 
     pub(super) fn abandon_capture(&mut self) {
-        self.dirty |= self.captured != Captured::No;
-        self.captured = Captured::No;
-        self.aside = None;
+        self.dirty |= self.capture_state != CaptureState::Clean;
+        self.capture_state = CaptureState::Clean;
+        self.pre_image = None;
     }
 
     /// The page is still to be handed out.
-    pub(super) fn awaited(&self) -> bool {
-        matches!(self.captured, Captured::Pending | Captured::PreImages)
+    pub(super) fn is_capture_pending(&self) -> bool {
+        matches!(self.capture_state, CaptureState::Pending | CaptureState::Copied)
     }
 
     pub(super) fn hand_out(&mut self, sink: &mut dyn FnMut(CapturedPage<'_>)) {
-        let kept = self.aside.take();
-        let entries = match (self.captured, &kept) {
-            (Captured::Pending, _) => self.entries(),
-            (Captured::PreImages, Some(kept)) => kept.entries(),
+        let pre_image = self.pre_image.take();
+        let entries = match (self.capture_state, &pre_image) {
+            (CaptureState::Pending, _) => self.entries(),
+            (CaptureState::Copied, Some(pre_image)) => pre_image.entries(),
             _ => return,
         };
         sink(CapturedPage { page: self.page, entries: (!entries.is_empty()).then_some(entries) });
-        self.captured = Captured::HandedOut;
+        self.capture_state = CaptureState::HandedOut;
     }
 
     /// A handle that two entries have.
@@ -240,7 +241,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         if let Some(handle) = self.repeated_handle() {
             return Err(Violation::new(format!("{handle:?} has two entries")));
         }
-        if (self.captured == Captured::PreImages) != self.aside.is_some() {
+        if (self.capture_state == CaptureState::Copied) != self.pre_image.is_some() {
             return Err(Violation::new("what is set aside and what is said of it disagree".to_owned()));
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::state::{Applied, Change, Shard, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
 use crate::types::Sequence;
-use crate::writer::outcome::{BoardOutcome, Freed, JobOutcome, MessageOutcome, Place};
+use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, ShardRanking, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
 use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
 use crate::writer::source::OutcomeSender;
@@ -26,14 +26,14 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.unlock_fair();
             (step.applied.sequence, Answers::default())
         }
-        PlannedStep::Freed { jobs, applied } => {
-            let (_, freed) = apply_jobs(shard, Vec::new(), jobs, applied);
-            (applied.sequence, Answers { message: None, freed })
+        PlannedStep::Unparked { jobs, applied } => {
+            let (_, unparked) = apply_jobs(shard, Vec::new(), jobs, applied);
+            (applied.sequence, Answers { message: None, unparked })
         }
-        PlannedStep::Answered { jobs, freed, removed, applied, answer } => {
-            let (jobs, freed) = apply_jobs(shard, jobs, freed, applied);
+        PlannedStep::Answered { jobs, unparked, removed, applied, answer } => {
+            let (jobs, unparked) = apply_jobs(shard, jobs, unparked, applied);
             let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
-            (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), freed })
+            (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), unparked })
         }
     }
 }
@@ -52,19 +52,19 @@ fn warm(shard: &StateLock, changes: &[Change]) {
 fn apply_jobs(
     shard: &StateLock,
     jobs: Vec<PlannedJob>,
-    freed: Vec<PlannedUnparked>,
+    unparked: Vec<PlannedUnparked>,
     applied: Applied,
 ) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
     let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
-    warm(shard, &changes_of(jobs.iter().chain(freed.iter().map(|freed| &freed.job))));
+    warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
     let mut guard = shard.write(Purpose::Apply);
     let shard = &mut *guard;
     for job in jobs {
         outcomes.push(apply_planned(shard, job));
     }
-    for PlannedUnparked { job, to } in freed {
+    for PlannedUnparked { job, to } in unparked {
         let outcome = apply_planned(shard, job);
-        answers.extend(to.map(|to| UnparkedAnswer { freed: Ok((applied.sequence, outcome)), to }));
+        answers.extend(to.map(|to| UnparkedAnswer { outcome: Ok((applied.sequence, outcome)), to }));
     }
     shard.applied = applied;
     guard.unlock_fair();
@@ -74,7 +74,7 @@ fn apply_jobs(
 fn apply_planned(shard: &mut Shard, job: PlannedJob) -> JobOutcome {
     match job {
         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
-        PlannedJob::Parked(later) => JobOutcome::Parked(later),
+        PlannedJob::Parked(outcome) => JobOutcome::Parked(outcome),
         PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
     }
 }
@@ -93,7 +93,7 @@ pub struct Answers {
     /// To the client that waits for the message.
     pub message: Option<Answer>,
     /// To the clients that wait for parked jobs of earlier messages.
-    pub freed: Vec<UnparkedAnswer>,
+    pub unparked: Vec<UnparkedAnswer>,
 }
 
 impl Answers {
@@ -102,15 +102,15 @@ impl Answers {
         if let Some(Answer { outcome, to }) = self.message {
             let _ = to.send(Ok(outcome));
         }
-        for UnparkedAnswer { freed, to } in self.freed {
-            let _ = to.tell.send(freed);
+        for UnparkedAnswer { outcome, to } in self.unparked {
+            let _ = to.sender.send(outcome);
         }
     }
 }
 
 /// The outcome of an unparked job, and the client that waits for it.
 pub struct UnparkedAnswer {
-    pub freed: Freed,
+    pub outcome: UnparkedOutcome,
     pub to: OutcomeWaiter,
 }
 
@@ -121,12 +121,15 @@ pub struct Answer {
 }
 
 fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBoard>) -> JobOutcome {
-    let places = |shard: &Shard| -> Vec<Option<Place>> {
-        boards.iter().map(|board| board.handle.and_then(|handle| place(shard, board.tree, handle))).collect()
+    let rankings = |shard: &Shard| -> Vec<Option<ShardRanking>> {
+        boards
+            .iter()
+            .map(|board| board.handle.and_then(|handle| ranking(shard, board.tree, handle)))
+            .collect()
     };
-    let before = places(shard);
+    let before = rankings(shard);
     shard.apply(step);
-    let after = places(shard);
+    let after = rankings(shard);
     let outcomes = boards.into_iter().zip(before.into_iter().zip(after)).map(|(board, (before, after))| {
         let PlannedBoard { board, definition, changed, .. } = board;
         BoardOutcome { board, definition, changed, before, after }
@@ -135,13 +138,13 @@ fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBo
 }
 
 /// A member's rank counts within its shard; `None` if it is not listed.
-fn place(shard: &Shard, tree: TreeId, handle: Handle) -> Option<Place> {
+fn ranking(shard: &Shard, tree: TreeId, handle: Handle) -> Option<ShardRanking> {
     let tree = shard.tree(tree)?;
     let entry = tree.entry(handle)?;
     let words = entry.listed()?;
     let (_, score) = words.as_slice().split_last()?;
     let (better, through) = tree.tree.count_range(score);
-    Some(Place {
+    Some(ShardRanking {
         words,
         updated_at: entry.updated_at,
         has_metadata: entry.has_metadata,

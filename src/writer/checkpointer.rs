@@ -24,7 +24,7 @@ pub struct CheckpointPolicy {
     /// The least number of changes since the last checkpoint.
     pub changes_min: u64,
     /// The least time from one beginning to the next, as a multiple of the last checkpoint's duration.
-    pub rest: u32,
+    pub rest_factor: u32,
     /// This many changes, in percent of the members, make a checkpoint due before that time.
     pub changes_percent: u64,
     /// After this time a checkpoint is due, however few changes there are.
@@ -33,7 +33,12 @@ pub struct CheckpointPolicy {
 
 impl Default for CheckpointPolicy {
     fn default() -> Self {
-        Self { changes_min: 1_000_000, rest: 10, changes_percent: 100, interval: Duration::from_secs(300) }
+        Self {
+            changes_min: 1_000_000,
+            rest_factor: 10,
+            changes_percent: 100,
+            interval: Duration::from_secs(300),
+        }
     }
 }
 
@@ -105,7 +110,7 @@ impl Checkpointer {
             return true;
         }
         let since = self.last.elapsed();
-        let rested = since >= self.took.saturating_mul(self.policy.rest);
+        let rested = since >= self.took.saturating_mul(self.policy.rest_factor);
         let enough = if rested { self.policy.changes_min } else { self.policy.changes_max(members) };
         let old = since >= self.policy.interval;
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)

@@ -4,7 +4,7 @@
 
 use crate::board::{Definition, Key, ScoreRefused};
 use crate::job::{Op, Reject, RejectCode};
-use crate::state::{Entry, Standing};
+use crate::state::{Entry, EntryState};
 use crate::tree::Words;
 use crate::types::{MemberId, Score, Timestamp};
 
@@ -50,7 +50,7 @@ pub fn decide(
     // must not apply.
     let remembered = || {
         version.map(|version| Entry {
-            standing: Standing::Removed,
+            state: EntryState::Removed,
             updated_at: request.at,
             version: Some(version),
             has_metadata: false,
@@ -87,31 +87,31 @@ pub fn decide(
                 Some(held) if request.op == Op::Best && held < place => return Ok(unchanged()),
                 _ => place,
             };
-            let standing = match before.map(|entry| entry.standing) {
-                Some(Standing::Hidden(_)) => Standing::Hidden(words),
-                _ => Standing::Listed(words),
+            let state = match before.map(|entry| entry.state) {
+                Some(EntryState::Hidden(_)) => EntryState::Hidden(words),
+                _ => EntryState::Listed(words),
             };
             let had_metadata = before.is_some_and(|entry| entry.has_metadata);
             let has_metadata = request.metadata.unwrap_or(had_metadata);
-            let after = Entry { standing, updated_at: request.at, version, has_metadata };
-            let changed = before.is_none_or(|entry| entry.standing != standing) || request.metadata.is_some();
+            let after = Entry { state, updated_at: request.at, version, has_metadata };
+            let changed = before.is_none_or(|entry| entry.state != state) || request.metadata.is_some();
             Ok(Decision { after: Some(after), changed, takes_metadata: request.metadata.is_some() })
         }
         Op::Remove => {
-            let changed = before.is_some_and(|entry| entry.standing != Standing::Removed);
+            let changed = before.is_some_and(|entry| entry.state != EntryState::Removed);
             // A remembered version keeps a late retry from bringing the entry back.
             Ok(Decision { after: remembered(), changed, takes_metadata: false })
         }
-        Op::Hide => Ok(match before.map(|entry| (entry, entry.standing)) {
-            Some((entry, Standing::Listed(words))) => {
-                let after = Entry { standing: Standing::Hidden(words), version, ..*entry };
+        Op::Hide => Ok(match before.map(|entry| (entry, entry.state)) {
+            Some((entry, EntryState::Listed(words))) => {
+                let after = Entry { state: EntryState::Hidden(words), version, ..*entry };
                 Decision { after: Some(after), changed: true, takes_metadata: false }
             }
             _ => unchanged(),
         }),
-        Op::Show => Ok(match before.map(|entry| (entry, entry.standing)) {
-            Some((entry, Standing::Hidden(words))) => {
-                let after = Entry { standing: Standing::Listed(words), version, ..*entry };
+        Op::Show => Ok(match before.map(|entry| (entry, entry.state)) {
+            Some((entry, EntryState::Hidden(words))) => {
+                let after = Entry { state: EntryState::Listed(words), version, ..*entry };
                 Decision { after: Some(after), changed: true, takes_metadata: false }
             }
             _ => unchanged(),
@@ -241,7 +241,7 @@ mod tests {
         let board = Definition::default();
         let first = entry(versioned(&board, None, Op::Set, 10, 1, Some(5)));
         let gone = entry(versioned(&board, Some(&first), Op::Remove, 0, 2, Some(6)));
-        assert_eq!(gone.standing, Standing::Removed);
+        assert_eq!(gone.state, EntryState::Removed);
         let late = versioned(&board, Some(&gone), Op::Set, 10, 3, Some(6)).expect_err("a late retry");
         assert_eq!(late.code, RejectCode::StaleVersion);
         assert_eq!(score(&entry(versioned(&board, Some(&gone), Op::Incr, 3, 4, Some(7)))), 3);

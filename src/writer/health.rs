@@ -54,7 +54,7 @@ pub struct Health {
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
-    frees: watch::Sender<bool>,
+    has_ready_jobs: watch::Sender<bool>,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -71,7 +71,7 @@ impl Default for Health {
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
             rejects_published: RwLock::default(),
-            frees: watch::channel(false).0,
+            has_ready_jobs: watch::channel(false).0,
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
@@ -128,12 +128,13 @@ impl Health {
 
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     #[must_use]
-    pub fn frees(&self) -> watch::Receiver<bool> {
-        self.frees.subscribe()
+    pub fn has_ready_jobs(&self) -> watch::Receiver<bool> {
+        self.has_ready_jobs.subscribe()
     }
 
-    pub fn set_has_ready_jobs(&self, frees: bool) {
-        self.frees.send_if_modified(|known| std::mem::replace(known, frees) != frees);
+    pub fn set_has_ready_jobs(&self, has_ready_jobs: bool) {
+        self.has_ready_jobs
+            .send_if_modified(|known| std::mem::replace(known, has_ready_jobs) != has_ready_jobs);
     }
 
     #[must_use]

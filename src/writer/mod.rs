@@ -36,11 +36,13 @@ pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{Health, ShardState};
-pub use outcome::{BoardOutcome, CommitFailed, Freed, JobOutcome, Later, MessageOutcome, Place};
+pub use outcome::{
+    BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
+};
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
-pub use queue_room::{Held, HeldBy, QueueLevel, QueueRoom};
-pub use registry::{DefineRefused, Defined, MAX_BOARDS, Named, RegisteredBoard, Registry};
+pub use queue_room::{HeldBy, HeldMessages, QueueLevel, QueueRoom};
+pub use registry::{BoardLookup, DefineRefused, Defined, MAX_BOARDS, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{

@@ -12,20 +12,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::types::{BoardName, Sequence};
-
-/// A job's place in the queue: its message's sequence, and its index in the message.
-pub type Place = (Sequence, u32);
+use crate::job::JobPlace;
+use crate::types::BoardName;
 
 /// The place of a line's first job, and the line.
-type Head = (Place, u32);
+type Head = (JobPlace, u32);
 
 /// The board that a line is filed under. `None`: its first job names no board, so it waits for none.
 type FiledUnder = Option<BoardName>;
 
 #[derive(Default)]
 pub struct LineOrder {
-    filed: BTreeMap<FiledUnder, Lines>,
+    lines_by_board: BTreeMap<FiledUnder, Lines>,
     /// The first line of each board that is known.
     ready: BTreeMap<Head, FiledUnder>,
     /// The first line of each board that is not.
@@ -44,7 +42,7 @@ struct Lines {
 impl LineOrder {
     /// Files a line that is not filed.
     pub fn file(&mut self, head: Head, board: FiledUnder, is_known: bool) {
-        let lines = self.filed.entry(board.clone());
+        let lines = self.lines_by_board.entry(board.clone());
         let lines = lines.or_insert_with(|| Lines { heads: BTreeSet::new(), is_known });
         let first = lines.heads.first().copied();
         lines.heads.insert(head);
@@ -67,18 +65,18 @@ impl LineOrder {
             _ => &mut self.ready,
         };
         let (head, board) = heads.pop_first()?;
-        let lines = self.filed.get_mut(&board)?;
+        let lines = self.lines_by_board.get_mut(&board)?;
         lines.heads.remove(&head);
         match lines.heads.first() {
             Some(next) => drop(heads.insert(*next, board)),
-            None => drop(self.filed.remove(&board)),
+            None => drop(self.lines_by_board.remove(&board)),
         }
         Some(head)
     }
 
     /// Notes that a board was defined or dropped. Returns whether lines are filed under it.
     pub fn note_board(&mut self, board: &BoardName, is_known: bool) -> bool {
-        let Some(lines) = self.filed.get_mut(&Some(board.clone())) else { return false };
+        let Some(lines) = self.lines_by_board.get_mut(&Some(board.clone())) else { return false };
         if lines.is_known != is_known
             && let Some(first) = lines.heads.first()
         {
@@ -108,7 +106,7 @@ impl LineOrder {
     /// Looks at up to `limit` boards after `from`, or from the first one on. Returns those that lines wait
     /// for, and the board to continue after; `None` at the end.
     pub fn wanted(&self, from: Option<&BoardName>, limit: usize) -> (Vec<BoardName>, Option<BoardName>) {
-        let mut boards = self.filed.range((Bound::Excluded(from.cloned()), Bound::Unbounded));
+        let mut boards = self.lines_by_board.range((Bound::Excluded(from.cloned()), Bound::Unbounded));
         let (mut wanted, mut last) = (Vec::new(), None);
         for (board, lines) in boards.by_ref().take(limit) {
             wanted.extend(board.clone().filter(|_| !lines.is_known));
@@ -156,7 +154,7 @@ mod tests {
         assert_eq!(order.take_next(), Some(head(3)));
         order.set_at_board_limit(true);
         assert_eq!(taken(&mut order), [1, 2, 6]);
-        assert!(order.filed.is_empty() && order.ready.is_empty() && order.blocked.is_empty());
+        assert!(order.lines_by_board.is_empty() && order.ready.is_empty() && order.blocked.is_empty());
     }
 
     #[test]

@@ -28,45 +28,45 @@ pub enum JobOutcome {
     /// on.
     Applied(Vec<BoardOutcome>),
     /// It is stored and waits for the definition of a board.
-    Parked(Later),
+    Parked(ParkedOutcome),
 }
 
 /// The outcome of a parked job, and the sequence of the message that unparked it. An error: the outcome of
 /// the batch that unparked it is unknown.
-pub type Freed = Result<(Sequence, JobOutcome), CommitFailed>;
+pub type UnparkedOutcome = Result<(Sequence, JobOutcome), CommitFailed>;
 
 /// The future outcome of a parked job.
 #[derive(Clone)]
-pub struct Later(Arc<Mutex<Option<oneshot::Receiver<Freed>>>>);
+pub struct ParkedOutcome(Arc<Mutex<Option<oneshot::Receiver<UnparkedOutcome>>>>);
 
-impl Later {
+impl ParkedOutcome {
     #[must_use]
-    pub fn new(freed: oneshot::Receiver<Freed>) -> Self {
-        Self(Arc::new(Mutex::new(Some(freed))))
+    pub fn new(receiver: oneshot::Receiver<UnparkedOutcome>) -> Self {
+        Self(Arc::new(Mutex::new(Some(receiver))))
     }
 
     /// Waits until the job is unparked and applied. `None`: the node shuts down before, or this was called
     /// already.
-    pub async fn outcome(&self) -> Option<Freed> {
-        let freed = self.0.lock().take()?;
-        freed.await.ok()
+    pub async fn outcome(&self) -> Option<UnparkedOutcome> {
+        let receiver = self.0.lock().take()?;
+        receiver.await.ok()
     }
 }
 
-impl fmt::Debug for Later {
+impl fmt::Debug for ParkedOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Later")
+        f.write_str("ParkedOutcome")
     }
 }
 
 /// Equal if both are of the same job.
-impl PartialEq for Later {
+impl PartialEq for ParkedOutcome {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Later {}
+impl Eq for ParkedOutcome {}
 
 /// What a job did on one board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,14 +76,14 @@ pub struct BoardOutcome {
     /// Whether the change is visible to readers.
     pub changed: bool,
     /// The member's counts just before the job; `None` if it was not listed.
-    pub before: Option<Place>,
+    pub before: Option<ShardRanking>,
     /// Its counts just after.
-    pub after: Option<Place>,
+    pub after: Option<ShardRanking>,
 }
 
 /// An entry and its rank counts within its own shard, at one applied sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ShardRanking {
     pub words: Words,
     pub updated_at: Timestamp,
     pub has_metadata: bool,

@@ -19,11 +19,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::job::Job;
+use crate::job::{Job, JobPlace};
 use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
 use crate::writer::order::LineOrder;
-pub use crate::writer::order::Place;
-use crate::writer::outcome::Freed;
+use crate::writer::outcome::UnparkedOutcome;
 use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, WantedReporter};
 
@@ -68,9 +67,9 @@ impl ParkedJob {
 
 /// A client that waits for the outcome of a parked job.
 pub struct OutcomeWaiter {
-    pub place: Place,
+    pub place: JobPlace,
     pub line: u32,
-    pub tell: oneshot::Sender<Freed>,
+    pub sender: oneshot::Sender<UnparkedOutcome>,
 }
 
 /// A line in use.
@@ -80,7 +79,7 @@ struct Line {
     /// How many there are.
     jobs: usize,
     /// The last of them, which came with the batch being planned and are not on disk yet.
-    fresh: VecDeque<(Place, ParkedJob)>,
+    fresh: VecDeque<(JobPlace, ParkedJob)>,
 }
 
 impl Line {
@@ -105,7 +104,7 @@ pub struct Parking {
     /// Lines with jobs that are not on disk yet.
     with_fresh: BTreeSet<u32>,
     /// The clients that wait for outcomes of parked jobs.
-    asked: HashMap<Place, OutcomeWaiter>,
+    waiters: HashMap<JobPlace, OutcomeWaiter>,
     /// With this many of them, those that disconnected are removed.
     waiters_max: usize,
 }
@@ -113,12 +112,12 @@ pub struct Parking {
 /// A line that was taken out of the order. [`Parking::check_in_line`] puts it back.
 pub struct CheckedOutLine {
     pub line: u32,
-    pub first: Place,
+    pub first: JobPlace,
     /// [`ParkedJob::board`] of that job.
     pub board: u32,
     /// How many of its jobs are on disk; the others follow them, in `fresh`.
     pub on_disk: usize,
-    pub fresh: VecDeque<(Place, ParkedJob)>,
+    pub fresh: VecDeque<(JobPlace, ParkedJob)>,
 }
 
 impl Parking {
@@ -134,7 +133,7 @@ impl Parking {
             order: LineOrder::default(),
             jobs: 0,
             with_fresh: BTreeSet::new(),
-            asked: HashMap::new(),
+            waiters: HashMap::new(),
             waiters_max: WAITERS_MIN,
         }
     }
@@ -142,7 +141,7 @@ impl Parking {
     /// Replaces the lines in memory by those on disk: for each, its number of jobs, and the first one.
     pub fn load(
         &mut self,
-        lines: impl IntoIterator<Item = (u32, usize, Place, ParkedJob)>,
+        lines: impl IntoIterator<Item = (u32, usize, JobPlace, ParkedJob)>,
         is_known: impl Fn(&BoardName) -> bool,
     ) {
         self.lines.clear();
@@ -188,16 +187,16 @@ impl Parking {
         lines.into_iter().find(|line| self.lines.contains_key(line))
     }
 
-    /// Whether a job of this member has to wait behind others.
+    /// Whether jobs of this member may be parked, so that its next job has to wait behind them.
     #[must_use]
-    pub fn holds(&self, member: &MemberId) -> bool {
+    pub fn has_parked(&self, member: &MemberId) -> bool {
         self.line_in_use(member).is_some()
     }
 
     /// Parks a job, and sets in it which board it waits for. Returns the line.
     pub fn park(
         &mut self,
-        place: Place,
+        place: JobPlace,
         parked: &mut ParkedJob,
         is_known: impl Fn(&BoardName) -> bool,
     ) -> u32 {
@@ -261,17 +260,17 @@ impl Parking {
     /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `freed`: how many of its jobs were unparked. `fresh`: what is left of [`CheckedOutLine::fresh`].
+    /// `unparked`: how many of its jobs were unparked. `fresh`: what is left of [`CheckedOutLine::fresh`].
     /// `next`: the job that is first now, with the board that it waits for; `None` if no job is left.
     pub fn check_in_line(
         &mut self,
         id: u32,
-        freed: usize,
-        fresh: VecDeque<(Place, ParkedJob)>,
-        next: Option<&(Place, ParkedJob)>,
+        unparked: usize,
+        fresh: VecDeque<(JobPlace, ParkedJob)>,
+        next: Option<&(JobPlace, ParkedJob)>,
         is_known: impl Fn(&BoardName) -> bool,
     ) {
-        self.jobs -= freed;
+        self.jobs -= unparked;
         let Some((place, parked)) = next else {
             self.lines.remove(&id);
             self.with_fresh.remove(&id);
@@ -279,7 +278,7 @@ impl Parking {
         };
         if let Some(line) = self.lines.get_mut(&id) {
             line.board = parked.board;
-            line.jobs -= freed;
+            line.jobs -= unparked;
             line.fresh = fresh;
         }
         if self.auto_create {
@@ -288,43 +287,43 @@ impl Parking {
         self.file(id, *place, parked, is_known);
     }
 
-    fn file(&mut self, id: u32, first: Place, parked: &ParkedJob, is_known: impl Fn(&BoardName) -> bool) {
+    fn file(&mut self, id: u32, first: JobPlace, parked: &ParkedJob, is_known: impl Fn(&BoardName) -> bool) {
         let board = parked.filed_under();
         self.order.file((first, id), board.cloned(), board.is_none_or(is_known));
     }
 
     /// Registers a client that waits for a parked job. The receiver gets the outcome once the job is
     /// unparked.
-    pub fn ask(&mut self, place: Place, line: u32) -> oneshot::Receiver<Freed> {
-        let (tell, told) = oneshot::channel();
-        self.requeue_waiter(OutcomeWaiter { place, line, tell });
-        told
+    pub fn add_waiter(&mut self, place: JobPlace, line: u32) -> oneshot::Receiver<UnparkedOutcome> {
+        let (sender, receiver) = oneshot::channel();
+        self.requeue_waiter(OutcomeWaiter { place, line, sender });
+        receiver
     }
 
     /// Registers a client again whose job is still parked after a batch failed.
-    pub fn requeue_waiter(&mut self, asker: OutcomeWaiter) {
-        if self.asked.len() >= self.waiters_max {
-            self.asked.retain(|_, asker| !asker.tell.is_closed());
+    pub fn requeue_waiter(&mut self, waiter: OutcomeWaiter) {
+        if self.waiters.len() >= self.waiters_max {
+            self.waiters.retain(|_, waiter| !waiter.sender.is_closed());
             // The limit doubles, so that each client is looked at once or twice on average.
-            self.waiters_max = WAITERS_MIN.max(2 * self.asked.len());
+            self.waiters_max = WAITERS_MIN.max(2 * self.waiters.len());
         }
-        self.asked.insert(asker.place, asker);
+        self.waiters.insert(waiter.place, waiter);
     }
 
     /// Removes and returns the client that waits for a job's outcome.
-    pub fn take_waiter(&mut self, place: Place) -> Option<OutcomeWaiter> {
+    pub fn take_waiter(&mut self, place: JobPlace) -> Option<OutcomeWaiter> {
         // Usually empty: only writes over HTTP wait for outcomes.
-        if self.asked.is_empty() {
+        if self.waiters.is_empty() {
             return None;
         }
-        self.asked.remove(&place).filter(|asker| !asker.tell.is_closed())
+        self.waiters.remove(&place).filter(|waiter| !waiter.sender.is_closed())
     }
 
     /// Reports wanted boards: those that jobs named since the last call, and from time to time all that lines
     /// wait for, in case an earlier report was lost. Each call covers a part of them.
     pub fn report_wanted(&mut self) {
         if self.auto_create {
-            self.wants.tell(|from| self.order.wanted(from, REPORTED_PER_ITERATION));
+            self.wants.report(|from| self.order.wanted(from, REPORTED_PER_ITERATION));
         }
     }
 

@@ -51,7 +51,7 @@ impl HeldBy {
 
 /// A part of the messages in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldMessages {
     pub by: HeldBy,
     pub messages: u64,
     /// Exact for the whole queue, estimated for a part.
@@ -68,7 +68,7 @@ pub struct QueueRoom {
     pub messages: u64,
     pub messages_max: Option<u64>,
     /// The whole queue, divided by reason.
-    pub held: [Held; 4],
+    pub held: [HeldMessages; 4],
     /// Why most of them are retained, and what would make room.
     pub reason: String,
 }

@@ -28,10 +28,10 @@ pub struct RegisteredBoard {
 
 /// The answer to a job that names a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum BoardLookup {
     Exists(RegisteredBoard),
     /// It does not exist or is being dropped, and the job may create it, or its next incarnation.
-    Free,
+    Creatable,
     /// It does not exist or is being dropped, and jobs create no boards.
     Unknown,
 }
@@ -77,7 +77,7 @@ struct RegistryEntry {
 pub type Event = Box<dyn FnOnce(&Registry) + Send>;
 
 pub struct Registry {
-    boards: Mutex<Boards>,
+    state: Mutex<RegistryState>,
     auto_create: bool,
     /// Whether `next_incarnation` has any board. Usually it has none, and then jobs need not take the lock.
     has_next_incarnation: AtomicBool,
@@ -87,7 +87,7 @@ pub struct Registry {
 }
 
 #[derive(Default)]
-struct Boards {
+struct RegistryState {
     by_name: BTreeMap<BoardName, RegistryEntry>,
     definitions: Definitions,
     last_incarnation: u64,
@@ -101,7 +101,7 @@ impl Registry {
     #[must_use]
     pub fn new(auto_create: bool) -> Self {
         Self {
-            boards: Mutex::new(Boards::default()),
+            state: Mutex::new(RegistryState::default()),
             auto_create,
             has_next_incarnation: AtomicBool::new(false),
             #[cfg(test)]
@@ -111,45 +111,45 @@ impl Registry {
 
     /// Registers the boards of a shard, at start.
     pub fn register_boards_of(&self, shard: &Shard) {
-        let mut boards = self.boards.lock();
-        boards.last_incarnation = boards.last_incarnation.max(shard.dropped().latest().0);
+        let mut state = self.state.lock();
+        state.last_incarnation = state.last_incarnation.max(shard.dropped().latest().0);
         for (name, board) in shard.boards() {
-            boards.last_incarnation = boards.last_incarnation.max(board.incarnation.0);
+            state.last_incarnation = state.last_incarnation.max(board.incarnation.0);
             let incarnation = board.incarnation;
             let known = RegisteredBoard { incarnation, definition: Arc::clone(&board.definition) };
-            let other = boards.by_name.get(name).map(|other| other.known.incarnation);
+            let other = state.by_name.get(name).map(|other| other.known.incarnation);
             if other.is_some_and(|other| other != incarnation) {
                 // A crash came before the new incarnation had reached every shard.
-                boards.next_incarnation.insert(name.clone());
+                state.next_incarnation.insert(name.clone());
             }
             if other.is_none_or(|other| other < incarnation) {
-                boards.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
+                state.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
             }
         }
-        self.note_next_incarnation(&boards);
+        self.note_next_incarnation(&state);
     }
 
     /// Begins the next incarnation of a board, with its present definition. `None`: there is no such board.
     #[must_use]
     pub fn begin_next_incarnation(&self, name: &BoardName) -> Option<RegisteredBoard> {
-        let mut boards = self.boards.lock();
-        boards.by_name.get(name).filter(|registered| !registered.being_dropped)?;
-        boards.last_incarnation += 1;
-        let incarnation = Incarnation(boards.last_incarnation);
-        let registered = boards.by_name.get_mut(name)?;
+        let mut state = self.state.lock();
+        state.by_name.get(name).filter(|registered| !registered.being_dropped)?;
+        state.last_incarnation += 1;
+        let incarnation = Incarnation(state.last_incarnation);
+        let registered = state.by_name.get_mut(name)?;
         registered.known.incarnation = incarnation;
         let known = registered.known.clone();
-        boards.next_incarnation.insert(name.clone());
-        self.note_next_incarnation(&boards);
+        state.next_incarnation.insert(name.clone());
+        self.note_next_incarnation(&state);
         Some(known)
     }
 
     /// Notes that this incarnation of a board has reached every shard.
     pub fn finish_next_incarnation(&self, name: &BoardName, incarnation: Incarnation) {
-        let mut boards = self.boards.lock();
-        if boards.by_name.get(name).is_none_or(|registered| registered.known.incarnation == incarnation) {
-            boards.next_incarnation.remove(name);
-            self.note_next_incarnation(&boards);
+        let mut state = self.state.lock();
+        if state.by_name.get(name).is_none_or(|registered| registered.known.incarnation == incarnation) {
+            state.next_incarnation.remove(name);
+            self.note_next_incarnation(&state);
         }
     }
 
@@ -163,53 +163,53 @@ impl Registry {
     /// The incarnation after the one that a shard holds, if there is one.
     #[must_use]
     pub fn next_incarnation(&self, name: &str, held: Incarnation) -> Option<RegisteredBoard> {
-        let boards = self.boards.lock();
-        let registered = boards.by_name.get(name).filter(|_| boards.next_incarnation.contains(name))?;
+        let state = self.state.lock();
+        let registered = state.by_name.get(name).filter(|_| state.next_incarnation.contains(name))?;
         let is_newer = registered.known.incarnation > held && !registered.being_dropped;
         is_newer.then(|| registered.known.clone())
     }
 
-    fn note_next_incarnation(&self, boards: &Boards) {
-        self.has_next_incarnation.store(!boards.next_incarnation.is_empty(), Ordering::Release);
+    fn note_next_incarnation(&self, state: &RegistryState) {
+        self.has_next_incarnation.store(!state.next_incarnation.is_empty(), Ordering::Release);
     }
 
     /// Forgets a board that was dropped elsewhere, or whose drop a crash cut short.
     pub fn forget(&self, name: &BoardName, dropped: Incarnation) {
-        let mut boards = self.boards.lock();
-        if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
-            boards.by_name.remove(name);
-            boards.next_incarnation.remove(name);
-            self.note_next_incarnation(&boards);
+        let mut state = self.state.lock();
+        if state.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
+            state.by_name.remove(name);
+            state.next_incarnation.remove(name);
+            self.note_next_incarnation(&state);
         }
     }
 
     /// Applies a definition that was decided elsewhere.
     pub fn apply_remote(&self, name: &BoardName, known: &RegisteredBoard) {
-        let mut boards = self.boards.lock();
-        boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);
-        let newer = boards.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
+        let mut state = self.state.lock();
+        state.last_incarnation = state.last_incarnation.max(known.incarnation.0);
+        let newer = state.by_name.get(name).is_none_or(|other| other.known.incarnation <= known.incarnation);
         if newer {
-            let known = RegisteredBoard { definition: boards.definitions.share(&known.definition), ..*known };
-            boards.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
+            let known = RegisteredBoard { definition: state.definitions.share(&known.definition), ..*known };
+            state.by_name.insert(name.clone(), RegistryEntry { known, being_dropped: false });
         }
     }
 
     /// Notes a record's number: the next incarnation gets a greater one.
     pub fn observe_number(&self, number: RecordNumber) {
-        let mut boards = self.boards.lock();
-        boards.last_incarnation = boards.last_incarnation.max(number.0);
+        let mut state = self.state.lock();
+        state.last_incarnation = state.last_incarnation.max(number.0);
     }
 
     /// Whether the board's drop has begun and not finished.
     #[must_use]
     pub fn is_being_dropped(&self, name: &str) -> bool {
-        self.boards.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
+        self.state.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
     }
 
     /// The highest known number of an incarnation or a record.
     #[must_use]
     pub fn last_incarnation(&self) -> Incarnation {
-        Incarnation(self.boards.lock().last_incarnation)
+        Incarnation(self.state.lock().last_incarnation)
     }
 
     /// Decides a definition. A board whose drop has not finished begins its next incarnation.
@@ -217,9 +217,8 @@ impl Registry {
     /// # Errors
     /// When the board exists with a different definition, or the node is at its board limit.
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
-        let mut boards = self.boards.lock();
-        if let Some(registered) = boards.by_name.get_mut(name).filter(|registered| !registered.being_dropped)
-        {
+        let mut state = self.state.lock();
+        if let Some(registered) = state.by_name.get_mut(name).filter(|registered| !registered.being_dropped) {
             if !registered.known.definition.agrees_with(&definition) {
                 return Err(DefineRefused::conflict(&registered.known.definition, &definition));
             }
@@ -229,29 +228,29 @@ impl Registry {
             registered.known.definition = Arc::new(definition);
             return Ok(Defined::Changed(registered.known.clone()));
         }
-        let created = boards.create(name, definition).map(Defined::Created);
-        self.note_next_incarnation(&boards);
+        let created = state.create(name, definition).map(Defined::Created);
+        self.note_next_incarnation(&state);
         created
     }
 
     /// Whether a job may create this board by naming it. The answer may be outdated when the job is planned,
-    /// so the planner calls [`Registry::named`] instead.
+    /// so the planner calls [`Registry::lookup`] instead.
     #[must_use]
-    pub fn creates(&self, name: &str) -> bool {
-        self.auto_create && !self.boards.lock().by_name.contains_key(name)
+    pub fn may_create(&self, name: &str) -> bool {
+        self.auto_create && !self.state.lock().by_name.contains_key(name)
     }
 
     /// Looks up the board that a job names. Whether it exists and whether it may be created is answered under
     /// one lock, as another shard may create it in between.
     #[must_use]
-    pub fn named(&self, name: &str) -> Named {
-        let named = match self.boards.lock().by_name.get(name) {
-            Some(registered) if !registered.being_dropped => Named::Exists(registered.known.clone()),
-            _ if self.auto_create => Named::Free,
-            _ => Named::Unknown,
+    pub fn lookup(&self, name: &str) -> BoardLookup {
+        let lookup = match self.state.lock().by_name.get(name) {
+            Some(registered) if !registered.being_dropped => BoardLookup::Exists(registered.known.clone()),
+            _ if self.auto_create => BoardLookup::Creatable,
+            _ => BoardLookup::Unknown,
         };
         self.run_test_hook();
-        named
+        lookup
     }
 
     /// Creates those of the boards that do not exist, with the default definition, and returns all of them. A
@@ -265,9 +264,9 @@ impl Registry {
         names: &[&BoardName],
     ) -> Result<Option<Vec<RegisteredBoard>>, DefineRefused> {
         let created = {
-            let mut boards = self.boards.lock();
-            let created = boards.create_defaults(names);
-            self.note_next_incarnation(&boards);
+            let mut state = self.state.lock();
+            let created = state.create_defaults(names);
+            self.note_next_incarnation(&state);
             created
         };
         self.run_test_hook();
@@ -279,12 +278,12 @@ impl Registry {
     /// # Errors
     /// When there are too many boards.
     pub fn create_default(&self, name: &BoardName) -> Result<RegisteredBoard, DefineRefused> {
-        let mut boards = self.boards.lock();
-        let known = match boards.live(name) {
+        let mut state = self.state.lock();
+        let known = match state.live(name) {
             Some(known) => known.clone(),
-            None => boards.create(name, Definition::default())?,
+            None => state.create(name, Definition::default())?,
         };
-        self.note_next_incarnation(&boards);
+        self.note_next_incarnation(&state);
         Ok(known)
     }
 
@@ -302,16 +301,16 @@ impl Registry {
 
     #[must_use]
     pub fn get(&self, name: &str) -> Option<RegisteredBoard> {
-        let boards = self.boards.lock();
-        let registered = boards.by_name.get(name)?;
+        let state = self.state.lock();
+        let registered = state.by_name.get(name)?;
         (!registered.being_dropped).then(|| registered.known.clone())
     }
 
     /// Every board, by name.
     #[must_use]
     pub fn all(&self) -> Vec<(BoardName, RegisteredBoard)> {
-        let boards = self.boards.lock();
-        let live = boards.by_name.iter().filter(|(_, registered)| !registered.being_dropped);
+        let state = self.state.lock();
+        let live = state.by_name.iter().filter(|(_, registered)| !registered.being_dropped);
         live.map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
 
@@ -323,9 +322,9 @@ impl Registry {
         limit: usize,
         kept: impl Fn(&BoardName) -> bool,
     ) -> Vec<(BoardName, RegisteredBoard)> {
-        let boards = self.boards.lock();
+        let state = self.state.lock();
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
-        let live = boards.by_name.range::<str, _>((from, Bound::Unbounded));
+        let live = state.by_name.range::<str, _>((from, Bound::Unbounded));
         let live = live.filter(|(name, registered)| !registered.being_dropped && kept(name));
         live.take(limit).map(|(name, registered)| (name.clone(), registered.known.clone())).collect()
     }
@@ -333,27 +332,27 @@ impl Registry {
     /// How many boards have a name with one of these prefixes; for `None`, how many boards there are.
     #[must_use]
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
-        self.boards.lock().count_named(prefixes)
+        self.state.lock().count_named(prefixes)
     }
 
     /// Which of these boards do not exist, and the result of [`Registry::count_named`], both under one lock.
     #[must_use]
-    pub fn lacking<'a>(
+    pub fn missing<'a>(
         &self,
         names: &'a [BoardName],
         prefixes: Option<&[String]>,
     ) -> (Vec<&'a BoardName>, usize) {
-        let boards = self.boards.lock();
-        let lacking = names.iter().filter(|name| !boards.by_name.contains_key(*name));
-        (lacking.collect(), boards.count_named(prefixes))
+        let state = self.state.lock();
+        let missing = names.iter().filter(|name| !state.by_name.contains_key(*name));
+        (missing.collect(), state.count_named(prefixes))
     }
 
     /// Begins a drop: from now on the board is unknown to readers, and to jobs on shards that have dropped
     /// it. `None`: there is no such board.
     #[must_use]
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
-        let mut boards = self.boards.lock();
-        let registered = boards.by_name.get_mut(name)?;
+        let mut state = self.state.lock();
+        let registered = state.by_name.get_mut(name)?;
         registered.being_dropped = true;
         Some(registered.known.incarnation)
     }
@@ -361,17 +360,17 @@ impl Registry {
     /// Finishes a drop that every shard has applied: the name is free again, unless the next incarnation has
     /// begun meanwhile.
     pub fn finish_drop(&self, name: &str, incarnation: Incarnation) {
-        let mut boards = self.boards.lock();
-        if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
-            boards.by_name.remove(name);
+        let mut state = self.state.lock();
+        if state.by_name.get(name).is_some_and(|registered| registered.known.incarnation == incarnation) {
+            state.by_name.remove(name);
         }
         // No shard holds an earlier incarnation any more.
-        boards.next_incarnation.remove(name);
-        self.note_next_incarnation(&boards);
+        state.next_incarnation.remove(name);
+        self.note_next_incarnation(&state);
     }
 }
 
-impl Boards {
+impl RegistryState {
     /// A registered board that is not being dropped.
     fn live(&self, name: &BoardName) -> Option<&RegisteredBoard> {
         let registered = self.by_name.get(name).filter(|registered| !registered.being_dropped)?;
@@ -399,16 +398,16 @@ impl Boards {
         names: &[&BoardName],
     ) -> Result<Option<Vec<RegisteredBoard>>, DefineRefused> {
         let default = Definition::default();
-        let mut lacking = 0;
+        let mut missing = 0;
         for name in names {
             match self.live(name) {
                 Some(known) if *known.definition != default => return Ok(None),
                 Some(_) => {}
                 // The next incarnation replaces the one that is being dropped, so the count stays.
-                None => lacking += usize::from(!self.by_name.contains_key(*name)),
+                None => missing += usize::from(!self.by_name.contains_key(*name)),
             }
         }
-        if self.by_name.len() + lacking > MAX_BOARDS {
+        if self.by_name.len() + missing > MAX_BOARDS {
             return Err(DefineRefused::TooMany);
         }
         let mut known = Vec::with_capacity(names.len());

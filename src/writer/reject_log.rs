@@ -34,7 +34,7 @@ pub struct RejectLog {
 struct Unlogged {
     count: u64,
     example: Option<Example>,
-    told: Option<Instant>,
+    last_logged: Option<Instant>,
 }
 
 /// A rejected job, as it may be logged.
@@ -55,9 +55,9 @@ impl RejectLog {
         }
         let mut reasons = self.reasons.lock();
         for reject in rejects {
-            let untold = reasons.entry(reject.code).or_default();
-            untold.count += 1;
-            untold.example.get_or_insert_with(|| Example {
+            let unlogged = reasons.entry(reject.code).or_default();
+            unlogged.count += 1;
+            unlogged.example.get_or_insert_with(|| Example {
                 shard,
                 sequence: reject.sequence,
                 index: reject.index,
@@ -69,7 +69,7 @@ impl RejectLog {
     }
 
     /// Logs the reasons that are due.
-    pub fn tell(&self) {
+    pub fn log_due(&self) {
         if !self.has_unlogged.load(Ordering::Relaxed) {
             return;
         }
@@ -92,12 +92,12 @@ impl RejectLog {
         let mut due = Vec::new();
         let mut reasons = self.reasons.lock();
         let mut has_unlogged = false;
-        for (reason, untold) in reasons.iter_mut().filter(|(_, untold)| untold.count > 0) {
-            let is_due = untold.told.is_none_or(|told| now.duration_since(told) >= LOG_INTERVAL);
-            match untold.example.take_if(|_| is_due) {
+        for (reason, unlogged) in reasons.iter_mut().filter(|(_, unlogged)| unlogged.count > 0) {
+            let is_due = unlogged.last_logged.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL);
+            match unlogged.example.take_if(|_| is_due) {
                 Some(example) => {
-                    due.push((*reason, std::mem::take(&mut untold.count), example));
-                    untold.told = Some(now);
+                    due.push((*reason, std::mem::take(&mut unlogged.count), example));
+                    unlogged.last_logged = Some(now);
                 }
                 None => has_unlogged = true,
             }
@@ -143,22 +143,22 @@ mod tests {
     fn each_reason_is_logged_every_ten_seconds_with_count_and_first_example() {
         let (log, start) = (RejectLog::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let told = |seconds| -> Vec<(RejectCode, u64, u64)> {
+        let logged = |seconds| -> Vec<(RejectCode, u64, u64)> {
             let due = log.take_due(at(seconds)).into_iter();
             due.map(|(reason, count, example)| (reason, count, example.sequence.0)).collect()
         };
         let bad = |sequence| reject(RejectCode::BadScore, sequence, b"{}");
-        assert_eq!(told(0), []);
+        assert_eq!(logged(0), []);
         log.note(ShardId(0), &[bad(1), bad(2)]);
-        assert_eq!(told(0), [(RejectCode::BadScore, 2, 1)]);
+        assert_eq!(logged(0), [(RejectCode::BadScore, 2, 1)]);
         log.note(ShardId(1), &[bad(3), reject(RejectCode::Malformed, 4, b"x"), bad(5)]);
-        assert_eq!(told(9), [(RejectCode::Malformed, 1, 4)]);
+        assert_eq!(logged(9), [(RejectCode::Malformed, 1, 4)]);
         log.note(ShardId(0), &[bad(6)]);
-        assert_eq!(told(10), [(RejectCode::BadScore, 3, 3)]);
+        assert_eq!(logged(10), [(RejectCode::BadScore, 3, 3)]);
         assert!(!log.has_unlogged.load(Ordering::Relaxed));
-        assert_eq!(told(100), []);
+        assert_eq!(logged(100), []);
         log.note(ShardId(0), &[]);
-        assert_eq!(told(100), []);
+        assert_eq!(logged(100), []);
     }
 
     #[test]

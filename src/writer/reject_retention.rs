@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::types::Sequence;
+use crate::job::JobPlace;
 
 /// Rejects kept per shard. Older ones are deleted once they are published; the total count stays.
 pub const REJECTS_KEPT: u64 = 100_000;
@@ -14,9 +14,6 @@ pub const REJECTS_KEPT: u64 = 100_000;
 const UNPUBLISHED_KEPT: u64 = 1_000_000;
 /// Rejects deleted at a time: a range delete in every batch would slow scans down.
 const REJECTS_PER_TRIM: u64 = 1_024;
-
-/// A job's place in the stream: its message's sequence, and its index in the message.
-type JobPlace = (Sequence, u32);
 
 /// Places of a shard's rejects, one in `REJECTS_PER_TRIM`.
 #[derive(Debug, Default)]
@@ -70,6 +67,7 @@ impl RejectRetention {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Sequence;
 
     fn noted(count: u64) -> RejectRetention {
         let mut kept = RejectRetention::default();

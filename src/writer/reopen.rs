@@ -63,13 +63,13 @@ impl BatchWaiters {
 
     fn fail_all(&mut self, reason: &str) {
         self.fail_messages(reason);
-        self.jobs.drain(..).for_each(|asker| fail_waiter(asker, reason));
+        self.jobs.drain(..).for_each(|waiter| fail_waiter(waiter, reason));
     }
 }
 
-fn fail_waiter(asker: OutcomeWaiter, reason: &str) {
+fn fail_waiter(waiter: OutcomeWaiter, reason: &str) {
     // The client may have disconnected.
-    let _ = asker.tell.send(Err(CommitFailed { reason: reason.to_owned() }));
+    let _ = waiter.sender.send(Err(CommitFailed { reason: reason.to_owned() }));
 }
 
 impl<S: JobSource> Writer<S> {
@@ -166,11 +166,11 @@ impl<S: JobSource> Writer<S> {
     /// Registers the clients of jobs that are still parked again. The outcomes of the other jobs are no
     /// longer known.
     fn reattach_waiters(&mut self, store: &Store, jobs: &mut Vec<OutcomeWaiter>) -> Result<(), StorageError> {
-        while let Some(asker) = jobs.last() {
-            let still_waits = store.is_parked(asker.line, asker.place)?;
+        while let Some(waiter) = jobs.last() {
+            let still_waits = store.is_parked(waiter.line, waiter.place)?;
             match (&mut self.parking, jobs.pop()) {
-                (Some(parking), Some(asker)) if still_waits => parking.requeue_waiter(asker),
-                (_, Some(asker)) => fail_waiter(asker, FOUND_APPLIED),
+                (Some(parking), Some(waiter)) if still_waits => parking.requeue_waiter(waiter),
+                (_, Some(waiter)) => fail_waiter(waiter, FOUND_APPLIED),
                 (_, None) => {}
             }
         }

@@ -36,13 +36,13 @@ pub struct OutcomeSender(ReplyRoute);
 
 enum ReplyRoute {
     Once(oneshot::Sender<Outcome>),
-    Named(Box<dyn FnOnce(Outcome) -> Result<(), Outcome> + Send>),
+    Callback(Box<dyn FnOnce(Outcome) -> Result<(), Outcome> + Send>),
 }
 
 impl OutcomeSender {
     /// For a queue that keeps track itself of which client waits for which message.
-    pub fn named(tell: impl FnOnce(Outcome) -> Result<(), Outcome> + Send + 'static) -> Self {
-        Self(ReplyRoute::Named(Box::new(tell)))
+    pub fn by_callback(send: impl FnOnce(Outcome) -> Result<(), Outcome> + Send + 'static) -> Self {
+        Self(ReplyRoute::Callback(Box::new(send)))
     }
 
     /// # Errors
@@ -50,7 +50,7 @@ impl OutcomeSender {
     pub fn send(self, outcome: Outcome) -> Result<(), Outcome> {
         match self.0 {
             ReplyRoute::Once(to) => to.send(outcome),
-            ReplyRoute::Named(tell) => tell(outcome),
+            ReplyRoute::Callback(send) => send(outcome),
         }
     }
 }

@@ -61,9 +61,9 @@ impl WantedReporter {
     /// # Arguments
     /// `all`: returns some of the wanted boards after a board, and the board to continue after; `None` at the
     /// end.
-    pub fn tell(&mut self, all: impl FnOnce(Option<&BoardName>) -> (Vec<BoardName>, Option<BoardName>)) {
+    pub fn report(&mut self, all: impl FnOnce(Option<&BoardName>) -> (Vec<BoardName>, Option<BoardName>)) {
         let mut wanted = std::mem::take(&mut self.new);
-        let due = self.all_reported_at.is_none_or(|told| told.elapsed() >= REPORT_INTERVAL);
+        let due = self.all_reported_at.is_none_or(|began| began.elapsed() >= REPORT_INTERVAL);
         if due || self.reported_through.is_some() {
             if self.reported_through.is_none() {
                 self.all_reported_at = Some(Instant::now());
@@ -92,7 +92,7 @@ mod tests {
     fn new_boards_are_reported_at_once_and_all_after_deferral_ends() {
         let names = ["a", "b", "c"].map(|name| BoardName::new(name).expect("a good name"));
         let [a, b, c] = &names;
-        let told = |wanted: &WantedBoards| wanted.take().into_iter().collect::<Vec<_>>();
+        let reported = |wanted: &WantedBoards| wanted.take().into_iter().collect::<Vec<_>>();
         let wanted = Arc::new(WantedBoards::default());
         let mut wants = WantedReporter::new(Arc::clone(&wanted));
         // All wanted boards, in parts of two.
@@ -103,23 +103,23 @@ mod tests {
             (part, last)
         };
         wants.add([c, c].into_iter());
-        wants.tell(all);
-        assert_eq!(told(&wanted), names);
-        wants.tell(all);
-        assert_eq!(told(&wanted), std::slice::from_ref(c), "the other part");
+        wants.report(all);
+        assert_eq!(reported(&wanted), names);
+        wants.report(all);
+        assert_eq!(reported(&wanted), std::slice::from_ref(c), "the other part");
         // A full report is not due for a while: only new boards are reported.
         wants.all_reported_at = Some(Instant::now() + REPORT_INTERVAL);
         wants.add([b].into_iter());
-        wants.tell(all);
-        assert_eq!(told(&wanted), std::slice::from_ref(b));
-        wants.tell(all);
-        assert_eq!(told(&wanted), []);
+        wants.report(all);
+        assert_eq!(reported(&wanted), std::slice::from_ref(b));
+        wants.report(all);
+        assert_eq!(reported(&wanted), []);
         wants.add([c].into_iter());
         wants.defer();
-        assert_eq!(told(&wanted), []);
-        wants.tell(all);
-        assert_eq!(told(&wanted), [a.clone(), b.clone()]);
-        wants.tell(all);
-        assert_eq!(told(&wanted), std::slice::from_ref(c));
+        assert_eq!(reported(&wanted), []);
+        wants.report(all);
+        assert_eq!(reported(&wanted), [a.clone(), b.clone()]);
+        wants.report(all);
+        assert_eq!(reported(&wanted), std::slice::from_ref(c));
     }
 }

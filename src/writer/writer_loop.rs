@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::job::JobPlace;
 use crate::state::{Applied, Retired};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
@@ -17,7 +18,7 @@ use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
-use crate::writer::parking::{ParkedJob, Parking, Place};
+use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
@@ -80,7 +81,7 @@ impl<S: JobSource> Writer<S> {
             let messages = match self.source.fetch(self.source.limits(), self.fetch_wait()) {
                 Fetched::Batch(messages) => messages,
                 Fetched::OriginChanged(changed) => {
-                    if let Err(interrupted) = self.note_stream(changed) {
+                    if let Err(interrupted) = self.store_origin(changed) {
                         self.reopen_with_retries(interrupted);
                     }
                     Vec::new()
@@ -174,9 +175,9 @@ impl<S: JobSource> Writer<S> {
     }
 
     /// Stores the new origin of the messages. The source hands out further messages only afterwards.
-    fn note_stream(&mut self, changed: OriginChanged) -> Result<(), BatchFailed> {
-        let noted = self.store.get().and_then(|store| store.note_stream(&changed.stream));
-        noted.map_err(|error| BatchFailed {
+    fn store_origin(&mut self, changed: OriginChanged) -> Result<(), BatchFailed> {
+        let stored = self.store.get().and_then(|store| store.store_origin(&changed.stream));
+        stored.map_err(|error| BatchFailed {
             reason: error.to_string(),
             is_unreadable: false,
             waiting: BatchWaiters::default(),
@@ -224,7 +225,7 @@ impl<S: JobSource> Writer<S> {
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let parked = |line: u32, from: Place, limit: usize, read_on: ReadOn<'_>| {
+        let parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
             read_line(&store, line, from, limit, read_on)
         };
@@ -295,13 +296,13 @@ impl<S: JobSource> Writer<S> {
 
     /// Maintenance between two batches: checkpoints, and the release of dropped boards' members.
     fn run_maintenance(&mut self) {
-        self.reject_log.tell();
+        self.reject_log.log_due();
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
             self.note_checkpoint(sequence, figures);
         }
         let (members, retired, freeing) = {
             let shard = self.shard.read(Purpose::Release);
-            (count(shard.members.len()), shard.has_retired(), shard.members.has_freeing())
+            (count(shard.members.len()), shard.has_retired(), shard.members.has_handles_to_free())
         };
         if retired {
             let released = {
@@ -332,7 +333,7 @@ impl<S: JobSource> Writer<S> {
     fn fetch_wait(&self) -> Duration {
         let idle_work = {
             let shard = self.shard.read(Purpose::Release);
-            shard.has_retired() || shard.members.has_freeing()
+            shard.has_retired() || shard.members.has_handles_to_free()
         };
         if idle_work {
             Duration::ZERO
@@ -384,10 +385,10 @@ fn free_in_background(released: Vec<Retired>) {
 pub fn read_line(
     store: &Store,
     line: u32,
-    from: Place,
+    from: JobPlace,
     limit: usize,
     read_on: ReadOn<'_>,
-) -> Result<Vec<(Place, ParkedJob)>, String> {
+) -> Result<Vec<(JobPlace, ParkedJob)>, String> {
     let (mut jobs, mut unreadable) = (Vec::new(), None);
     let scanned = store.each_parked_in(line, from, |record| match read_parked(record) {
         Ok((place, parked)) => {
@@ -405,7 +406,7 @@ pub fn read_line(
 }
 
 /// A parked job, decoded from its record.
-pub fn read_parked(record: ParkedRecord) -> Result<(Place, ParkedJob), String> {
+pub fn read_parked(record: ParkedRecord) -> Result<(JobPlace, ParkedJob), String> {
     let ParkedRecord { sequence, index, timestamp, job, board } = record;
     let job = wire::decode_one(&job).ok_or_else(|| {
         format!("job {index} of message {sequence}, which waits for its board, cannot be read")

@@ -7,7 +7,7 @@ use crate::cli::Failure;
 use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
-use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, held, top};
+use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, count_all, top};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, Score};
@@ -81,7 +81,7 @@ impl Stopped {
         let known = self.known(name)?;
         let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         let board = BoardView::new(&view, name.as_str(), &known);
-        Ok(held(&board) - board.total())
+        Ok(count_all(&board) - board.total())
     }
 
     /// The page behind a cursor, or the first one.

@@ -15,7 +15,7 @@ pub fn check_board_limit<'a>(
     grant: &Grant,
     named: &'a [BoardName],
 ) -> Result<Vec<&'a BoardName>, Problem> {
-    let (lacking, existing) = registry.lacking(named, grant.board_prefixes.as_deref());
+    let (lacking, existing) = registry.missing(named, grant.board_prefixes.as_deref());
     let Some(most) = grant.max_boards.and_then(|most| usize::try_from(most).ok()) else { return Ok(lacking) };
     if lacking.is_empty() || existing + lacking.len() <= most {
         return Ok(lacking);

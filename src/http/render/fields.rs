@@ -4,7 +4,9 @@
 
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
-use crate::query::{Answer, Entry, EntryChange, Listed, ListedMetadata, PageCursor, ShardStanding, Standing};
+use crate::query::{
+    Answer, EntryChange, Listed, ListedMetadata, MemberEntry, PageCursor, ShardStanding, Standing,
+};
 use crate::types::{AsOf, BoardName, Score};
 
 /// The only window there is yet.
@@ -36,7 +38,7 @@ pub fn counts(object: &mut Object<'_>, standing: &Standing) {
 }
 
 /// An entry with all its fields.
-pub fn entry(object: &mut Object<'_>, board: &str, entry: &Entry, as_of: &AsOf) {
+pub fn entry(object: &mut Object<'_>, board: &str, entry: &MemberEntry, as_of: &AsOf) {
     let listed = &entry.listed;
     object.text("board", board);
     object.text("window", WINDOW);

@@ -14,7 +14,7 @@ use crate::http::writes::results::JobResult;
 use crate::http::writes::results_json::{accepted, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
-use crate::query::{self, Around, Which};
+use crate::query::{self, Around, BoardSelection};
 use crate::state::TreeId;
 use crate::types::{BoardName, Malformed, MemberId};
 use crate::wire;
@@ -169,8 +169,8 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
     let ask = move |api: &Api, _: &str| {
         let which = match &boards {
-            Some(boards) => Which::Named(boards),
-            None => Which::All { after, limit: BATCH_MAX },
+            Some(boards) => BoardSelection::Named(boards),
+            None => BoardSelection::All { after, limit: BATCH_MAX },
         };
         Some(query::entries_of_member(&api.node, &api.registry, &id, which, &is_allowed))
     };

@@ -44,13 +44,13 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let score = parse_score(text).map_err(wrong)?;
     let answer = call.ask(|board| {
         check_keys(&score, &board.definition, Definition::not_a_score_in_query)?;
-        Ok::<_, Problem>(query::probe(board, &score))
+        Ok::<_, Problem>(query::rank_of_score(board, &score))
     })?;
-    let probe = answer.body?;
+    let ranked = answer.body?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
-        fields::rank(object, &score, &probe.standing, &probe.shards);
+        fields::rank(object, &score, &ranked.standing, &ranked.shards);
         fields::tail(object, &answer.as_of, call.api.is_stale());
     }))
 }
@@ -66,14 +66,14 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
     let mut answer = call.ask(|board| {
         let check = |score| check_keys(score, &board.definition, Definition::not_a_score);
         scores.iter().try_for_each(check)?;
-        Ok::<_, Problem>(scores.iter().map(|score| query::probe(board, score)).collect::<Vec<_>>())
+        Ok::<_, Problem>(scores.iter().map(|score| query::rank_of_score(board, score)).collect::<Vec<_>>())
     })?;
-    let probes = std::mem::replace(&mut answer.body, Ok(Vec::new()))?;
+    let ranks = std::mem::replace(&mut answer.body, Ok(Vec::new()))?;
     Ok(Reply::sized(scores.len() * 160 + 200, |object| {
         fields::head(object, call.board(), &answer);
-        object.array("ranks", scores.iter().zip(&probes), |out, (score, probe)| {
+        object.array("ranks", scores.iter().zip(&ranks), |out, (score, ranked)| {
             let mut object = Object::begin(out);
-            fields::rank(&mut object, score, &probe.standing, &probe.shards);
+            fields::rank(&mut object, score, &ranked.standing, &ranked.shards);
             object.end();
         });
         fields::tail(object, &answer.as_of, call.api.is_stale());

@@ -31,14 +31,14 @@ use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, local};
-use crate::state::{Applied, BoardEvent, Change, Entry, Shard, Standing, Step};
+use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Shard, Step};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
 use crate::tree::Words;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
-    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Later, Message,
-    MessageOutcome, Payload, Place, Registry, ShardState,
+    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Message,
+    MessageOutcome, ParkedOutcome, Payload, Registry, ShardRanking, ShardState,
 };
 
 mod offload;
@@ -56,7 +56,7 @@ const REJECTED: i64 = 13;
 /// The score whose message cannot be committed.
 const UNCOMMITTED: i64 = 666;
 
-/// The score whose job waits for its board, and is freed by a batch that cannot be committed.
+/// The score whose job waits for its board, and is unparked by a batch that cannot be committed.
 const FREED_IN_VAIN: i64 = 668;
 
 pub struct Fixture {
@@ -165,7 +165,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                 if score.keys() == [FREED_IN_VAIN] {
                     let (tell, told) = tokio::sync::oneshot::channel();
                     drop(tell.send(Err(CommitFailed { reason: "the script says so".to_owned() })));
-                    outcomes.push(JobOutcome::Parked(Later::new(told)));
+                    outcomes.push(JobOutcome::Parked(ParkedOutcome::new(told)));
                     continue;
                 }
                 if score.keys() == [UNHEARD] {
@@ -184,7 +184,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                 }
                 let tree = shard.board(board.as_str()).expect("just defined").all;
                 let entry = Entry {
-                    standing: Standing::Listed(words),
+                    state: EntryState::Listed(words),
                     updated_at: message.timestamp,
                     version: None,
                     has_metadata: false,
@@ -195,7 +195,8 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                     if known_handle.is_none() { vec![job.member.as_bytes().into()] } else { Vec::new() };
                 let changes = vec![Change { tree, handle, after: Some(entry) }];
                 shard.apply(&Step { added, changes, applied: step.applied, ..Step::default() });
-                let after = Some(place(&shard, board.as_str(), &known.definition, words, message.timestamp));
+                let after =
+                    Some(ranking(&shard, board.as_str(), &known.definition, words, message.timestamp));
                 outcomes.push(JobOutcome::Applied(vec![BoardOutcome {
                     board: board.clone(),
                     definition: known.definition,
@@ -215,12 +216,12 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
     }
 }
 
-fn place(shard: &Shard, board: &str, definition: &Definition, words: Words, at: Timestamp) -> Place {
+fn ranking(shard: &Shard, board: &str, definition: &Definition, words: Words, at: Timestamp) -> ShardRanking {
     let window = shard.board_tree(board).expect("the board is there");
     let score = definition.score_of(words.as_slice());
     let score = definition.score_words(&score);
     let better = window.tree.count_below(score.as_slice());
-    Place {
+    ShardRanking {
         words,
         updated_at: at,
         has_metadata: false,

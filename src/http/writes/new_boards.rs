@@ -31,7 +31,7 @@ pub async fn create_for(call: &Call, jobs: &[Job]) -> Result<(), Problem> {
     });
     let named = named.flatten().map(|(board, _)| board);
     let lacking: BTreeSet<&BoardName> =
-        named.filter(|board| call.api.registry.creates(board.as_str())).collect();
+        named.filter(|board| call.api.registry.may_create(board.as_str())).collect();
     if lacking.is_empty() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
-use crate::query::{EntryChange, complete};
+use crate::query::{EntryChange, add_other_shards};
 use crate::queue::NotPublished;
 use crate::types::{BoardName, MemberId, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
@@ -39,7 +39,7 @@ pub enum JobResult {
     Parked,
     /// It is stored, and the request does not wait until it is applied.
     Stored,
-    /// Its message was refused, or a commit failed: that of its message, or of the batch that freed it.
+    /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
     Failed(NotPublished),
 }
 
@@ -123,7 +123,8 @@ pub fn message_results(
                     }
                     looks += api.node.shards.len();
                     let view = view.get_or_insert_with(|| api.node.view());
-                    let mut change = complete(view, &api.registry, shard, sequence, &reported.member, board);
+                    let mut change =
+                        add_other_shards(view, &api.registry, shard, sequence, &reported.member, board);
                     sent.fill_in(&reported.member, reported.meta.as_ref(), &mut change);
                     change
                 });

@@ -17,13 +17,13 @@ pub async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> 
         SettledMessage { sequence: outcome.sequence, jobs: Vec::with_capacity(outcome.jobs.len()) };
     for job in outcome.jobs {
         let mut known = (outcome.sequence, job);
-        if let JobOutcome::Parked(later) = &known.1
-            && let Ok(Some(freed)) = tokio::time::timeout_at(deadline, later.outcome()).await
+        if let JobOutcome::Parked(parked) = &known.1
+            && let Ok(Some(unparked)) = tokio::time::timeout_at(deadline, parked.outcome()).await
         {
-            known = match freed {
-                Ok(freed) => freed,
+            known = match unparked {
+                Ok(unparked) => unparked,
                 Err(failed) => {
-                    settled.jobs.push(Err(freed_unknown(&failed)));
+                    settled.jobs.push(Err(unparking_failed(&failed)));
                     continue;
                 }
             };
@@ -34,8 +34,8 @@ pub async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> 
     settled
 }
 
-/// The job is stored and its board exists, but the batch that freed the job could not be committed.
-fn freed_unknown(failed: &CommitFailed) -> NotPublished {
+/// The job is stored and its board exists, but the batch that unparked the job could not be committed.
+fn unparking_failed(failed: &CommitFailed) -> NotPublished {
     NotPublished::Unknown(format!(
         "the job waited for its board, and is applied once this node can commit again; {failed}"
     ))

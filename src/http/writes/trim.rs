@@ -9,7 +9,7 @@ use crate::http::api::Api;
 use crate::http::render::problem::Problem;
 use crate::http::writes::boards::Removed;
 use crate::http::writes::publish::{COMMAND_BYTES, Publishing, publish_all};
-use crate::query::{Behind, ShardHandle};
+use crate::query::{ShardHandle, TrimScan};
 use crate::queue::Publishers;
 use crate::state::{Incarnation, TrimPoint};
 use crate::state_lock::Purpose;
@@ -39,7 +39,7 @@ pub async fn trim_board(
 ) -> Result<Removed, Problem> {
     let of_shard = |(shard, (_, as_of)): (_, &(ShardId, Sequence))| ShardTrim {
         shard,
-        behind: Behind::new(name.clone(), incarnation, cut.clone()),
+        scan: TrimScan::new(name.clone(), incarnation, cut.clone()),
         found: VecDeque::new(),
         sequence: *as_of,
     };
@@ -63,7 +63,7 @@ struct Trim {
 /// The progress of a trim on one shard.
 struct ShardTrim<'a> {
     shard: &'a ShardHandle,
-    behind: Behind,
+    scan: TrimScan,
     /// Members whose entries were found, and that no message has named yet.
     found: VecDeque<MemberId>,
     /// The sequence of the last message; before the first, the one at which the cut was found.
@@ -73,8 +73,8 @@ struct ShardTrim<'a> {
 impl ShardTrim<'_> {
     /// Finds the members that the next messages name.
     async fn find_members(&mut self) {
-        while self.found.len() < MEMBERS_PER_MESSAGE * MESSAGES_AT_ONCE && !self.behind.is_over() {
-            self.found.extend(self.behind.look(&self.shard.state.read(Purpose::Read)));
+        while self.found.len() < MEMBERS_PER_MESSAGE * MESSAGES_AT_ONCE && !self.scan.is_finished() {
+            self.found.extend(self.scan.next_slice(&self.shard.state.read(Purpose::Read)));
             // Finding few hidden entries among many others may take long.
             tokio::task::yield_now().await;
         }

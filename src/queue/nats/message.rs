@@ -121,7 +121,7 @@ pub fn no_command(bytes: &[u8]) -> Payload {
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     if command == FREE {
         let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
-        // The jobs that one message frees are applied under one hold of the lock.
+        // The jobs that one message unparks are applied under one hold of the lock.
         return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
     }
     if command == TRIM {

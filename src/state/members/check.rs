@@ -29,7 +29,7 @@ impl Members {
             let count = trees.get_mut(handle.index());
             *count.ok_or_else(|| never(handle, "a tree knows it"))? += 1;
             let before = tree.0.checked_sub(1).map(TreeId);
-            if self.memberships.trees_behind(handle, before).next() != Some(tree) {
+            if self.memberships.trees_after(handle, before).next() != Some(tree) {
                 return Err(format!("tree {} knows {}, which is not said of it", tree.0, name(handle)));
             }
         }
@@ -62,7 +62,7 @@ impl Members {
         for ((trees, place), handle) in trees.into_iter().zip(places).zip(0..) {
             let id = self.id(Handle(handle));
             let name = || name(Handle(handle));
-            let said = self.memberships.trees_behind(Handle(handle), None).count();
+            let said = self.memberships.trees_after(Handle(handle), None).count();
             if usize::try_from(trees) != Ok(said) {
                 return Err(format!("{trees} boards know {}, and of {said} it is said", name()));
             }
@@ -103,8 +103,8 @@ mod tests {
         let mut members = Members::new();
         let [a, b, c] = ["a", "b", "c"].map(|id| members.add(id.as_bytes()));
         let known = vec![(TreeId(0), a), (TreeId(0), b), (TreeId(1), b)];
-        known.iter().chain([&(TreeId(0), c)]).for_each(|(tree, handle)| members.refer(*handle, *tree));
-        members.release(c, TreeId(0));
+        known.iter().chain([&(TreeId(0), c)]).for_each(|(tree, handle)| members.add_tree(*handle, *tree));
+        members.remove_tree(c, TreeId(0));
         (members, known)
     }
 
@@ -154,7 +154,7 @@ mod tests {
         ];
         for (expected, how) in cases {
             let found = wrong(|members, known| match how {
-                "said" => members.refer(Handle(0), TreeId(1)),
+                "said" => members.add_tree(Handle(0), TreeId(1)),
                 "forgotten" => drop(known.pop()),
                 "another" => known[2].0 = TreeId(2),
                 "twice" => members.leaving.push(set_of(Handle(2))),
@@ -178,7 +178,7 @@ mod tests {
     fn a_member_with_two_handles_and_one_that_is_not_found_are_found() {
         let two = wrong(|members, known| {
             let again = members.add(b"a");
-            members.refer(again, TreeId(0));
+            members.add_tree(again, TreeId(0));
             known.push((TreeId(0), again));
         });
         assert!(two == "a (handle 0) has handle 3 too" || two == "a (handle 3) has handle 0 too", "{two}");

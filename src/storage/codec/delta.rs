@@ -10,7 +10,7 @@ use bincode::{Decode, Encode};
 use crate::state::{Applied, BoardEvent, Entry, Incarnation, RecordNumber, TreeId};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, to_vec, undecodable};
 use crate::storage::codec::parts::{
-    AppliedWire, DefinitionWire, StandingWire, applied_from_wire, applied_to_wire, board_name,
+    AppliedWire, DefinitionWire, EntryStateWire, applied_from_wire, applied_to_wire, board_name,
     definition_from_wire, definition_to_wire,
 };
 use crate::types::{MemberId, Sequence, Timestamp};
@@ -194,7 +194,7 @@ struct EntryWire {
 
 impl Encode for EntryWire {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        StandingWire(self.entry.standing).encode(encoder)?;
+        EntryStateWire(self.entry.state).encode(encoder)?;
         (self.entry.updated_at.as_micros() - self.base.as_micros()).encode(encoder)?;
         self.entry.version.encode(encoder)?;
         self.entry.has_metadata.encode(encoder)
@@ -205,13 +205,13 @@ fn decode_entry<D: Decoder<Context = Timestamp>>(decoder: &mut D) -> Result<Opti
     if !bool::decode(decoder)? {
         return Ok(None);
     }
-    let standing = StandingWire::decode(decoder)?.0;
+    let state = EntryStateWire::decode(decoder)?.0;
     let micros = i64::decode(decoder)?.checked_add(decoder.context().as_micros());
     let updated_at = micros.and_then(|micros| Timestamp::from_micros(micros).ok());
     let updated_at = updated_at.ok_or(DecodeError::Other("an entry's time is out of range"))?;
     let version = Option::<u64>::decode(decoder)?;
     let has_metadata = bool::decode(decoder)?;
-    Ok(Some(Entry { standing, updated_at, version, has_metadata }))
+    Ok(Some(Entry { state, updated_at, version, has_metadata }))
 }
 
 struct ChangeWire<'a> {

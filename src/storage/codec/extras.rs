@@ -2,14 +2,14 @@
 
 use bincode::error::DecodeError;
 
-use crate::state::{Extra, Standing, Unlisted};
+use crate::state::{EntryState, Extra, Unlisted};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
-use crate::storage::codec::parts::StandingWire;
+use crate::storage::codec::parts::EntryStateWire;
 use crate::tree::Handle;
 use crate::types::Timestamp;
 
 /// Version, whether there is metadata, and the state of an entry that is not listed.
-type ExtraFields = (Option<u64>, bool, Option<StandingWire>);
+type ExtraFields = (Option<u64>, bool, Option<EntryStateWire>);
 
 /// A page of extras. Times are stored relative to the least of them.
 #[must_use]
@@ -49,34 +49,34 @@ pub fn decode_extras(
 /// One extra, as format 1 wrote them.
 #[must_use]
 pub fn encode_extra(extra: &Extra) -> Vec<u8> {
-    let (version, has_metadata, standing) = rest_of(extra);
-    to_vec(&(extra.updated_at.as_micros(), version, has_metadata, standing))
+    let (version, has_metadata, state) = rest_of(extra);
+    to_vec(&(extra.updated_at.as_micros(), version, has_metadata, state))
 }
 
 /// # Errors
 /// When the bytes are no such record.
 pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
-    let (micros, version, has_metadata, standing): (i64, Option<u64>, bool, Option<StandingWire>) =
+    let (micros, version, has_metadata, state): (i64, Option<u64>, bool, Option<EntryStateWire>) =
         from_slice("extra", bytes)?;
-    extra_of("extra", micros, (version, has_metadata, standing))
+    extra_of("extra", micros, (version, has_metadata, state))
 }
 
 fn rest_of(extra: &Extra) -> ExtraFields {
-    let standing = match &extra.unlisted {
+    let state = match &extra.unlisted {
         None => None,
-        Some(Unlisted::Hidden(words)) => Some(Standing::Hidden(**words)),
-        Some(Unlisted::Removed) => Some(Standing::Removed),
+        Some(Unlisted::Hidden(words)) => Some(EntryState::Hidden(**words)),
+        Some(Unlisted::Removed) => Some(EntryState::Removed),
     };
-    (extra.version, extra.has_metadata, standing.map(StandingWire))
+    (extra.version, extra.has_metadata, state.map(EntryStateWire))
 }
 
 fn extra_of(kind: &'static str, micros: i64, rest: ExtraFields) -> Result<Extra, Undecodable> {
-    let (version, has_metadata, standing) = rest;
-    let unlisted = match standing.map(|wire| wire.0) {
+    let (version, has_metadata, state) = rest;
+    let unlisted = match state.map(|wire| wire.0) {
         None => None,
-        Some(Standing::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
-        Some(Standing::Removed) => Some(Unlisted::Removed),
-        Some(Standing::Listed(_)) => return Err(undecodable(kind, "it says where a listed entry stands")),
+        Some(EntryState::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
+        Some(EntryState::Removed) => Some(Unlisted::Removed),
+        Some(EntryState::Listed(_)) => return Err(undecodable(kind, "it says where a listed entry stands")),
     };
     let updated_at = Timestamp::from_micros(micros).map_err(|error| undecodable(kind, error))?;
     Ok(Extra { updated_at, version, has_metadata, unlisted })

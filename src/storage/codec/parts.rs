@@ -7,7 +7,7 @@ use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
-use crate::state::{Applied, Standing};
+use crate::state::{Applied, EntryState};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
@@ -103,18 +103,18 @@ pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, U
     Ok(definition)
 }
 
-pub(super) struct StandingWire(pub(super) Standing);
+pub(super) struct EntryStateWire(pub(super) EntryState);
 
 const REMOVED: u8 = 0;
 const LISTED: u8 = 1;
 const HIDDEN: u8 = 2;
 
-impl Encode for StandingWire {
+impl Encode for EntryStateWire {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
         let (kind, words) = match &self.0 {
-            Standing::Removed => return REMOVED.encode(encoder),
-            Standing::Listed(words) => (LISTED, words),
-            Standing::Hidden(words) => (HIDDEN, words),
+            EntryState::Removed => return REMOVED.encode(encoder),
+            EntryState::Listed(words) => (LISTED, words),
+            EntryState::Hidden(words) => (HIDDEN, words),
         };
         kind.encode(encoder)?;
         let words = words.as_slice();
@@ -123,11 +123,11 @@ impl Encode for StandingWire {
     }
 }
 
-impl<C> Decode<C> for StandingWire {
+impl<C> Decode<C> for EntryStateWire {
     fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let kind = u8::decode(decoder)?;
         if kind == REMOVED {
-            return Ok(Self(Standing::Removed));
+            return Ok(Self(EntryState::Removed));
         }
         let mut words = Words::new();
         for _ in 0..u8::decode(decoder)? {
@@ -137,8 +137,8 @@ impl<C> Decode<C> for StandingWire {
             words.push(i64::decode(decoder)?.cast_unsigned() ^ (1 << 63));
         }
         match kind {
-            LISTED => Ok(Self(Standing::Listed(words))),
-            HIDDEN => Ok(Self(Standing::Hidden(words))),
+            LISTED => Ok(Self(EntryState::Listed(words))),
+            HIDDEN => Ok(Self(EntryState::Hidden(words))),
             _ => Err(DecodeError::Other("an entry's standing is unknown")),
         }
     }

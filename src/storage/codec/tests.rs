@@ -9,7 +9,7 @@ use super::*;
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::RejectCode;
 use crate::state::{
-    Applied, BoardEvent, DroppedName, Entry, Extra, Incarnation, RecordNumber, Standing, TreeId, Unlisted,
+    Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, Incarnation, RecordNumber, TreeId, Unlisted,
 };
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MAX_KEYS, Score, Sequence, Timestamp};
@@ -82,14 +82,13 @@ fn parked() -> ParkedRecord {
 
 fn delta() -> Delta {
     let entry = Entry {
-        standing: Standing::Listed(words(&[!(0x4b0 ^ (1 << 63)), (1 << 63) + 5])),
+        state: EntryState::Listed(words(&[!(0x4b0 ^ (1 << 63)), (1 << 63) + 5])),
         updated_at: time(999_999),
         version: None,
         has_metadata: false,
     };
-    let hidden =
-        Entry { standing: Standing::Hidden(words(&[0, u64::MAX])), version: Some(u64::MAX), ..entry };
-    let removed = Entry { standing: Standing::Removed, has_metadata: true, ..hidden };
+    let hidden = Entry { state: EntryState::Hidden(words(&[0, u64::MAX])), version: Some(u64::MAX), ..entry };
+    let removed = Entry { state: EntryState::Removed, has_metadata: true, ..hidden };
     let change = |tree, member: &str, before, after| DeltaChange {
         tree: TreeId(tree),
         member: member.as_bytes().to_vec(),
@@ -361,13 +360,13 @@ fn any_time() -> impl Strategy<Value = Timestamp> {
 }
 
 fn any_entry() -> impl Strategy<Value = Entry> {
-    let standing = prop_oneof![
-        any_words().prop_map(Standing::Listed),
-        any_words().prop_map(Standing::Hidden),
-        Just(Standing::Removed)
+    let state = prop_oneof![
+        any_words().prop_map(EntryState::Listed),
+        any_words().prop_map(EntryState::Hidden),
+        Just(EntryState::Removed)
     ];
-    (standing, any_time(), any::<Option<u64>>(), any::<bool>()).prop_map(
-        |(standing, updated_at, version, has_metadata)| Entry { standing, updated_at, version, has_metadata },
+    (state, any_time(), any::<Option<u64>>(), any::<bool>()).prop_map(
+        |(state, updated_at, version, has_metadata)| Entry { state, updated_at, version, has_metadata },
     )
 }
 
@@ -401,9 +400,9 @@ proptest! {
 
     #[test]
     fn any_extra_is_read_back(entry in any_entry(), listed in any::<bool>()) {
-        let unlisted = match entry.standing {
-            Standing::Removed => Some(Unlisted::Removed),
-            Standing::Hidden(words) | Standing::Listed(words) => {
+        let unlisted = match entry.state {
+            EntryState::Removed => Some(Unlisted::Removed),
+            EntryState::Hidden(words) | EntryState::Listed(words) => {
                 (!listed).then(|| Unlisted::Hidden(Box::new(words)))
             }
         };
@@ -477,8 +476,8 @@ fn extreme_scores_survive_a_delta() {
     for value in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
         let definition = definition();
         let score = Score::new(&[value, value]).expect("two keys");
-        let standing = Standing::Listed(definition.entry_words(&score, time(0), b"p42"));
-        let entry = Entry { standing, updated_at: Timestamp::MAX, version: None, has_metadata: false };
+        let state = EntryState::Listed(definition.entry_words(&score, time(0), b"p42"));
+        let entry = Entry { state, updated_at: Timestamp::MAX, version: None, has_metadata: false };
         let change =
             DeltaChange { tree: TreeId(0), member: b"p42".to_vec(), before: None, after: Some(entry) };
         let delta = Delta {

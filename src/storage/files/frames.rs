@@ -30,7 +30,7 @@ pub struct Break {
     /// Where the last whole record ends.
     pub at: usize,
     /// Whether a record begins somewhere behind it.
-    pub goes_on: bool,
+    pub records_follow: bool,
     /// Whether RocksDB's reader returns from it.
     pub rocksdb_returns: bool,
 }
@@ -44,7 +44,7 @@ pub fn read_records(bytes: &[u8], mut each: impl FnMut(&[u8]) -> ControlFlow<()>
         at = skip_trailer(at);
         if at >= bytes.len() {
             // An unfinished record at the end is a break too.
-            return begun.map(|_| Break { at: record_end, goes_on: false, rocksdb_returns: true });
+            return begun.map(|_| Break { at: record_end, records_follow: false, rocksdb_returns: true });
         }
         let Some(fragment) = fragment_at(bytes, at) else { return Some(break_at(bytes, record_end, at)) };
         let end = at + HEADER + fragment.payload.len();
@@ -114,7 +114,7 @@ fn skip_trailer(at: usize) -> usize {
 fn break_at(bytes: &[u8], record_end: usize, at: usize) -> Break {
     Break {
         at: record_end,
-        goes_on: begins_a_record_from(bytes, at),
+        records_follow: begins_a_record_from(bytes, at),
         rocksdb_returns: rocksdb_returns_from(bytes, at),
     }
 }

@@ -29,7 +29,7 @@ pub struct TornEnd {
     pub at: u64,
     pub length: u64,
     /// Whether records follow the break: then it is not a torn end.
-    pub goes_on: bool,
+    pub records_follow: bool,
     /// Whether RocksDB handles the break itself: it stops there, and returns.
     pub rocksdb_stops: bool,
     /// The last value before the break for the requested key.
@@ -62,16 +62,16 @@ pub fn check_logs(directory: &Path, key: &[u8]) -> Result<Logs, StorageError> {
 }
 
 fn torn_end(path: &Path, bytes: &[u8], broken: Break, later: &[PathBuf]) -> Result<TornEnd, StorageError> {
-    let mut goes_on = broken.goes_on;
+    let mut records_follow = broken.records_follow;
     for path in later {
-        goes_on |= holds_an_operation(&read(path)?);
+        records_follow |= holds_an_operation(&read(path)?);
     }
     Ok(TornEnd {
         log: path.to_owned(),
         at: u64::try_from(broken.at).unwrap_or(u64::MAX),
         length: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        goes_on,
-        rocksdb_stops: broken.rocksdb_returns && !goes_on,
+        records_follow,
+        rocksdb_stops: broken.rocksdb_returns && !records_follow,
         last_value: None,
         later: later.to_vec(),
     })
@@ -84,7 +84,7 @@ fn holds_an_operation(log: &[u8]) -> bool {
         holds |= !batch::is_empty(record);
         ControlFlow::Continue(())
     });
-    holds || broken.is_some_and(|broken| broken.goes_on)
+    holds || broken.is_some_and(|broken| broken.records_follow)
 }
 
 /// The last value that these logs have for a key, up to the break of the last log.
@@ -111,7 +111,7 @@ impl TornEnd {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn cut(&self) -> Result<(), StorageError> {
+    pub fn truncate(&self) -> Result<(), StorageError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |error| StorageError::Io { path, error }

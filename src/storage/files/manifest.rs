@@ -49,7 +49,7 @@ pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError>
     match broken {
         // A power failure may tear the end, of a change that nothing was built on: RocksDB knows what to do
         // then.
-        Some(broken) if broken.goes_on || !broken.rocksdb_returns => {
+        Some(broken) if broken.records_follow || !broken.rocksdb_returns => {
             damaged(format!("the file {name} is broken after {} of {} bytes", broken.at, manifest.len()))
         }
         _ if records == 0 => damaged(format!("the file {name} holds nothing")),

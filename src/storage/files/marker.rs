@@ -169,7 +169,7 @@ impl Marker {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn note_stream(&self) -> Result<(), StorageError> {
+    pub fn note_filled_from_stream(&self) -> Result<(), StorageError> {
         if std::mem::replace(&mut self.written.lock().is_filled_from_stream, true) {
             return Ok(());
         }

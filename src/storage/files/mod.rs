@@ -6,19 +6,19 @@
 
 mod batch;
 mod data_marker;
+mod database_files;
 mod frames;
 mod lock;
 mod logs;
 mod manifest;
 mod marker;
-mod remains;
 
 #[cfg(test)]
 mod tests;
 
 pub use data_marker::{has_marker, mark_shards, marked_shards};
+pub use database_files::holds_a_database;
 pub use lock::DirectoryLock;
 pub use logs::{Logs, TornEnd, check_logs};
 pub use manifest::{FlushedSequence, check_manifest};
 pub use marker::{Floor, MARKER, Marker, Stage};
-pub use remains::holds_a_database;

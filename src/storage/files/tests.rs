@@ -75,7 +75,7 @@ fn a_cut_is_a_break_behind_which_nothing_goes_on() {
         let (found, broken) = read(&bytes[..cut]);
         assert_eq!(found, written[..found.len()]);
         if let Some(broken) = broken {
-            assert!(!broken.goes_on && broken.rocksdb_returns, "{cut}: {broken:?}");
+            assert!(!broken.records_follow && broken.rocksdb_returns, "{cut}: {broken:?}");
             assert_eq!(broken.at, framed(&written[..found.len()]).len(), "{cut}");
         }
     }
@@ -92,7 +92,7 @@ fn a_changed_byte_is_a_break_and_what_follows_it_is_seen() {
         let (found, broken) = read(&changed);
         assert_eq!(found, written[..found.len()], "{at}");
         let broken = broken.unwrap_or_else(|| panic!("the byte at {at} is not missed"));
-        assert_eq!(broken.goes_on, at < last, "{at}: {broken:?}");
+        assert_eq!(broken.records_follow, at < last, "{at}: {broken:?}");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_type_that_rocksdb_never_gets_past_is_known() {
         let mut bytes = framed(&written);
         bytes[last + 6] = kind;
         let (_, broken) = read(&bytes);
-        assert_eq!(broken, Some(Break { at: last, goes_on: false, rocksdb_returns: false }), "{kind}");
+        assert_eq!(broken, Some(Break { at: last, records_follow: false, rocksdb_returns: false }), "{kind}");
     }
 }
 
@@ -116,7 +116,7 @@ fn zeros_where_a_record_was_are_a_break() {
     let second = framed(&written[..1]).len();
     let mut zeroed = bytes.clone();
     zeroed[second..second + 307].fill(0);
-    let broken = Break { at: second, goes_on: true, rocksdb_returns: true };
+    let broken = Break { at: second, records_follow: true, rocksdb_returns: true };
     assert_eq!(read(&zeroed), (written[..1].to_vec(), Some(broken)));
 }
 
@@ -187,7 +187,7 @@ fn a_marker_says_that_its_shard_is_filled_from_a_stream() {
     let put = Marker::put(folder.path(), Stage::Created, (0, 1), Floor::default());
     let mut marker = put.expect("the disk takes it");
     assert!(!read_marker(folder.path()).is_filled_from_stream());
-    marker.note_stream().expect("the disk takes it");
+    marker.note_filled_from_stream().expect("the disk takes it");
     marker.set_stage(Stage::InService).expect("the disk takes it");
     assert!(marker.is_filled_from_stream() && read_marker(folder.path()).is_filled_from_stream());
     let mut bytes = std::fs::read(folder.path().join(MARKER)).expect("it is there");

@@ -192,7 +192,7 @@ impl Store {
 
     /// Makes the marker say that a stream holds what comes after the last sync.
     pub(super) fn mark_filled_from_stream(&self) -> Result<(), StorageError> {
-        self.marker.as_ref().map_or(Ok(()), Marker::note_stream)
+        self.marker.as_ref().map_or(Ok(()), Marker::note_filled_from_stream)
     }
 
     /// Makes what was noted of synced writes survive a power failure too.

@@ -52,7 +52,7 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
-        Self::judge(path, shard, shards, resources)?.open()
+        Self::inspect(path, shard, shards, resources)?.open()
     }
 
     /// Locks a shard's directory, and looks whether it may be opened, before RocksDB does anything with it.
@@ -60,7 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn judge(
+    pub fn inspect(
         path: &Path,
         shard: ShardId,
         shards: u16,
@@ -79,7 +79,7 @@ impl Store {
             None => !holds_a_database(path)?,
         };
         let place = StoreLocation { path: path.to_owned(), shard, shards, resources: resources.clone() };
-        let found = if is_new { DirectoryContents::Nothing } else { place.look(marker)? };
+        let found = if is_new { DirectoryContents::Nothing } else { place.read_contents(marker)? };
         Ok(InspectedDirectory { place, lock, found })
     }
 
@@ -102,7 +102,7 @@ impl Store {
             return Err(StorageError::Empty(path.to_owned()));
         }
         let place = StoreLocation { path: path.to_owned(), shard, shards, resources: resources.clone() };
-        let found = place.look(marker)?;
+        let found = place.read_contents(marker)?;
         if let DirectoryContents::Shard { torn: Some(end), .. } = &found
             && !end.rocksdb_stops
         {
@@ -145,7 +145,7 @@ impl Store {
         let Self { db, path, shard, shards, marker, torn, resources, lock, .. } = self;
         drop(db);
         if let Some(end) = torn.filter(|end| end.rocksdb_stops) {
-            end.cut()?;
+            end.truncate()?;
         }
         let place = StoreLocation { path, shard, shards, resources };
         let db = DB::open_cf_descriptors(&database_options(), &place.path, families(&place.resources))
@@ -173,7 +173,7 @@ impl Store {
             }
         };
         if !meta.stream.is_empty() {
-            marker.note_stream()?;
+            marker.note_filled_from_stream()?;
         }
         store.marker = Some(marker);
         Ok(store)
@@ -312,7 +312,7 @@ impl StoreLocation {
     }
 
     /// Reads what must be whole before RocksDB reads it.
-    fn look(&self, marker: Option<Marker>) -> Result<DirectoryContents, StorageError> {
+    fn read_contents(&self, marker: Option<Marker>) -> Result<DirectoryContents, StorageError> {
         if let Some(marker) = &marker {
             check_layout(&self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
             if marker.damage.is_some() {
@@ -321,7 +321,7 @@ impl StoreLocation {
         }
         let in_files = check_manifest(&self.path)?;
         let logs = check_logs(&self.path, &keys::meta())?;
-        let torn = self.judge(logs, &in_files, marker.as_ref())?;
+        let torn = self.check_torn_end(logs, &in_files, marker.as_ref())?;
         Ok(DirectoryContents::Shard { marker, torn })
     }
 
@@ -334,7 +334,7 @@ impl StoreLocation {
     ) -> Result<Store, StorageError> {
         if let Some(end) = &torn {
             if !end.rocksdb_stops {
-                end.cut()?;
+                end.truncate()?;
             }
             tracing::warn!(
                 shard = %self.shard, log = end.name(), at = end.at, bytes = end.length - end.at,
@@ -352,7 +352,7 @@ impl StoreLocation {
     }
 
     /// Whether a torn log can have been torn by a power failure, with nothing lost that was answered.
-    fn judge(
+    fn check_torn_end(
         &self,
         logs: Logs,
         in_files: &FlushedSequence,
@@ -367,7 +367,7 @@ impl StoreLocation {
                 "its log {name} is broken after {at} of {length} bytes, before the end of what had been synced"
             )));
         }
-        if torn.goes_on {
+        if torn.records_follow {
             // Without a stream each write is synced before the next one begins, so that no power failure does
             // this. With one nothing is synced between checkpoints, a power failure may bring later blocks to
             // disk and not earlier ones, and the stream holds everything since the last sync.

@@ -73,7 +73,7 @@ impl Batch<'_> {
         let (changed_by_member, net_change_index) = (&mut self.changed_by_member, &self.net_change_index);
         // This takes time in proportion to the batch's changes and the member's boards, so the lock is
         // released for it.
-        let changed: Vec<TreeId> = self.shard.aside(|| {
+        let changed: Vec<TreeId> = self.shard.unlocked(|| {
             let changed = changed_by_member.get_or_insert_with(|| {
                 net_change_index.keys().map(|(tree, handle)| (*handle, *tree)).collect()
             });
@@ -83,18 +83,18 @@ impl Batch<'_> {
         let (mut names, mut behind) = (Vec::new(), None);
         loop {
             // Trees of dropped boards are counted as well, as there may be many.
-            let before = self.shard.members.trees_behind(handle, behind).take(TREES_PER_YIELD);
+            let before = self.shard.members.trees_after(handle, behind).take(TREES_PER_YIELD);
             let before: Vec<TreeId> = before.collect();
             let Some(last) = before.last() else { break };
             behind = Some(*last);
-            names.extend(before.iter().filter_map(|tree| self.knows(*tree, handle)));
+            names.extend(before.iter().filter_map(|tree| self.board_of_entry(*tree, handle)));
             self.shard.yield_if_due();
         }
         for changed in changed.chunks(TREES_PER_YIELD) {
-            names.extend(changed.iter().filter_map(|tree| self.knows(*tree, handle)));
+            names.extend(changed.iter().filter_map(|tree| self.board_of_entry(*tree, handle)));
             self.shard.yield_if_due();
         }
-        self.shard.aside(|| {
+        self.shard.unlocked(|| {
             names.sort();
             names.dedup();
         });
@@ -102,7 +102,7 @@ impl Batch<'_> {
     }
 
     /// The name of a tree's board, if it exists and holds an entry of the member.
-    fn knows(&self, tree: TreeId, handle: Handle) -> Option<BoardName> {
+    fn board_of_entry(&self, tree: TreeId, handle: Handle) -> Option<BoardName> {
         let known = self.shard.tree(tree).map(|window| &window.board);
         let name = known.or_else(|| self.new_trees.get(&tree))?;
         // Another incarnation of the name has another tree.
@@ -142,16 +142,16 @@ impl Batch<'_> {
     }
 
     /// Whether an incarnation of a board was dropped, or replaced by a later one.
-    pub(super) fn is_over(&self, name: &BoardName, life: Incarnation) -> bool {
+    pub(super) fn has_ended(&self, name: &BoardName, life: Incarnation) -> bool {
         match self.board(name) {
             Some(board) => board.incarnation > life,
-            None => self.dropped().is_over(name.as_str(), life),
+            None => self.dropped().has_ended(name.as_str(), life),
         }
     }
 
     /// Whether a definition may be older than a drop of its board that the shard has forgotten. If the board
     /// does exist, its definition comes again with a later number.
-    pub(super) fn may_be_over(&self, name: &BoardName, number: Option<RecordNumber>) -> bool {
+    pub(super) fn may_have_ended(&self, name: &BoardName, number: Option<RecordNumber>) -> bool {
         self.board(name).is_none() && self.dropped().is_forgotten(number)
     }
 

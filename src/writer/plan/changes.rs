@@ -30,23 +30,23 @@ impl Batch<'_> {
     ) {
         let (step, at) = (self.step_number, self.step.changes.len());
         let change = Change { tree, handle, after };
-        let index = *self.net_change_index.entry((tree, handle)).or_insert(self.net.len());
+        let index = *self.net_change_index.entry((tree, handle)).or_insert(self.net_changes.len());
         if let Some(changed) = &mut self.changed_by_member {
             changed.insert((handle, tree));
         }
-        match self.net.get_mut(index) {
-            Some(net) => {
-                net.after = after;
-                if net.step == step {
+        match self.net_changes.get_mut(index) {
+            Some(net_change) => {
+                net_change.after = after;
+                if net_change.step == step {
                     // Several jobs of a step for one entry become one change.
-                    if let Some(earlier) = self.step.changes.get_mut(net.at) {
+                    if let Some(earlier) = self.step.changes.get_mut(net_change.at) {
                         *earlier = change;
                     }
                     return;
                 }
-                (net.step, net.at) = (step, at);
+                (net_change.step, net_change.at) = (step, at);
             }
-            None => self.net.push(NetChange { tree, handle, before, after, step, at }),
+            None => self.net_changes.push(NetChange { tree, handle, before, after, step, at }),
         }
         self.step.changes.push(change);
     }
@@ -74,8 +74,8 @@ impl Batch<'_> {
 
     pub(super) fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
         // The batch's own changes hide the shard's entries.
-        match self.net_change_index.get(&(tree, handle)).and_then(|index| self.net.get(*index)) {
-            Some(net) => net.after,
+        match self.net_change_index.get(&(tree, handle)).and_then(|index| self.net_changes.get(*index)) {
+            Some(net_change) => net_change.after,
             None => self.shard.entry(tree, handle),
         }
     }

@@ -12,9 +12,9 @@ use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::wire;
 use crate::writer::decide::{Decision, Request, decide};
-use crate::writer::plan::waiting::no_more_boards;
+use crate::writer::plan::parked::no_more_boards;
 use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
-use crate::writer::registry::{Named, RegisteredBoard};
+use crate::writer::registry::{BoardLookup, RegisteredBoard};
 use crate::writer::source::BadJob;
 
 /// Bytes of a rejected job that are stored.
@@ -164,7 +164,7 @@ impl Batch<'_> {
     /// Creates the missing boards of an accepted job: all of them or none. Returns `false` if a client has
     /// just defined one of them differently; the job must then be decided again, by that definition.
     fn create_missing_boards(&self, decided: &mut [BoardDecision<'_>]) -> Result<bool, Reject> {
-        let is_new = |decided: &&BoardDecision<'_>| matches!(decided.board, Board::Nowhere);
+        let is_new = |decided: &&BoardDecision<'_>| matches!(decided.source, BoardSource::New);
         let names: Vec<&BoardName> = decided.iter().filter(is_new).map(|decided| decided.name).collect();
         if names.is_empty() {
             return Ok(true);
@@ -173,9 +173,9 @@ impl Batch<'_> {
         let created =
             created.map_err(|refused| Reject::new(RejectCode::UnknownBoard, refused.to_string()))?;
         let Some(created) = created else { return Ok(false) };
-        let nowhere = decided.iter_mut().filter(|decided| matches!(decided.board, Board::Nowhere));
-        for (decided, RegisteredBoard { definition, incarnation }) in nowhere.zip(created) {
-            decided.board = Board::OnNode { definition, incarnation };
+        let new = decided.iter_mut().filter(|decided| matches!(decided.source, BoardSource::New));
+        for (decided, RegisteredBoard { definition, incarnation }) in new.zip(created) {
+            decided.source = BoardSource::OnNode { definition, incarnation };
         }
         Ok(true)
     }
@@ -190,33 +190,33 @@ impl Batch<'_> {
     ) -> Result<BoardDecision<'job>, Reject> {
         let begun = self.next_incarnation(board);
         let here = self.board(board).filter(|_| begun.is_none());
-        let known = match (here, begun) {
-            (Some(known), _) => Board::OnShard(known.tree),
+        let source = match (here, begun) {
+            (Some(board), _) => BoardSource::OnShard(board.tree),
             (None, Some(RegisteredBoard { definition, incarnation })) => {
-                Board::OnNode { definition, incarnation }
+                BoardSource::OnNode { definition, incarnation }
             }
             (None, None) if self.parking.is_some() => {
                 let detail = self.parking.as_ref().map(|parking| no_more_boards(board, parking));
                 return Err(Reject::new(RejectCode::UnknownBoard, detail.unwrap_or_default()));
             }
-            (None, None) => match self.planner.registry.named(board.as_str()) {
-                Named::Exists(RegisteredBoard { definition, incarnation }) => {
-                    Board::OnNode { definition, incarnation }
+            (None, None) => match self.planner.registry.lookup(board.as_str()) {
+                BoardLookup::Exists(RegisteredBoard { definition, incarnation }) => {
+                    BoardSource::OnNode { definition, incarnation }
                 }
-                Named::Free => Board::Nowhere,
-                Named::Unknown => {
+                BoardLookup::Creatable => BoardSource::New,
+                BoardLookup::Unknown => {
                     let detail = format!("there is no board {board}");
                     return Err(Reject::new(RejectCode::UnknownBoard, detail));
                 }
             },
         };
         let default;
-        let (definition, before) = match (here, &known) {
+        let (definition, before) = match (here, &source) {
             (Some(board), _) => {
                 (&**board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
             }
-            (None, Board::OnNode { definition, .. }) => (&**definition, None),
-            (None, Board::OnShard(_) | Board::Nowhere) => {
+            (None, BoardSource::OnNode { definition, .. }) => (&**definition, None),
+            (None, BoardSource::OnShard(_) | BoardSource::New) => {
                 default = Definition::default();
                 (&default, None)
             }
@@ -233,7 +233,7 @@ impl Batch<'_> {
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
         )?;
-        Ok(BoardDecision { name: board, board: known, before, decision })
+        Ok(BoardDecision { name: board, source, before, decision })
     }
 
     /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
@@ -245,11 +245,13 @@ impl Batch<'_> {
         applied: Applied,
     ) -> Option<Handle> {
         let changes = decided.changes();
-        let BoardDecision { name, board, before, decision } = decided;
-        let tree = match board {
-            Board::OnShard(tree) => tree,
-            Board::OnNode { definition, incarnation } => self.define(name, incarnation, None, definition),
-            Board::Nowhere => unreachable!("settled before anything is taken"),
+        let BoardDecision { name, source, before, decision } = decided;
+        let tree = match source {
+            BoardSource::OnShard(tree) => tree,
+            BoardSource::OnNode { definition, incarnation } => {
+                self.define(name, incarnation, None, definition)
+            }
+            BoardSource::New => unreachable!("settled before anything is taken"),
         };
         let handle = match handle {
             None if changes => Some(self.add_member(&job.member)),
@@ -305,18 +307,18 @@ fn default_op(policy: Policy) -> Op {
 }
 
 /// Where the board that a job names was found.
-enum Board {
+enum BoardSource {
     /// On this shard, with its tree.
     OnShard(TreeId),
     /// In the node's registry, and not on this shard yet.
     OnNode { definition: Arc<Definition>, incarnation: Incarnation },
-    /// Nowhere: the job creates it.
-    Nowhere,
+    /// It does not exist yet: the job creates it.
+    New,
 }
 
 struct BoardDecision<'job> {
     name: &'job BoardName,
-    board: Board,
+    source: BoardSource,
     before: Option<Entry>,
     decision: Decision,
 }

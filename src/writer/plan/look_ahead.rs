@@ -32,15 +32,15 @@ impl Batch<'_> {
     pub(super) fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
         let shard = &*self.shard;
         let members = &shard.members;
-        let mut probes = [None; LOOK_AHEAD];
-        for (probe, job) in probes.iter_mut().zip(jobs.clone()) {
-            let hashed = members.probe(job.member.as_bytes());
+        let mut hashes = [None; LOOK_AHEAD];
+        for (hash, job) in hashes.iter_mut().zip(jobs.clone()) {
+            let hashed = members.hash(job.member.as_bytes());
             members.prefetch_index(hashed);
-            *probe = Some(hashed);
+            *hash = Some(hashed);
         }
         let mut handles = [None; LOOK_AHEAD];
-        for (handle, probe) in handles.iter_mut().zip(probes) {
-            *handle = probe.and_then(|probe| members.prefetch_id(probe));
+        for (handle, hash) in handles.iter_mut().zip(hashes) {
+            *handle = hash.and_then(|hash| members.prefetch_id(hash));
         }
         let tree_of = |job: &Job| match &job.targets {
             Targets::Boards(boards) => shard.board_tree(boards.first()?.0.as_str()),

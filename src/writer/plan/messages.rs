@@ -3,7 +3,7 @@
 //! Knows: where a step ends, and which messages are answered. Must not know: what a job does.
 
 use crate::state::{Applied, Step};
-use crate::writer::plan::waiting::UnparkedJobs;
+use crate::writer::plan::parked::UnparkedJobs;
 use crate::writer::plan::{Batch, PlannedStep};
 use crate::writer::source::{Message, OutcomeSender, Payload};
 
@@ -24,34 +24,40 @@ impl Batch<'_> {
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     planned.push(batch.plan_answered_job(job, index, timed, applied));
                 });
-                let mut freed = self.free(jobs.len(), jobs.len(), applied).told;
-                self.close_partial_step(applied, &mut freed);
-                self.steps.push(PlannedStep::Answered { jobs: planned, freed, removed: 0, applied, answer });
+                let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
+                self.close_partial_step(applied, &mut unparked);
+                self.steps.push(PlannedStep::Answered {
+                    jobs: planned,
+                    unparked,
+                    removed: 0,
+                    applied,
+                    answer,
+                });
             }
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     // The rejection is already recorded, and no client waits for it.
                     let _ = batch.plan_job(job, index, timed);
                 });
-                let freed = self.free(jobs.len(), jobs.len(), applied);
-                self.end_message(jobs.len(), freed, applied);
+                let unparked = self.unpark(jobs.len(), jobs.len(), applied);
+                self.end_message(jobs.len(), unparked, applied);
             }
             (Payload::Define { board, incarnation, number, definition }, answer) => {
                 // A definition that arrives after the drop of its incarnation, or after the next incarnation,
                 // must not bring the board back.
-                if !self.is_over(&board, incarnation) && !self.may_be_over(&board, number) {
+                if !self.has_ended(&board, incarnation) && !self.may_have_ended(&board, number) {
                     if self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
                         // It ends an incarnation of the board, as a drop does.
                         self.close_step();
                     }
                     self.define(&board, incarnation, number, definition);
                 }
-                let freed = self.free(UNPARKED_BY_DEFINITION, 0, applied);
-                self.end_command(freed, 0, applied, answer);
+                let unparked = self.unpark(UNPARKED_BY_DEFINITION, 0, applied);
+                self.end_command(unparked, 0, applied, answer);
             }
             (Payload::Free { jobs }, answer) => {
-                let freed = self.free(jobs, 0, applied);
-                self.end_command(freed, 0, applied, answer);
+                let unparked = self.unpark(jobs, 0, applied);
+                self.end_command(unparked, 0, applied, answer);
             }
             (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
@@ -69,27 +75,27 @@ impl Batch<'_> {
 
     fn end_command(
         &mut self,
-        freed: UnparkedJobs,
+        unparked: UnparkedJobs,
         removed: u64,
         applied: Applied,
         answer: Option<OutcomeSender>,
     ) {
-        self.end_message(1, freed, applied);
+        self.end_message(1, unparked, applied);
         self.close_step();
         if let Some(answer) = answer {
-            let (jobs, freed) = (Vec::new(), Vec::new());
-            self.steps.push(PlannedStep::Answered { jobs, freed, removed, applied, answer });
+            let (jobs, unparked) = (Vec::new(), Vec::new());
+            self.steps.push(PlannedStep::Answered { jobs, unparked, removed, applied, answer });
         }
     }
 
-    fn end_message(&mut self, jobs: usize, freed: UnparkedJobs, applied: Applied) {
-        if !freed.told.is_empty() {
-            self.steps.push(PlannedStep::Freed { jobs: freed.told, applied });
+    fn end_message(&mut self, jobs: usize, unparked: UnparkedJobs, applied: Applied) {
+        if !unparked.answered.is_empty() {
+            self.steps.push(PlannedStep::Unparked { jobs: unparked.answered, applied });
             self.step_jobs = 0;
             return;
         }
         self.step.applied = applied;
-        self.step_jobs += jobs + freed.count;
+        self.step_jobs += jobs + unparked.count;
         if self.step_jobs >= STEP_JOBS {
             self.close_step();
         }

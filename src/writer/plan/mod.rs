@@ -23,7 +23,7 @@
 //!
 //! - [`planned`]: what a plan consists of
 //! - [`messages`], [`look_ahead`]: how messages become steps
-//! - [`jobs`], [`waiting`]: what a job does, now or once its board is defined
+//! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
 //! - [`trim`]: which entries a trim removes
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 
@@ -33,8 +33,8 @@ mod look_ahead;
 mod messages;
 
 mod jobs;
+mod parked;
 mod trim;
-mod waiting;
 
 mod boards;
 mod changes;
@@ -44,15 +44,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
+pub use parked::UNPARKED_PER_MESSAGE;
 pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
-pub use waiting::UNPARKED_PER_MESSAGE;
 
+use crate::job::JobPlace;
 use crate::state::{Applied, BoardEvent, Dropped, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
-use crate::writer::parking::{ParkedJob, Parking, Place};
+use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
@@ -62,7 +63,7 @@ use crate::writer::source::Message;
 /// Reads jobs of a line from a place on: at most as many as given, and up to and including the first for
 /// which [`ReadOn`] returns false. An error says why they cannot be read.
 pub type ReadParked<'a> =
-    dyn Fn(u32, Place, usize, ReadOn<'_>) -> Result<Vec<(Place, ParkedJob)>, String> + 'a;
+    dyn Fn(u32, JobPlace, usize, ReadOn<'_>) -> Result<Vec<(JobPlace, ParkedJob)>, String> + 'a;
 /// Decides whether to read further jobs after this one.
 pub type ReadOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
@@ -89,7 +90,7 @@ struct Batch<'a> {
     planner: &'a Planner<'a>,
     /// The state before the batch.
     shard: YieldingReadGuard<'a>,
-    net: Vec<NetChange>,
+    net_changes: Vec<NetChange>,
     net_change_index: HashMap<(TreeId, Handle), usize, FixedState>,
     /// The keys of `net_change_index`, by member. Built by the first job that needs to know a member's
     /// boards.
@@ -142,7 +143,7 @@ impl Planner<'_> {
         // thousand changes copies it into fresh memory, which takes milliseconds.
         let jobs: usize = messages.iter().map(|message| message.payload.cost().min(CHANGES_RESERVED)).sum();
         let jobs = CHANGES_RESERVED.min(jobs);
-        let (net, net_change_index) =
+        let (net_changes, net_change_index) =
             (Vec::with_capacity(jobs), HashMap::with_capacity_and_hasher(jobs, FixedState::default()));
         let newcomers = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
         let shard = YieldingReadGuard::new(self.shard, Purpose::Plan);
@@ -154,7 +155,7 @@ impl Planner<'_> {
         let mut batch = Batch {
             planner: self,
             shard,
-            net,
+            net_changes,
             net_change_index,
             changed_by_member: None,
             newcomers,
@@ -203,18 +204,18 @@ impl Planner<'_> {
 
 impl Batch<'_> {
     fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
-        let (newcomers, all) = (&self.newcomers, &self.net);
-        let (names, net) = self.shard.aside(|| {
+        let (newcomers, all) = (&self.newcomers, &self.net_changes);
+        let (names, net_changes) = self.shard.unlocked(|| {
             let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
             let names: HashMap<Handle, &[u8], FixedState> = names.collect();
             // Changes that cancel out are logged too: a checkpoint may have read the entry while the batch
             // was half applied.
-            let mut net: Vec<&NetChange> = all.iter().collect();
-            net.sort_by_key(|net| net.tree);
-            (names, net)
+            let mut net_changes: Vec<&NetChange> = all.iter().collect();
+            net_changes.sort_by_key(|change| change.tree);
+            (names, net_changes)
         });
-        let mut encoder = DeltaEncoder::new(first, applied, &self.events, net.len());
-        for changes in net.chunks(CHANGES_ENCODED_PER_YIELD) {
+        let mut encoder = DeltaEncoder::new(first, applied, &self.events, net_changes.len());
+        for changes in net_changes.chunks(CHANGES_ENCODED_PER_YIELD) {
             self.shard.yield_if_due();
             for change in changes {
                 let known = names.get(&change.handle).copied();
@@ -230,7 +231,7 @@ impl Batch<'_> {
             applied,
             time: self.time,
             jobs: self.jobs,
-            changes: net.len(),
+            changes: net_changes.len(),
             delta: encoder.finish(),
             steps: self.steps,
             rejects: self.rejects,

@@ -8,7 +8,7 @@ use crate::state::{Applied, BoardEvent, Incarnation, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
-use crate::writer::outcome::Later;
+use crate::writer::outcome::ParkedOutcome;
 use crate::writer::parking::{OutcomeWaiter, Parking};
 use crate::writer::source::OutcomeSender;
 
@@ -28,7 +28,7 @@ pub struct PlannedBoard {
 pub enum PlannedJob {
     Rejected(Reject),
     Applied { step: Step, boards: Vec<PlannedBoard> },
-    Parked(Later),
+    Parked(ParkedOutcome),
 }
 
 /// An unparked job, or several jobs whose outcomes no client waits for.
@@ -41,14 +41,14 @@ pub struct PlannedUnparked {
 pub enum PlannedStep {
     Bulk(Step),
     /// A message that unparked jobs which clients wait for: these, and everything else that it did, in order.
-    Freed {
+    Unparked {
         jobs: Vec<PlannedUnparked>,
         applied: Applied,
     },
     Answered {
         jobs: Vec<PlannedJob>,
         /// Jobs that the message unparked, after its own.
-        freed: Vec<PlannedUnparked>,
+        unparked: Vec<PlannedUnparked>,
         /// Number of entries that the message removed as a trim.
         removed: u64,
         applied: Applied,
@@ -61,12 +61,12 @@ impl PlannedStep {
     /// and those that wait for jobs which it would have unparked.
     #[must_use]
     pub fn into_waiters(self) -> (Option<(Sequence, OutcomeSender)>, Vec<OutcomeWaiter>) {
-        let (answer, freed) = match self {
+        let (answer, unparked) = match self {
             Self::Bulk(_) => (None, Vec::new()),
-            Self::Freed { jobs, .. } => (None, jobs),
-            Self::Answered { freed, applied, answer, .. } => (Some((applied.sequence, answer)), freed),
+            Self::Unparked { jobs, .. } => (None, jobs),
+            Self::Answered { unparked, applied, answer, .. } => (Some((applied.sequence, answer)), unparked),
         };
-        (answer, freed.into_iter().filter_map(|freed| freed.to).collect())
+        (answer, unparked.into_iter().filter_map(|unparked| unparked.to).collect())
     }
 
     /// Boards whose drops came from the boards' stream.

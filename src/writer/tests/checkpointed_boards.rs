@@ -158,7 +158,8 @@ fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
 #[test]
 fn checkpoints_complete_beside_a_writer_that_does_nothing_but_drop_boards() {
     let mut harness = with_members(9);
-    let policy = CheckpointPolicy { changes_min: 1, changes_percent: 0, rest: 0, interval: Duration::MAX };
+    let policy =
+        CheckpointPolicy { changes_min: 1, changes_percent: 0, rest_factor: 0, interval: Duration::MAX };
     let mut checkpointer = Checkpointer::new(policy, CheckpointGate::default(), 0);
     let mut completed = Vec::new();
     while completed.len() < 10 && checkpointer.failures() == 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::state::{Entry, Shard, Standing, TreeId, WindowTree};
+use crate::state::{Entry, EntryState, Shard, TreeId, WindowTree};
 use crate::storage::Store;
 use crate::tree::Handle;
 use crate::types::BoardName;
@@ -40,7 +40,7 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
             expected.listed().iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>(),
             "{name}"
         );
-        let known = tree.known().count();
+        let known = tree.handles().count();
         assert_eq!(known, expected.entries.len(), "board {name} knows others than the model");
         for (id, entry) in &expected.entries {
             let handle = shard.members.get(id.as_bytes()).unwrap_or_else(|| panic!("{id} is unknown"));
@@ -51,11 +51,11 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
     assert!(shard.tree_bytes_are_right(), "memory is counted along with every change");
     let mut known_by: BTreeMap<Handle, Vec<TreeId>> = BTreeMap::new();
     for (id, tree) in shard.trees() {
-        tree.known().for_each(|handle| known_by.entry(handle).or_default().push(id));
+        tree.handles().for_each(|handle| known_by.entry(handle).or_default().push(id));
     }
     for handle in (0..shard.members.handle_space()).map(Handle) {
         let told: Vec<TreeId> =
-            shard.members.trees_behind(handle, None).filter(|id| shard.tree(*id).is_some()).collect();
+            shard.members.trees_after(handle, None).filter(|id| shard.tree(*id).is_some()).collect();
         assert_eq!(told, known_by.remove(&handle).unwrap_or_default(), "{handle:?} is known by other trees");
     }
     assert!(known_by.is_empty(), "trees know nobody's handles: {known_by:?}");
@@ -67,10 +67,10 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
 }
 
 fn check_entry(board: &ModelBoard, tree: &WindowTree, found: &Entry, expected: &ModelEntry, who: &str) {
-    let shown = match found.standing {
-        Standing::Listed(_) => Shown::Listed,
-        Standing::Hidden(_) => Shown::Hidden,
-        Standing::Removed => Shown::Removed,
+    let shown = match found.state {
+        EntryState::Listed(_) => Shown::Listed,
+        EntryState::Hidden(_) => Shown::Hidden,
+        EntryState::Removed => Shown::Removed,
     };
     assert_eq!(shown, expected.shown, "{who}");
     assert_eq!(found.version, expected.version, "{who}");

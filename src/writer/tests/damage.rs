@@ -208,7 +208,7 @@ fn a_missing_dictionary_page_delta_or_manifest_is_refused() {
 /// A delta that reads well and says what cannot be: an entry with more words than its board has.
 #[test]
 fn an_entry_of_another_shape_than_its_board_is_refused() {
-    use crate::state::{Entry, Standing};
+    use crate::state::{Entry, EntryState};
     use crate::storage::codec::{decode_delta, encode_delta};
     use crate::tree::Words;
     let harness = harness();
@@ -217,8 +217,8 @@ fn an_entry_of_another_shape_than_its_board_is_refused() {
     let mut delta =
         decode_delta(&store.record(&key).expect("readable").expect("there")).expect("well-formed");
     for change in &mut delta.changes {
-        let standing = Standing::Listed(Words::from_slice(&[1, 2, 3]));
-        change.after = change.after.map(|entry| Entry { standing, ..entry });
+        let state = EntryState::Listed(Words::from_slice(&[1, 2, 3]));
+        change.after = change.after.map(|entry| Entry { state, ..entry });
     }
     store.damage(&key, Some(&encode_delta(&delta))).expect("the disk takes it");
     assert!(refusal(&harness, TreesFrom::Pages).contains("number of words"));

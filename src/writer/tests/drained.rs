@@ -436,18 +436,19 @@ fn answers_tell_the_place_before_and_after() {
     running.drain(vec![jobs(vec![set("a", 3), set("b", 3), set("c", 1)])]);
     let outcome = running.drain(vec![jobs(vec![set("c", 3), set("c", 3), leave_all("b")])]).remove(0);
     let outcome = outcome.expect("committed");
-    let places: Vec<_> = outcome
+    let rankings: Vec<_> = outcome
         .jobs
         .iter()
         .map(|job| {
             let JobOutcome::Applied(boards) = job else { panic!("{job:?}") };
-            let place =
-                |place: Option<crate::writer::Place>| place.map(|p| (p.better, p.tied, p.ahead, p.total));
-            (boards[0].changed, place(boards[0].before), place(boards[0].after))
+            let ranking = |ranking: Option<crate::writer::ShardRanking>| {
+                ranking.map(|p| (p.better, p.tied, p.ahead, p.total))
+            };
+            (boards[0].changed, ranking(boards[0].before), ranking(boards[0].after))
         })
         .collect();
     assert_eq!(
-        places,
+        rankings,
         [
             (true, Some((2, 1, 2, 3)), Some((0, 3, 2, 3))),
             (false, Some((0, 3, 2, 3)), Some((0, 3, 2, 3))),

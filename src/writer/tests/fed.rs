@@ -10,20 +10,20 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::board::Definition;
-use crate::job::Job;
+use crate::job::{Job, JobPlace};
 use crate::state::{Incarnation, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
-use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, Place, SHARED_LINES};
+use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, SHARED_LINES};
 use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::tests::build::{board, race, strokes};
 use crate::writer::tests::harness::{check, open, time};
 use crate::writer::tests::model::Model;
 use crate::writer::tests::source::copy_of;
 use crate::writer::writer_loop::{read_line, read_parked};
-use crate::writer::{BadJob, JobOutcome, Later, Message, Payload, Registry};
+use crate::writer::{BadJob, JobOutcome, Message, ParkedOutcome, Payload, Registry};
 
 /// A shard whose definitions come through its queue.
 pub struct Fed {
@@ -52,7 +52,7 @@ pub struct Fed {
     /// What the shard was at the end of batches.
     pub states: BTreeMap<u64, String>,
     /// Outcomes of jobs that waited, asked for since the last restart.
-    pub later: Vec<Later>,
+    pub parked_outcomes: Vec<ParkedOutcome>,
 }
 
 fn definition(name: &str) -> Arc<Definition> {
@@ -92,7 +92,7 @@ impl Fed {
             history: Vec::new(),
             drops: BTreeMap::new(),
             states: BTreeMap::new(),
-            later: Vec::new(),
+            parked_outcomes: Vec::new(),
         };
         fed.load_parking();
         fed
@@ -181,7 +181,7 @@ impl Fed {
         if !messages.is_empty() {
             let parking = self.parking.take();
             let plan = {
-                let parked = |line: u32, from: Place, limit: usize, read_on: ReadOn<'_>| {
+                let parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {
                     self.looks.set(self.looks.get() + 1);
                     // The disk may take its time.
                     assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
@@ -224,8 +224,8 @@ impl Fed {
                 }
                 for mut answered in answers {
                     let outcome = answered.try_recv().expect("it is answered").expect("it is committed");
-                    self.later.extend(outcome.jobs.into_iter().filter_map(|job| match job {
-                        JobOutcome::Parked(later) => Some(later),
+                    self.parked_outcomes.extend(outcome.jobs.into_iter().filter_map(|job| match job {
+                        JobOutcome::Parked(outcome) => Some(outcome),
                         JobOutcome::Applied(_) | JobOutcome::Rejected(_) => None,
                     }));
                 }
@@ -247,7 +247,7 @@ impl Fed {
         let shard = self.shard.read(Purpose::Read);
         for (name, board) in shard.boards() {
             let tree = shard.tree(board.all).expect("a board has a tree");
-            let known = tree.known();
+            let known = tree.handles();
             let entries: BTreeMap<Vec<u8>, _> =
                 known.map(|handle| (shard.members.id(handle).to_vec(), tree.entry(handle))).collect();
             writeln!(state, "{name} {entries:?}").expect("memory can be written to");
@@ -265,7 +265,7 @@ impl Fed {
     /// What is in memory is lost; what is on disk is read, and as many jobs wait as before.
     pub fn restart(&mut self) {
         let waiting = self.waiting();
-        self.later.clear();
+        self.parked_outcomes.clear();
         self.store = None;
         let store = open(self.folder.path()).expect("the directory opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
@@ -275,7 +275,7 @@ impl Fed {
         assert_eq!(self.waiting(), waiting);
     }
 
-    /// Frees what need not wait any longer, a few jobs at a time.
+    /// Unparks what need not wait any longer, a few jobs at a time.
     pub fn free_all(&mut self) {
         self.batch(false);
         while self.parking.as_ref().expect("it is there between batches").has_ready() {
@@ -304,9 +304,9 @@ impl Fed {
         self.free_all();
         assert_eq!(self.waiting(), 0);
         assert!(self.store().parked_lines().expect("readable").is_empty());
-        for later in self.later.drain(..) {
-            let freed = later.outcome().now_or_never().expect("it was told");
-            freed.expect("who waits for a job is told what came of it").expect("it was committed");
+        for outcome in self.parked_outcomes.drain(..) {
+            let unparked = outcome.outcome().now_or_never().expect("it was told");
+            unparked.expect("who waits for a job is told what came of it").expect("it was committed");
         }
         check(&mut self.shard.write(Purpose::Apply), self.store(), &self.model, self.last);
         assert_eq!(self.rejects, self.model_rejects);

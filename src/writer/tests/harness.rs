@@ -344,7 +344,7 @@ impl Harness {
             if from == TreesFrom::Pages {
                 assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
             }
-            assert!(recovered.lacking.is_empty(), "{:?}", recovered.lacking);
+            assert!(recovered.incomplete_trees.is_empty(), "{:?}", recovered.incomplete_trees);
             let mut shard = recovered.shard;
             check(&mut shard, &store, &self.model, self.last);
         }
@@ -387,8 +387,10 @@ fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
         JobOutcome::Rejected(reject) => Err(reject.code),
         JobOutcome::Parked(_) => panic!("nothing waits where the registry decides"),
         JobOutcome::Applied(boards) => {
-            let place = |place: crate::writer::Place| (place.better, place.tied, place.ahead, place.total);
-            Ok(boards.into_iter().map(|board| board.after.map(place)).collect())
+            let ranking = |ranking: crate::writer::ShardRanking| {
+                (ranking.better, ranking.tied, ranking.ahead, ranking.total)
+            };
+            Ok(boards.into_iter().map(|board| board.after.map(ranking)).collect())
         }
     }
 }

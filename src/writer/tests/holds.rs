@@ -20,9 +20,9 @@ const AT_ONCE: usize = 16;
 struct PlanHolds(AtomicUsize);
 
 impl HoldObserver for PlanHolds {
-    fn taken(&self) {}
+    fn acquired(&self) {}
 
-    fn let_go(&self, purpose: Purpose, _: Duration) {
+    fn released(&self, purpose: Purpose, _: Duration) {
         self.0.fetch_add(usize::from(purpose == Purpose::Plan), Ordering::Relaxed);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::allocated::{self, Allocated};
 use crate::board::{Definition, Ties};
 use crate::state::{
-    BoardEvent, Change, DirtyEntries, Entry, Incarnation, Shard, Standing, Step, TreeId, WindowTree,
+    BoardEvent, Change, DirtyEntries, Entry, EntryState, Incarnation, Shard, Step, TreeId, WindowTree,
 };
 use crate::storage::Checkpoint;
 use crate::types::{BoardName, MemberId, Score, ShardId, Timestamp, count, shard_of};
@@ -86,8 +86,8 @@ fn arrivals(
         let at = Timestamp::from_micros(1_700_000_000_000_000 + number).expect("a time");
         let score = Score::new(&[number * 7 % 5]).expect("a score");
         let words = definition.entry_words(&score, at, id.as_bytes());
-        let standing = Standing::Listed(words);
-        let after = Entry { standing, updated_at: at, version, has_metadata: false };
+        let state = EntryState::Listed(words);
+        let after = Entry { state, updated_at: at, version, has_metadata: false };
         Change { tree, handle: shard.members.upcoming(nth), after: Some(after) }
     };
     Step {
@@ -183,7 +183,7 @@ fn beginning_and_ending_a_checkpoint_costs_the_same_for_any_number_of_boards() {
         // Nor does anybody look at other boards than a member's own, or at any for what they hold in memory.
         let member = shard.members.get(b"000000000013").expect("it is there");
         let started = Instant::now();
-        let of_member: Vec<TreeId> = shard.members.trees_behind(member, None).collect();
+        let of_member: Vec<TreeId> = shard.members.trees_after(member, None).collect();
         println!("a member's boards in {:?}", started.elapsed());
         assert_eq!(of_member, [TreeId(6)]);
         drop((checkpoint, joined));

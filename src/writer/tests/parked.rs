@@ -66,7 +66,7 @@ fn play(fed: &mut Fed, events: Vec<Event>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With few lines, and a definition that frees three jobs.
+    /// With few lines, and a definition that unparks three jobs.
     #[test]
     fn whenever_definitions_come_the_end_is_as_if_they_had_come_first(
         events in events(false),
@@ -83,7 +83,7 @@ proptest! {
         fed.check_replica();
     }
 
-    /// What a message frees follows from the messages, and not from what a process has looked at since it
+    /// What a message unparks follows from the messages, and not from what a process has looked at since it
     /// started.
     #[test]
     fn replicas_agree_whatever_is_defined_dropped_and_restarted(
@@ -162,7 +162,7 @@ fn drop_blocks_parked_jobs_again() {
     fed.say_unseen(jobs(0..8));
     fed.define("auto");
     fed.batch(false);
-    assert_eq!(fed.waiting(), 5, "a definition frees three");
+    assert_eq!(fed.waiting(), 5, "a definition unparks three");
     fed.drop_board("auto");
     fed.batch(false);
     fed.free(100);
@@ -176,7 +176,7 @@ fn drop_blocks_parked_jobs_again() {
     fed.check_replica();
 }
 
-/// However many jobs wait, none is rejected, and what a message frees is as much as it may and no more: one
+/// However many jobs wait, none is rejected, and what a message unparks is as much as it may and no more: one
 /// short step.
 #[test]
 fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
@@ -202,9 +202,9 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
         |fed: &Fed, name| fed.shard.read(Purpose::Read).board_tree(name).expect("it is defined").tree.len();
     fed.define("auto");
     fed.batch(false);
-    assert_eq!(listed(&fed, "auto"), 3, "a definition frees three");
-    // As many jobs as a message holds free no more than a command does. These are rejected: others would wait
-    // in the lines that they share.
+    assert_eq!(listed(&fed, "auto"), 3, "a definition unparks three");
+    // As many jobs as a message holds unpark no more than a command does. These are rejected: others would
+    // wait in the lines that they share.
     let late = |number: usize| Job { at: Some(Timestamp::MAX), ..job(&id(number), &[("more", &[1])]) };
     let others = (0..PER_MESSAGE).map(late);
     fed.say_unseen(others.collect());
@@ -223,7 +223,7 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
         }
     }
     println!(
-        "{JOBS} jobs were freed in {:?}: read, planned, committed and applied; the longest batch took {longest:?}",
+        "{JOBS} jobs were unparked in {:?}: read, planned, committed and applied; the longest batch took {longest:?}",
         started.elapsed()
     );
     let all = (count(JOBS) + 1, 1);
@@ -232,7 +232,7 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
     assert_eq!((fed.waiting(), (listed(&fed, "auto"), listed(&fed, "more"))), (0, all));
 }
 
-/// Messages of jobs free as many as they bring: a shard that is never idle frees what waits, too.
+/// Messages of jobs unpark as many as they bring: a shard that is never idle unparks what waits, too.
 #[test]
 fn messages_of_jobs_unpark_ready_jobs() {
     let mut fed = Fed::new(&["auto", "more"]);
@@ -250,7 +250,7 @@ fn messages_of_jobs_unpark_ready_jobs() {
     fed.check_replica();
 }
 
-/// A message looks at no more lines than it may free jobs, though nothing may come of it: all may wait for
+/// A message looks at no more lines than it may unpark jobs, though nothing may come of it: all may wait for
 /// another board.
 #[test]
 fn lines_looked_at_per_message_are_bounded() {
@@ -296,13 +296,13 @@ fn reading_a_line_stops_at_the_first_blocked_job() {
     fed.restart();
     fed.define("more");
     fed.batch(false);
-    // Three that are freed, and the next one.
+    // Three that are unparked, and the next one.
     assert_eq!((fed.waiting(), fed.reads.get()), (48, 7));
     fed.check();
     fed.check_replica();
 }
 
-/// Of 1,000 boards that 30,000 jobs wait for, each definition moves only what it frees: nothing is done for
+/// Of 1,000 boards that 30,000 jobs wait for, each definition moves only what it unparks: nothing is done for
 /// other lines.
 #[test]
 fn a_definition_costs_the_same_however_many_lines_wait() {

@@ -1,15 +1,15 @@
 //! A batch whose commit failed, and what the store that is opened again holds: nothing of it, or all of it.
-//! Who waits for the batch, or for jobs that it frees, is told what can be told, and checkpoints go on.
+//! Who waits for the batch, or for jobs that it unparks, is told what can be told, and checkpoints go on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
 
+use crate::job::JobPlace;
 use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
-use crate::writer::parking::Place;
 use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::open;
@@ -17,7 +17,9 @@ use crate::writer::tests::replayed::{Stream, message};
 use crate::writer::tests::source::{Running, copy_of, jobs};
 use crate::writer::tests::waiting::{define, parking};
 use crate::writer::writer_loop::{read_line, read_parked};
-use crate::writer::{Freed, JobOutcome, Later, Outcome, Parking, Payload, Registry, Writer};
+use crate::writer::{
+    JobOutcome, Outcome, ParkedOutcome, Parking, Payload, Registry, UnparkedOutcome, Writer,
+};
 
 fn set(score: i64) -> Payload {
     jobs(vec![job("m", &[("b", &[score])])])
@@ -42,7 +44,7 @@ fn commit_aside(
         parking.load(lines, |_| false);
         parking
     });
-    let parked = |line: u32, from: Place, limit: usize, read_on: ReadOn<'_>| {
+    let parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {
         read_line(store, line, from, limit, read_on)
     };
     let planner = Planner {
@@ -78,7 +80,7 @@ fn run(
         (Arc::clone(&running.store), running.folder.path().to_owned(), parking.is_some());
     source.before_message(2, move || {
         drop(slot.take());
-        // What waits is read before it is freed, so there must be something to read from.
+        // What waits is read before it is unparked, so there must be something to read from.
         if reads {
             let resources = StorageResources::new(8 << 20, 1);
             let store = Store::open_for_reading(&folder, ShardId(0), 1, &resources).expect("it opens");
@@ -117,17 +119,17 @@ fn a_batch_that_is_on_disk_after_all_is_applied_once_and_its_outcome_is_said_to_
 }
 
 /// What came of the job that waits in message 1, whose board message 2 defines.
-fn freed(told: &[Outcome]) -> Freed {
+fn unparked(told: &[Outcome]) -> UnparkedOutcome {
     let first = told[0].as_ref().expect("committed");
-    let Some(JobOutcome::Parked(later)) = first.jobs.first() else { panic!("{first:?}") };
-    Later::clone(later).outcome().now_or_never().flatten().expect("it was told")
+    let Some(JobOutcome::Parked(outcome)) = first.jobs.first() else { panic!("{first:?}") };
+    ParkedOutcome::clone(outcome).outcome().now_or_never().flatten().expect("it was told")
 }
 
 #[test]
 fn waiter_is_answered_when_the_unparking_batch_is_redelivered() {
     let running = Running::new(true);
     let told = run(&running, vec![set(5), define("b")], Some(parking()), |_| Ok(()));
-    let (sequence, outcome) = freed(&told).expect("committed in the end");
+    let (sequence, outcome) = unparked(&told).expect("committed in the end");
     let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
     assert_eq!(
         (sequence, boards[0].changed, boards[0].after.map(|place| place.total)),
@@ -144,7 +146,7 @@ fn waiter_of_a_job_unparked_before_reopening_gets_unknown_outcome() {
         commit_aside(store, &shard, Some(parking()), (2, define("b")));
         Ok(())
     });
-    let said = freed(&told).expect_err("it cannot be told").to_string();
+    let said = unparked(&told).expect_err("it cannot be told").to_string();
     assert!(said.contains("found applied"), "{said}");
     assert!(unknown(&told[1]).contains("found applied"));
     assert_eq!(running.board("b"), [("m".to_owned(), 5)]);
@@ -157,7 +159,7 @@ fn waiter_of_a_parked_job_gets_an_error_when_reopening_fails() {
     let told = run(&running, vec![set(5), define("b")], Some(parking()), move |_| {
         if attempts.fetch_add(1, Ordering::SeqCst) == 0 { Err(still_full()) } else { Ok(()) }
     });
-    let said = freed(&told).expect_err("nobody waits for a disk to be emptied").to_string();
+    let said = unparked(&told).expect_err("nobody waits for a disk to be emptied").to_string();
     assert!(said.contains("still full"), "{said}");
     assert_eq!(running.board("b"), [("m".to_owned(), 5)], "it is applied all the same");
 }

@@ -68,7 +68,7 @@ impl JobSource for Stream {
         let Some(payload) = self.messages.get(at) else { return Fetched::Ended };
         self.next += 1;
         let waiting = Arc::clone(&self.waiting);
-        let answer = OutcomeSender::named(move |outcome| match waiting.lock().remove(&number) {
+        let answer = OutcomeSender::by_callback(move |outcome| match waiting.lock().remove(&number) {
             Some(to) => to.send(outcome),
             None => Err(outcome),
         });

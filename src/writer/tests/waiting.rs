@@ -31,8 +31,8 @@ pub fn parking() -> Parking {
 }
 
 /// Who waits for the first job of a board is told what came of it once the board is there: its place, and the
-/// sequence of the message that freed it. Who waits for another job of the same message need not wait for the
-/// board.
+/// sequence of the message that unparked it. Who waits for another job of the same message need not wait for
+/// the board.
 #[test]
 fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
     let running = Running::new(true);
@@ -46,18 +46,20 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
         let outcome = answered.try_recv().expect("answered").expect("committed");
         outcomes.extend(outcome.jobs);
     }
-    let later = |outcome: &JobOutcome| {
-        let JobOutcome::Parked(later) = outcome else { panic!("{outcome:?}") };
-        let told = later.outcome().now_or_never().flatten().expect("it was told");
+    let unparked = |outcome: &JobOutcome| {
+        let JobOutcome::Parked(unparked) = outcome else { panic!("{outcome:?}") };
+        let told = unparked.outcome().now_or_never().flatten().expect("it was told");
         let (sequence, outcome) = told.expect("committed");
         let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
-        let place = |place: Option<crate::writer::Place>| place.map(|place| (place.better, place.total));
-        (sequence.0, place(boards[0].before), place(boards[0].after))
+        let ranking = |ranking: Option<crate::writer::ShardRanking>| {
+            ranking.map(|ranking| (ranking.better, ranking.total))
+        };
+        (sequence.0, ranking(boards[0].before), ranking(boards[0].after))
     };
-    assert_eq!(later(&outcomes[0]), (4, None, Some((0, 1))));
+    assert_eq!(unparked(&outcomes[0]), (4, None, Some((0, 1))));
     assert!(matches!(&outcomes[1], JobOutcome::Applied(_)), "{:?}", outcomes[1]);
-    let (first, second) = (later(&outcomes[2]), later(&outcomes[3]));
-    // Lines are freed by their oldest jobs: both of m, then that of o.
+    let (first, second) = (unparked(&outcomes[2]), unparked(&outcomes[3]));
+    // Lines are unparked by their oldest jobs: both of m, then that of o.
     assert_eq!(second, (4, Some((0, 1)), Some((0, 1))));
     assert_eq!(first, (4, None, Some((0, 2))));
     running.load();
@@ -118,9 +120,9 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     let waiting: Vec<_> = (0..8).map(|number| job(&format!("m{number}"), &[("never", &[1])])).collect();
     let (source, _) = VecSource::new(vec![jobs(waiting), define("b")]);
     Writer { parking: Some(full()), ..running.writer(source) }.run();
-    assert_eq!(running.health.jobs_parked(), 5, "a definition frees three");
+    assert_eq!(running.health.jobs_parked(), 5, "a definition unparks three");
     running.load();
-    let frees = running.health.frees();
+    let has_ready_jobs = running.health.has_ready_jobs();
     running.health.set_has_ready_jobs(false);
     let (mut source, _) =
         VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Free { jobs: 100 }]);
@@ -130,7 +132,7 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     source.before_fetch = Box::new(move || {
         fetches += 1;
         if fetches == 2 {
-            seen.store(*frees.borrow(), Ordering::SeqCst);
+            seen.store(*has_ready_jobs.borrow(), Ordering::SeqCst);
         }
         fetches > 1
     });

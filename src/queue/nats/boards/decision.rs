@@ -82,7 +82,7 @@ impl Recorded {
             (None, Some(board)) => board.incarnation > *incarnation,
             (None, None) => {
                 let dropped = shard.dropped();
-                dropped.is_over(name.as_str(), *incarnation) || dropped.is_forgotten(Some(self.number))
+                dropped.has_ended(name.as_str(), *incarnation) || dropped.is_forgotten(Some(self.number))
             }
             (Some(_), None) => false,
             (Some(definition), Some(board)) => {
@@ -97,7 +97,7 @@ impl Recorded {
     pub fn is_too_late_for(&self, shard: &Shard, name: &BoardName) -> bool {
         self.is_alive()
             && shard.board(name.as_str()).is_none()
-            && !shard.is_over(name.as_str(), self.decision.incarnation)
+            && !shard.has_ended(name.as_str(), self.decision.incarnation)
             && shard.dropped().is_forgotten(Some(self.number))
     }
 }
@@ -165,6 +165,6 @@ mod tests {
             assert_eq!(record.is_in_force(&shard, &name(board)), in_force, "{board} {record:?}");
             assert_eq!(record.is_too_late_for(&shard, &name(board)), too_late, "{board} {record:?}");
         }
-        assert!(!shard.is_over("held", Incarnation(1)) && !shard.is_over("lost", Incarnation(9)));
+        assert!(!shard.has_ended("held", Incarnation(1)) && !shard.has_ended("lost", Incarnation(9)));
     }
 }

@@ -300,7 +300,7 @@ fn has_arrived(name: &BoardName, pending_decision: &PendingDecision, shard: &Nat
     let state = shard.state.read(Purpose::Boards);
     recorded.is_in_force(&state, name)
         || if recorded.is_alive() {
-            state.is_over(name.as_str(), recorded.decision.incarnation)
+            state.has_ended(name.as_str(), recorded.decision.incarnation)
         } else {
             !everywhere && shard.health.is_live() && !recorded.decision.ends_board_of(&state, name)
         }

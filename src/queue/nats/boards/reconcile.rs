@@ -131,7 +131,7 @@ impl BoardsStream {
             loop {
                 let state = shard.state.read(Purpose::Boards);
                 let mut looked = 0;
-                for (name, board) in state.boards_behind(after.clone().as_ref()).take(LOOKED_AT_ONCE) {
+                for (name, board) in state.boards_after(after.clone().as_ref()).take(LOOKED_AT_ONCE) {
                     self.registry.observe_number(RecordNumber(board.incarnation.0));
                     let definition = Some(std::sync::Arc::clone(&board.definition));
                     hold(name, Decision { incarnation: board.incarnation, definition });
@@ -155,17 +155,17 @@ impl BoardsStream {
             }
         }
         // A life that ended on one shard is over on all.
-        let is_over = |name: &BoardName, decision: &Decision| {
+        let has_ended = |name: &BoardName, decision: &Decision| {
             self.shards
                 .iter()
-                .any(|shard| shard.state.read(Purpose::Boards).is_over(name.as_str(), decision.incarnation))
+                .any(|shard| shard.state.read(Purpose::Boards).has_ended(name.as_str(), decision.incarnation))
         };
         let held = held.into_iter().map(|(name, decision)| {
-            let over = is_over(&name, &decision);
+            let over = has_ended(&name, &decision);
             (name, if over { Decision::dropped(decision.incarnation) } else { decision })
         });
         let alive = heard.records.iter().filter(|(_, recorded)| recorded.is_alive());
-        let outlived = alive.filter(|(name, recorded)| is_over(name, &recorded.decision));
+        let outlived = alive.filter(|(name, recorded)| has_ended(name, &recorded.decision));
         let outlived =
             outlived.map(|(name, recorded)| (name.clone(), Decision::dropped(recorded.decision.incarnation)));
         let told = outlived.chain(held).collect::<BTreeMap<_, _>>().into_iter();

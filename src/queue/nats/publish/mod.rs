@@ -2,13 +2,13 @@
 //!
 //! - `publisher`: HTTP writes and commands of one shard
 //! - `batcher`: which writes share a message; `pending_replies`: which of them wait for its outcome
-//! - `freeing`: commands that free parked jobs
+//! - `unparking`: commands that unpark jobs
 //! - `rejects`: the stream of rejects
 //! - `bulk_publisher`: for load generators and benchmarks
 
 pub mod batcher;
 pub mod bulk_publisher;
-pub mod freeing;
 pub mod pending_replies;
 pub mod publisher;
 pub mod rejects;
+pub mod unparking;

@@ -44,7 +44,7 @@ impl PendingReplies {
             return None;
         }
         let replies = Arc::clone(self);
-        Some(OutcomeSender::named(move |outcome| match replies.waiting.lock().remove(&number) {
+        Some(OutcomeSender::by_callback(move |outcome| match replies.waiting.lock().remove(&number) {
             Some(answer) => answer.send(outcome),
             None => Err(outcome),
         }))

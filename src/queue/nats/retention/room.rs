@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::queue::nats::retention::policy::StreamSnapshot;
-use crate::writer::{Held, HeldBy, QueueLevel, QueueRoom};
+use crate::writer::{HeldBy, HeldMessages, QueueLevel, QueueRoom};
 
 /// Above seven eighths a stream is nearly full: purges begin at three quarters, so the messages that are left
 /// cannot go.
@@ -52,7 +52,7 @@ pub fn room_of(
     let checkpoint = within(progress.checkpoint).min(applied);
     let settled = within(progress.settled).min(checkpoint);
     let ends = [snapshot.last, applied, checkpoint, settled, begin];
-    let mut held = HeldBy::ALL.map(|by| Held { by, messages: 0, bytes: 0 });
+    let mut held = HeldBy::ALL.map(|by| HeldMessages { by, messages: 0, bytes: 0 });
     let mut bytes_left = snapshot.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
         part.messages = up_to - after;
@@ -115,7 +115,7 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
         // Writing to a string cannot fail.
         let _ = write!(text, "; {} in {} messages: {why}", mib(part.bytes), part.messages);
     }
-    let most = |part: &&Held| if room.bytes_max.is_some() { part.bytes } else { part.messages };
+    let most = |part: &&HeldMessages| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
         "more room helps: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
     );

@@ -1,9 +1,9 @@
-//! Has parked jobs freed whose boards are defined by now.
+//! Has parked jobs unparked whose boards are defined by now.
 //!
-//! A message frees a bounded number of jobs, so that no hold of a shard's lock grows with the number of
-//! parked jobs. Later messages of jobs free more. Where the stream is quiet, the node publishes commands that
-//! free the rest. They have places in the stream, so that every replica frees the same jobs at the same
-//! message. Several nodes may publish more of them than are needed, which does no harm.
+//! A message unparks a bounded number of jobs, so that no hold of a shard's lock grows with the number of
+//! parked jobs. Later messages of jobs unpark more. Where the stream is quiet, the node publishes `free`
+//! commands, which unpark the rest. They have places in the stream, so that every replica unparks the same
+//! jobs at the same message. Several nodes may publish more of them than are needed, which does no harm.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::writer::{Payload, UNPARKED_PER_MESSAGE};
 
 /// Commands in flight at once: enough to keep the writer busy while the next ones are published.
 const COMMANDS_MAX: u64 = 16;
-/// A shard that is not live frees nothing, or frees jobs with the messages that it has yet to apply.
+/// A shard that is not live unparks nothing, or unparks jobs with the messages that it has yet to apply.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// How long commands may take to be applied, before more of them are published.
 const ARRIVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Frees parked jobs of a shard, for as long as the service runs.
-pub async fn free_parked(mut shard: NatsShard) {
-    let mut frees = shard.health.frees();
-    while frees.wait_for(|frees| *frees).await.is_ok() {
+/// Has parked jobs of a shard unparked, for as long as the service runs.
+pub async fn unpark_ready_jobs(mut shard: NatsShard) {
+    let mut has_ready_jobs = shard.health.has_ready_jobs();
+    while has_ready_jobs.wait_for(|has_ready_jobs| *has_ready_jobs).await.is_ok() {
         if !shard.health.is_live() {
             tokio::time::sleep(LOOK_AGAIN).await;
             continue;
         }
-        if let Err(error) = free_slice(&mut shard).await {
+        if let Err(error) = publish_free_commands(&mut shard).await {
             tracing::warn!(
                 shard = %shard.id, %error, "jobs that wait no longer for a board could not be freed; trying on"
             );
@@ -37,13 +37,13 @@ pub async fn free_parked(mut shard: NatsShard) {
     }
 }
 
-async fn free_slice(shard: &mut NatsShard) -> Result<(), NotPublished> {
+async fn publish_free_commands(shard: &mut NatsShard) -> Result<(), NotPublished> {
     let jobs = u64::try_from(UNPARKED_PER_MESSAGE).unwrap_or(u64::MAX);
     let commands = shard.health.jobs_parked().div_ceil(jobs).clamp(1, COMMANDS_MAX);
     let payload = Payload::Free { jobs: UNPARKED_PER_MESSAGE };
     let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
     let last = stored.into_iter().max().unwrap_or_default();
-    // If the commands are late, the next round sees what is left to be freed.
+    // If the commands are late, the next round sees what is left to be unparked.
     let _ = tokio::time::timeout(ARRIVE_WITHIN, shard.applied.wait_for(|applied| *applied >= last)).await;
     Ok(())
 }

@@ -8,14 +8,14 @@
 
 use std::collections::VecDeque;
 
-use crate::job::{Job, Reject, RejectCode};
+use crate::job::{Job, JobPlace, Reject, RejectCode};
 use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::codec::ParkedRecord;
 use crate::types::BoardName;
 use crate::wire;
-use crate::writer::outcome::Later;
-use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking, Place};
+use crate::writer::outcome::ParkedOutcome;
+use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking};
 use crate::writer::plan::boards::board_in;
 use crate::writer::plan::{Batch, PlannedJob, PlannedUnparked};
 
@@ -29,7 +29,7 @@ pub(super) struct UnparkedJobs {
     pub(super) count: usize,
     /// If a client waits for one of the jobs: everything in the step, in order. Otherwise empty, and the
     /// changes are in the step being filled.
-    pub(super) told: Vec<PlannedUnparked>,
+    pub(super) answered: Vec<PlannedUnparked>,
 }
 
 impl Batch<'_> {
@@ -44,7 +44,7 @@ impl Batch<'_> {
             Some(name) if !parking.auto_create => refuse(format!("there is no board {name}")),
             Some(name) if self.is_at_board_limit(parking) => refuse(no_more_boards(name, parking)),
             Some(_) => Ok(true),
-            None => Ok(parking.holds(&job.member)),
+            None => Ok(parking.has_parked(&job.member)),
         }
     }
 
@@ -64,7 +64,7 @@ impl Batch<'_> {
         self.put_parked(line, place, &parked);
     }
 
-    fn put_parked(&mut self, line: u32, (sequence, index): Place, parked: &ParkedJob) {
+    fn put_parked(&mut self, line: u32, (sequence, index): JobPlace, parked: &ParkedJob) {
         let ParkedJob { timestamp, job, board } = parked;
         let (job, timestamp, board) = (wire::encode(job), *timestamp, *board);
         self.parked.push((line, ParkedRecord { sequence, index, timestamp, job, board }));
@@ -75,7 +75,7 @@ impl Batch<'_> {
         let place = (applied.sequence, index_in_message(index));
         let (line, _) = *self.parked.last().expect("a job was parked just now");
         let parking = self.parking.as_mut().expect("a job was parked there");
-        PlannedJob::Parked(Later::new(parking.ask(place, line)))
+        PlannedJob::Parked(ParkedOutcome::new(parking.add_waiter(place, line)))
     }
 
     /// After a message's own jobs: plans up to `limit` parked jobs whose boards are defined, and no more than
@@ -83,10 +83,12 @@ impl Batch<'_> {
     ///
     /// # Arguments
     /// `own`: how many jobs the message brought. Rejections of unparked jobs get indexes after these.
-    pub(super) fn free(&mut self, limit: usize, own: usize, applied: Applied) -> UnparkedJobs {
-        let mut freed = UnparkedJobs::default();
+    pub(super) fn unpark(&mut self, limit: usize, own: usize, applied: Applied) -> UnparkedJobs {
+        let mut unparked = UnparkedJobs::default();
         self.note_board_count();
-        let Some(parking) = self.parking.as_ref().filter(|parking| parking.has_ready()) else { return freed };
+        let Some(parking) = self.parking.as_ref().filter(|parking| parking.has_ready()) else {
+            return unparked;
+        };
         // At the board limit, jobs that wait for a missing board are rejected, and block their lines no
         // longer.
         let at_board_limit = self.is_at_board_limit(parking);
@@ -102,35 +104,35 @@ impl Batch<'_> {
                     break;
                 }
             };
-            let before = freed.count;
-            while freed.count - before < budget
+            let before = unparked.count;
+            while unparked.count - before < budget
                 && jobs.first().is_some_and(|(_, parked)| at_board_limit || self.unknown(parked).is_none())
                 && let Some((place, parked)) = jobs.take_first()
             {
                 self.shard.yield_if_due();
                 self.unparked.push((line, place.0, place.1));
-                self.plan_unparked(place, parked, own + freed.count, applied, &mut freed.told);
-                freed.count += 1;
+                self.plan_unparked(place, parked, own + unparked.count, applied, &mut unparked.answered);
+                unparked.count += 1;
             }
-            let freed_here = freed.count - before;
+            let unparked_here = unparked.count - before;
             // A line whose first job stays blocked costs as much as a job: a great many lines may wait for
             // another board. Which lines are looked at follows from what is on disk, not from what this
             // process has looked at before.
-            budget -= freed_here.max(1);
-            self.check_in_line(line, freed_here, jobs, budget > 0 || freed_here == 0);
+            budget -= unparked_here.max(1);
+            self.check_in_line(line, unparked_here, jobs, budget > 0 || unparked_here == 0);
         }
         self.replaying_parked = false;
-        if !freed.told.is_empty() {
-            self.close_partial_step(applied, &mut freed.told);
+        if !unparked.answered.is_empty() {
+            self.close_partial_step(applied, &mut unparked.answered);
         }
-        freed
+        unparked
     }
 
     /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
     /// `was_seen`: whether the first remaining job was looked at. If not, its stored board stays.
-    fn check_in_line(&mut self, line: u32, freed: usize, jobs: FrontOfLine, was_seen: bool) {
+    fn check_in_line(&mut self, line: u32, unparked: usize, jobs: FrontOfLine, was_seen: bool) {
         let mut next = jobs.first().cloned();
         if let Some((place, parked)) = next.as_mut().filter(|_| was_seen)
             && let Some(board) = self.unknown(parked).filter(|board| *board != parked.board)
@@ -140,7 +142,7 @@ impl Batch<'_> {
         }
         let Some(mut parking) = self.parking.take() else { return };
         let is_known = |name: &BoardName| self.board(name).is_some();
-        parking.check_in_line(line, freed, jobs.into_fresh(), next.as_ref(), is_known);
+        parking.check_in_line(line, unparked, jobs.into_fresh(), next.as_ref(), is_known);
         self.parking = Some(parking);
     }
 
@@ -163,11 +165,11 @@ impl Batch<'_> {
 
     fn plan_unparked(
         &mut self,
-        place: Place,
+        place: JobPlace,
         ParkedJob { timestamp, job, .. }: ParkedJob,
         index: usize,
         applied: Applied,
-        told: &mut Vec<PlannedUnparked>,
+        answered: &mut Vec<PlannedUnparked>,
     ) {
         // Its effects belong to this message; its time is that of the message that brought it.
         let then = Applied { timestamp, ..applied };
@@ -177,21 +179,22 @@ impl Batch<'_> {
             let _ = self.plan_job(&job, index, then);
             return;
         };
-        self.close_partial_step(applied, told);
+        self.close_partial_step(applied, answered);
         let planned = self.plan_answered_job(&job, index, then, applied);
-        told.push(PlannedUnparked { job: planned, to: Some(to) });
+        answered.push(PlannedUnparked { job: planned, to: Some(to) });
     }
 
-    fn take_waiter(&mut self, place: Place) -> Option<OutcomeWaiter> {
+    fn take_waiter(&mut self, place: JobPlace) -> Option<OutcomeWaiter> {
         self.parking.as_mut().and_then(|parking| parking.take_waiter(place))
     }
 
     /// Closes the step being filled, if it changes anything, so that its changes come before the next job's.
-    pub(super) fn close_partial_step(&mut self, applied: Applied, told: &mut Vec<PlannedUnparked>) {
+    pub(super) fn close_partial_step(&mut self, applied: Applied, answered: &mut Vec<PlannedUnparked>) {
         let step = &self.step;
         if !(step.events.is_empty() && step.added.is_empty() && step.changes.is_empty()) {
             let step = self.take_step(applied);
-            told.push(PlannedUnparked { job: PlannedJob::Applied { step, boards: Vec::new() }, to: None });
+            answered
+                .push(PlannedUnparked { job: PlannedJob::Applied { step, boards: Vec::new() }, to: None });
         }
     }
 
@@ -208,7 +211,8 @@ impl Batch<'_> {
         let mut waits = false;
         let (planner, boards) = (self.planner, &self.boards);
         let mut read_on = |parked: &ParkedJob| {
-            // This runs within `aside`, without the outer lock: a second read lock beside it could deadlock.
+            // This runs within `unlocked`, without the outer lock: a second read lock beside it could
+            // deadlock.
             let shard = planner.shard.read(Purpose::Plan);
             let is_known = |name: &BoardName| board_in(boards, &shard, name).is_some();
             waits = !at_board_limit && !parked.job.boards().all(is_known);
@@ -217,7 +221,7 @@ impl Batch<'_> {
         let stored = if wanted == 0 {
             Vec::new()
         } else {
-            self.shard.aside(|| (planner.parked)(line, first, wanted, &mut read_on))?
+            self.shard.unlocked(|| (planner.parked)(line, first, wanted, &mut read_on))?
         };
         let is_cut_off = stored.len() != wanted && !waits;
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
@@ -236,29 +240,29 @@ impl Batch<'_> {
 
 /// The first jobs of a line, as far as they were read.
 struct FrontOfLine {
-    stored: VecDeque<(Place, ParkedJob)>,
-    fresh: VecDeque<(Place, ParkedJob)>,
+    stored: VecDeque<(JobPlace, ParkedJob)>,
+    fresh: VecDeque<(JobPlace, ParkedJob)>,
     /// Whether all stored jobs were read, so that the fresh ones come right after them.
     all_read: bool,
 }
 
 impl FrontOfLine {
-    fn first(&self) -> Option<&(Place, ParkedJob)> {
+    fn first(&self) -> Option<&(JobPlace, ParkedJob)> {
         self.stored.front().or_else(|| self.fresh.front().filter(|_| self.all_read))
     }
 
-    fn first_mut(&mut self) -> Option<&mut (Place, ParkedJob)> {
+    fn first_mut(&mut self) -> Option<&mut (JobPlace, ParkedJob)> {
         self.stored.front_mut().or_else(|| self.fresh.front_mut().filter(|_| self.all_read))
     }
 
-    fn take_first(&mut self) -> Option<(Place, ParkedJob)> {
+    fn take_first(&mut self) -> Option<(JobPlace, ParkedJob)> {
         match self.stored.pop_front() {
             None if self.all_read => self.fresh.pop_front(),
             stored => stored,
         }
     }
 
-    fn into_fresh(self) -> VecDeque<(Place, ParkedJob)> {
+    fn into_fresh(self) -> VecDeque<(JobPlace, ParkedJob)> {
         self.fresh
     }
 }

@@ -34,10 +34,10 @@ pub fn trim_point_of_score(board: &BoardView<'_>, score: &Score) -> TrimPoint {
 
 /// A walk over a shard's entries behind a place: first the listed ones, worst first, and then the hidden
 /// ones.
-pub struct Behind {
+pub struct TrimScan {
     board: BoardName,
     incarnation: Incarnation,
-    cut: TrimPoint,
+    point: TrimPoint,
     at: ScanPosition,
 }
 
@@ -49,20 +49,20 @@ enum ScanPosition {
     End,
 }
 
-impl Behind {
+impl TrimScan {
     #[must_use]
-    pub fn new(board: BoardName, incarnation: Incarnation, cut: TrimPoint) -> Self {
-        Self { board, incarnation, cut, at: ScanPosition::Listed(None) }
+    pub fn new(board: BoardName, incarnation: Incarnation, point: TrimPoint) -> Self {
+        Self { board, incarnation, point, at: ScanPosition::Listed(None) }
     }
 
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         matches!(self.at, ScanPosition::End)
     }
 
     /// The members of the next slice. It may be empty if the next hidden entries are not behind the place. At
     /// the end of the walk it is always empty.
-    pub fn look(&mut self, shard: &Shard) -> Vec<MemberId> {
+    pub fn next_slice(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
             self.at = ScanPosition::End;
@@ -93,7 +93,7 @@ impl Behind {
             }
         };
         let mut cursor = window.tree.cursor_at(before);
-        let is_behind = |(handle, words): &(Handle, Words)| self.cut.is_before(words, members.id(*handle));
+        let is_behind = |(handle, words): &(Handle, Words)| self.point.is_before(words, members.id(*handle));
         let (mut handles, mut last) = (Vec::with_capacity(LISTED_AT_ONCE), None);
         while handles.len() < LISTED_AT_ONCE {
             let Some((handle, words)) = cursor.prev().filter(is_behind) else {
@@ -112,7 +112,7 @@ impl Behind {
         // Hidden entries are walked by handle: nothing else about them is stable while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
         let is_behind =
-            |(handle, words): &(Handle, Words)| self.cut.is_before(words, shard.members.id(*handle));
+            |(handle, words): &(Handle, Words)| self.point.is_before(words, shard.members.id(*handle));
         let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_behind);
         let next = if end >= space { ScanPosition::End } else { ScanPosition::Hidden(end) };
         (next, found.map(|(handle, _)| handle).collect())

@@ -23,8 +23,8 @@ fn place(page: u32) -> (usize, usize) {
     (page as usize / GROUP, page as usize % GROUP)
 }
 
-fn bytes_of(kept: &PreImage) -> usize {
-    size_of::<PreImage>() + kept.bytes()
+fn bytes_of(pre_image: &PreImage) -> usize {
+    size_of::<PreImage>() + pre_image.bytes()
 }
 
 impl PreImages {
@@ -37,7 +37,7 @@ impl PreImages {
         matches!(self.groups.get(group), Some(Some(group)) if group[at].is_some())
     }
 
-    pub(super) fn insert(&mut self, page: u32, kept: Box<PreImage>) {
+    pub(super) fn insert(&mut self, page: u32, pre_image: Box<PreImage>) {
         let (group, at) = place(page);
         if self.groups.len() <= group {
             self.groups.resize_with(group + 1, || None);
@@ -46,8 +46,8 @@ impl PreImages {
             self.held += size_of::<Group>();
             Box::default()
         });
-        self.held += bytes_of(&kept);
-        match group[at].replace(kept) {
+        self.held += bytes_of(&pre_image);
+        match group[at].replace(pre_image) {
             Some(before) => self.held -= bytes_of(&before),
             None => self.len += 1,
         }
@@ -56,8 +56,8 @@ impl PreImages {
     pub(super) fn remove(&mut self, page: u32) -> Option<Box<PreImage>> {
         let (number, at) = place(page);
         let group = self.groups.get_mut(number)?;
-        let kept = group.as_mut()?[at].take()?;
-        self.held -= bytes_of(&kept);
+        let pre_image = group.as_mut()?[at].take()?;
+        self.held -= bytes_of(&pre_image);
         self.len -= 1;
         if group.as_ref().is_some_and(|group| group.iter().all(Option::is_none)) {
             *group = None;
@@ -66,7 +66,7 @@ impl PreImages {
         if self.len == 0 {
             self.groups = Vec::new();
         }
-        Some(kept)
+        Some(pre_image)
     }
 
     /// Memory held beside itself.
@@ -81,21 +81,23 @@ mod tests {
 
     #[test]
     fn growing_moves_none_of_what_is_set_aside_and_all_memory_is_given_back() {
-        let mut aside = PreImages::default();
+        let mut pre_images = PreImages::default();
         let pages = 200_000_u32;
         let ((), allocated) = crate::allocated::count(|| {
             for page in (0..pages).map(|number| number * 7 % pages) {
-                aside.insert(page, Box::default());
-                aside.insert(page, Box::default());
+                pre_images.insert(page, Box::default());
+                pre_images.insert(page, Box::default());
             }
         });
-        assert_eq!(aside.len(), 200_000);
-        assert_eq!(i64::try_from(aside.bytes()).expect("small"), allocated.held);
+        assert_eq!(pre_images.len(), 200_000);
+        assert_eq!(i64::try_from(pre_images.bytes()).expect("small"), allocated.held);
         // A word for sixteen pages.
         assert!(allocated.largest <= 2 * 8 * 200_000 / GROUP, "{}", allocated.largest);
         for page in 0..pages {
-            assert!(aside.contains(page) && aside.remove(page).is_some() && !aside.contains(page));
+            assert!(
+                pre_images.contains(page) && pre_images.remove(page).is_some() && !pre_images.contains(page)
+            );
         }
-        assert_eq!((aside.len(), aside.bytes(), aside.remove(3).is_some()), (0, 0, false));
+        assert_eq!((pre_images.len(), pre_images.bytes(), pre_images.remove(3).is_some()), (0, 0, false));
     }
 }
