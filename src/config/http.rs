@@ -114,7 +114,7 @@ impl HttpArgs {
     /// they may.
     pub fn resolve(self) -> Result<HttpConfig, ConfigError> {
         let tokens = match (self.tokens, self.token_list) {
-            (Some(_), Some(_)) => return Err(ConfigError::Both("--tokens", "--token-list")),
+            (Some(_), Some(_)) => return Err(ConfigError::Conflicting("--tokens", "--token-list")),
             (Some(path), None) => Some(TokenSource::File(path)),
             (None, Some(text)) => Some(TokenSource::Text(text)),
             (None, None) => None,
@@ -122,8 +122,8 @@ impl HttpArgs {
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
             (None, None) => None,
-            (Some(_), None) => return Err(ConfigError::Lacks("--tls-cert", "--tls-key")),
-            (None, Some(_)) => return Err(ConfigError::Lacks("--tls-key", "--tls-cert")),
+            (Some(_), None) => return Err(ConfigError::RequiresOther("--tls-cert", "--tls-key")),
+            (None, Some(_)) => return Err(ConfigError::RequiresOther("--tls-key", "--tls-cert")),
         };
         if !(self.listen.ip().is_loopback() || tokens.is_some() || self.insecure) {
             return Err(ConfigError::Exposed(self.listen));

@@ -15,7 +15,7 @@ use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::Node;
 use crate::queue::publisher::Publisher;
-use crate::queue::{Publishers, local};
+use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
@@ -70,8 +70,8 @@ pub async fn run(
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             writers::start(shard, source, Some(parking), &common)?
         } else {
-            let (publisher, source) = local::channel(tokio::runtime::Handle::current());
-            publishers.push(Publisher::Local(publisher));
+            let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
+            publishers.push(Publisher::Embedded(publisher));
             writers::start(shard, source, None, &common)?
         };
         threads.push(writer);

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::http::openapi::problems::{PROBLEM_STATUSES, PROBLEMS};
 use crate::http::openapi::validator::{check, check_answer};
 use crate::http::openapi::{document, html};
-use crate::http::routing::list;
+use crate::http::routing::routes;
 use crate::http::tests::start;
 
 fn document() -> Value {
-    document::document(&list::operations())
+    document::document(&routes::operations())
 }
 
 /// Every operation, as method, path and description.

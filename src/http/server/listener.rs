@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::http::api::Api;
-use crate::http::routing::list::{open_paths, router};
+use crate::http::routing::routes::{open_paths, router};
 use crate::http::server::connection::{self, Stage};
 use crate::http::server::connection_limit::{ConnectionLimiter, ConnectionLimits};
 use crate::http::server::context::ServerContext;

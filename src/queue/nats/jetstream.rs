@@ -15,7 +15,7 @@ use crate::queue::nats::consume::shard_stream::{OnGap, ShardStream};
 use crate::queue::nats::consume::source::StreamSource;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
-use crate::queue::nats::publish::publisher::{Inner, StreamPublisher};
+use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;

@@ -35,5 +35,5 @@ pub use consume::source::StreamSource;
 pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};
 pub use publish::freeing::free_parked;
-pub use publish::publisher::StreamPublisher;
+pub use publish::stream_publisher::StreamPublisher;
 pub use shard::NatsShard;

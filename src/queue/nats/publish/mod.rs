@@ -1,6 +1,6 @@
 //! What a node publishes: HTTP writes, commands and rejects; and what a load generator publishes.
 //!
-//! - `publisher`: HTTP writes and commands of one shard
+//! - `stream_publisher`: HTTP writes and commands of one shard
 //! - `batcher`: which writes share a message; `pending_replies`: which of them wait for its outcome
 //! - `freeing`: commands that free parked jobs
 //! - `rejects`: the stream of rejects
@@ -10,5 +10,5 @@ pub mod batcher;
 pub mod bulk_publisher;
 pub mod freeing;
 pub mod pending_replies;
-pub mod publisher;
+pub mod stream_publisher;
 pub mod rejects;

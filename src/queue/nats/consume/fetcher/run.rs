@@ -200,7 +200,7 @@ impl Fetcher {
             let mut chunk = Vec::new();
             let (mut jobs, mut bytes, mut failed) = (0, 0, None);
             while let Some(message) = next.take() {
-                match self.accept(message, &mut overlaps) {
+                match self.accept_message(message, &mut overlaps) {
                     Ok(Some(message)) => {
                         jobs += message.payload.cost();
                         bytes += message.bytes;

@@ -34,7 +34,7 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn batch(source: &mut LocalSource) -> Vec<Message> {
+fn batch(source: &mut EmbeddedSource) -> Vec<Message> {
     let limits = source.limits();
     match source.fetch(limits, AT_ONCE) {
         Fetched::Batch(messages) => messages,

@@ -64,12 +64,12 @@ impl QueuedWrite {
 
 /// The publishing end; clone it freely.
 #[derive(Clone)]
-pub struct LocalPublisher {
+pub struct EmbeddedPublisher {
     requests: mpsc::Sender<Sent>,
 }
 
 /// The reading end, for the shard's writer.
-pub struct LocalSource {
+pub struct EmbeddedSource {
     requests: mpsc::Receiver<Sent>,
     /// Taken from the channel, but beyond the limits of the batch.
     held_back: Option<QueuedWrite>,
@@ -81,9 +81,9 @@ pub struct LocalSource {
 
 /// A queue for one shard.
 #[must_use]
-pub fn channel(runtime: tokio::runtime::Handle) -> (LocalPublisher, LocalSource) {
+pub fn channel(runtime: tokio::runtime::Handle) -> (EmbeddedPublisher, EmbeddedSource) {
     let (sender, receiver) = mpsc::channel(WAITING_REQUESTS);
-    let source = LocalSource {
+    let source = EmbeddedSource {
         requests: receiver,
         held_back: None,
         closed: false,
@@ -91,10 +91,10 @@ pub fn channel(runtime: tokio::runtime::Handle) -> (LocalPublisher, LocalSource)
         last_timestamp: Timestamp::default(),
         runtime,
     };
-    (LocalPublisher { requests: sender }, source)
+    (EmbeddedPublisher { requests: sender }, source)
 }
 
-impl LocalPublisher {
+impl EmbeddedPublisher {
     /// Publishes jobs of this shard as one message, and waits for its synced commit.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl LocalPublisher {
     /// not applied.
     ///
     /// # Errors
-    /// As [`LocalPublisher::publish_jobs`].
+    /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish_in_order(
         &self,
         jobs: Vec<Job>,
@@ -120,7 +120,7 @@ impl LocalPublisher {
     /// Publishes anything as one message, and waits for its synced commit.
     ///
     /// # Errors
-    /// As [`LocalPublisher::publish_jobs`].
+    /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
         self.send(payload, bytes, MessageOrder::default()).await
     }
@@ -144,7 +144,7 @@ impl LocalPublisher {
     }
 }
 
-impl LocalPublisher {
+impl EmbeddedPublisher {
     /// Ends the queue: the writer drains what was sent before, and finishes.
     pub async fn close(&self) {
         // A queue that is closed already needs no closing.
@@ -162,7 +162,7 @@ fn job_bytes(job: &Job) -> usize {
     size_of::<Job>() + job.member.as_bytes().len() + boards + metadata
 }
 
-impl LocalSource {
+impl EmbeddedSource {
     /// The write, if it is to be handed on.
     fn open(&mut self, sent: Sent) -> Option<QueuedWrite> {
         match sent {
@@ -191,7 +191,7 @@ impl LocalSource {
     }
 }
 
-impl JobSource for LocalSource {
+impl JobSource for EmbeddedSource {
     fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String> {
         if !stream.is_empty() {
             return Err(format!(
