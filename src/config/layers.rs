@@ -291,7 +291,12 @@ fn attribute_to_file(file: &File, command: &Command, path: &[String], error: &cl
 }
 
 /// `built_in`: the command with its built-in defaults, without the file's.
-fn settings(command: &Command, built_in: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
+fn settings(
+    command: &Command,
+    built_in: &Command,
+    matches: &ArgMatches,
+    file: Option<&File>,
+) -> Vec<Setting> {
     let path = path_of(matches);
     let matches = innermost(matches);
     let built_in: BTreeMap<_, _> =

@@ -16,7 +16,11 @@ const TOKEN: &str = "RANKTREE_NATS_TOKEN";
 
 /// The environment-only secrets.
 pub const ENVIRONMENT_SECRETS: [EnvironmentSecret; 2] = [
-    EnvironmentSecret { variable: PASSWORD, listed_after: "nats_password_file", help: "Password of --nats-user" },
+    EnvironmentSecret {
+        variable: PASSWORD,
+        listed_after: "nats_password_file",
+        help: "Password of --nats-user",
+    },
     EnvironmentSecret { variable: TOKEN, listed_after: "nats_token_file", help: "Token for NATS" },
 ];
 
@@ -122,9 +126,10 @@ impl NatsAccessArgs {
         match (self.nats_user.clone(), password) {
             (Some(user), Some(password)) => Ok(Some(Login::Password { user, password })),
             (None, None) => Ok(None),
-            (Some(_), None) => {
-                Err(ConfigError::RequiresOther("--nats-user", "--nats-password-file or RANKTREE_NATS_PASSWORD"))
-            }
+            (Some(_), None) => Err(ConfigError::RequiresOther(
+                "--nats-user",
+                "--nats-password-file or RANKTREE_NATS_PASSWORD",
+            )),
             (None, Some(_)) => Err(ConfigError::RequiresOther("a password for NATS", "--nats-user")),
         }
     }

@@ -20,8 +20,8 @@ use crate::writer::{
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
 const WAITING_REQUESTS: usize = 8_192;
 
-/// What travels through the channel.
-enum Sent {
+/// What the channel carries.
+enum QueueItem {
     Write(QueuedWrite),
     /// Ends the queue: writes before it are drained, and writes after it are refused.
     Close,
@@ -36,7 +36,7 @@ struct QueuedWrite {
 }
 
 impl QueuedWrite {
-    /// The write, unless an earlier message of the same HTTP request failed. Then its client is told so.
+    /// The write, unless an earlier message of the same HTTP request failed. Then its client hears of that.
     fn unless_failed(self) -> Option<Self> {
         if !self.order.has_failed() {
             return Some(self);
@@ -65,12 +65,12 @@ impl QueuedWrite {
 /// The publishing end; clone it freely.
 #[derive(Clone)]
 pub struct EmbeddedPublisher {
-    requests: mpsc::Sender<Sent>,
+    requests: mpsc::Sender<QueueItem>,
 }
 
 /// The reading end, for the shard's writer.
 pub struct EmbeddedSource {
-    requests: mpsc::Receiver<Sent>,
+    requests: mpsc::Receiver<QueueItem>,
     /// Taken from the channel, but beyond the limits of the batch.
     held_back: Option<QueuedWrite>,
     closed: bool,
@@ -132,7 +132,7 @@ impl EmbeddedPublisher {
         order: MessageOrder,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        let request = Sent::Write(QueuedWrite { payload, bytes, answer, order });
+        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, order });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -148,7 +148,7 @@ impl EmbeddedPublisher {
     /// Ends the queue: the writer drains what was sent before, and finishes.
     pub async fn close(&self) {
         // A queue that is closed already needs no closing.
-        let _ = self.requests.send(Sent::Close).await;
+        let _ = self.requests.send(QueueItem::Close).await;
     }
 }
 
@@ -164,10 +164,10 @@ fn job_bytes(job: &Job) -> usize {
 
 impl EmbeddedSource {
     /// The write, if it is to be handed on.
-    fn open(&mut self, sent: Sent) -> Option<QueuedWrite> {
-        match sent {
-            Sent::Write(request) => request.unless_failed(),
-            Sent::Close => {
+    fn open(&mut self, item: QueueItem) -> Option<QueuedWrite> {
+        match item {
+            QueueItem::Write(request) => request.unless_failed(),
+            QueueItem::Close => {
                 self.requests.close();
                 self.closed = true;
                 None
@@ -210,12 +210,12 @@ impl JobSource for EmbeddedSource {
         let first = match self.held_back.take() {
             Some(request) => request.unless_failed(),
             None => match self.requests.try_recv() {
-                Ok(sent) => self.open(sent),
+                Ok(item) => self.open(item),
                 Err(mpsc::error::TryRecvError::Disconnected) => return Fetched::Ended,
                 Err(mpsc::error::TryRecvError::Empty) => {
                     let requests = &mut self.requests;
                     match self.runtime.block_on(async { timeout(wait, requests.recv()).await }) {
-                        Ok(Some(sent)) => self.open(sent),
+                        Ok(Some(item)) => self.open(item),
                         Ok(None) => return Fetched::Ended,
                         Err(_) => None,
                     }
@@ -228,8 +228,8 @@ impl JobSource for EmbeddedSource {
         let Some(first) = first else { return Fetched::Nothing };
         let (mut jobs, mut bytes) = (first.payload.cost(), first.bytes);
         let mut batch = vec![self.message(first)];
-        while let Ok(sent) = self.requests.try_recv() {
-            let Some(request) = self.open(sent) else {
+        while let Ok(item) = self.requests.try_recv() {
+            let Some(request) = self.open(item) else {
                 if self.closed {
                     break;
                 }

@@ -1,9 +1,9 @@
-//! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::embedded`) or the shard's
-//! stream (`queue::nats::publish::stream_publisher`).
+//! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::embedded`) or the
+//! shard's stream (`queue::nats::publish::stream_publisher`).
 
 use crate::job::Job;
-use crate::queue::error::NotPublished;
 use crate::queue::embedded::EmbeddedPublisher;
+use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::StreamPublisher;
 use crate::types::Sequence;
@@ -72,7 +72,9 @@ impl Publisher {
     /// See [`NotPublished`].
     pub async fn store_command(&self, payload: Payload, bytes: usize) -> Result<Sequence, NotPublished> {
         match self {
-            Self::Embedded(publisher) => publisher.publish(payload, bytes).await.map(|outcome| outcome.sequence),
+            Self::Embedded(publisher) => {
+                publisher.publish(payload, bytes).await.map(|outcome| outcome.sequence)
+            }
             Self::Stream(publisher) => publisher.store_command(&payload).await,
         }
     }

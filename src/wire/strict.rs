@@ -88,7 +88,7 @@ struct Fields<'a> {
     /// The text as the client wrote it: numbers keep all their digits, and fields their order.
     meta: Option<&'a RawValue>,
     /// What is wrong with the first field that is unknown or is given twice.
-    stray: Option<String>,
+    error: Option<String>,
 }
 
 impl<'a> Fields<'a> {
@@ -106,13 +106,13 @@ impl<'a> Fields<'a> {
                 "meta" => &mut fields.meta,
                 other => {
                     map.next_value::<IgnoredAny>()?;
-                    fields.stray.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
+                    fields.error.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
                     continue;
                 }
             };
             let twice = slot.replace(map.next_value()?).is_some();
             if twice {
-                fields.stray.get_or_insert_with(|| format!("{name} is given twice"));
+                fields.error.get_or_insert_with(|| format!("{name} is given twice"));
             }
         }
         Ok(fields)
@@ -122,8 +122,8 @@ impl<'a> Fields<'a> {
     /// `from_path`: the board and the member that the path of the request names.
     fn into_job(self, names: &mut BoardNames, from_path: Option<(BoardName, MemberId)>) -> Decoded {
         let op = read_op(given(self.op))?;
-        if let Some(stray) = self.stray {
-            return Err(malformed(stray));
+        if let Some(error) = self.error {
+            return Err(malformed(error));
         }
         let (board_from_path, member_from_path) = from_path.unzip();
         let member = read_member(given(self.member), member_from_path)?;
@@ -212,9 +212,9 @@ fn read_member(value: Option<&str>, from_path: Option<MemberId>) -> Result<Membe
     let text = text_of(value).ok_or_else(|| bad(format!("member is a string, not {}", shown(value))))?;
     match from_path {
         None => MemberId::new(text.as_ref()).map_err(|why| bad(why.got(&text))),
-        Some(from_path) if text == from_path.as_str() => Ok(from_path),
-        Some(from_path) => {
-            let (found, path) = (quoted(&text), quoted(from_path.as_str()));
+        Some(named) if text == named.as_str() => Ok(named),
+        Some(named) => {
+            let (found, path) = (quoted(&text), quoted(named.as_str()));
             Err(malformed(format!("member is {found}, and the path names {path}; leave it out of the body")))
         }
     }
@@ -229,10 +229,10 @@ fn board_of(
     let text = text_of(value).ok_or_else(|| malformed(format!("board is a string, not {}", shown(value))))?;
     match from_path {
         None => names.get(&text).map(Some),
-        Some(from_path) if text == from_path.as_str() => Ok(Some(from_path)),
-        Some(from_path) => {
+        Some(named) if text == named.as_str() => Ok(Some(named)),
+        Some(named) => {
             let found = quoted(&text);
-            Err(malformed(format!("board is {found}, and the path names {from_path}; leave it out of the body")))
+            Err(malformed(format!("board is {found}, and the path names {named}; leave it out of the body")))
         }
     }
 }

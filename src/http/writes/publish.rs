@@ -82,8 +82,8 @@ pub async fn publish_all<T>(
         if pending { Poll::Pending } else { Poll::Ready(()) }
     });
     tokio::time::timeout(PUBLISH_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
-    let unheard = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
-    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
+    let no_outcome = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_outcome)).collect())
 }
 
 /// Publishes a command to each of the shards, and waits for all of them. Returns where each has it.

@@ -10,5 +10,5 @@ pub mod batcher;
 pub mod bulk_publisher;
 pub mod freeing;
 pub mod pending_replies;
-pub mod stream_publisher;
 pub mod rejects;
+pub mod stream_publisher;
