@@ -36,7 +36,7 @@ struct QueuedWrite {
 }
 
 impl QueuedWrite {
-    /// The write, unless an earlier message of the same HTTP request failed. Then its client hears of that.
+    /// The write, unless an earlier message of the same HTTP request failed. Then the client is answered with that failure.
     fn unless_failed(self) -> Option<Self> {
         if !self.order.has_failed() {
             return Some(self);

@@ -54,10 +54,7 @@ impl BoardsStream {
             return Ok(());
         }
         let boards = records.len();
-        tracing::warn!(
-            boards,
-            "the boards' stream has lost what the shards hold; it is records of that again"
-        );
+        tracing::warn!(boards, "the boards' stream has lost what the shards hold; it is told of that again");
         let names: Vec<BoardName> = records.iter().map(|new| new.name.clone()).collect();
         let outcomes = self.store_all(records).await;
         for (name, outcome) in names.iter().zip(outcomes) {
