@@ -36,7 +36,8 @@ struct QueuedWrite {
 }
 
 impl QueuedWrite {
-    /// The write, unless an earlier message of the same HTTP request failed. Then the client is answered with that failure.
+    /// The write, unless an earlier message of the same HTTP request failed. Then the client is answered that
+    /// it was not applied.
     fn unless_failed(self) -> Option<Self> {
         if !self.order.has_failed() {
             return Some(self);

@@ -1,4 +1,4 @@
-//! RouterBuilder while they are added, and the router that they make.
+//! Collects routes, and makes the router of them.
 //!
 //! A route is added with all that there is to say about it: its path, its name, what it needs of a token,
 //! where its handler works, and its description. So the router, the check of tokens and the OpenAPI document

@@ -192,7 +192,7 @@ fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
     let (second, answer) = fetch().expect("there are four");
     let failed = CommitFailed { reason: "the disk is full".to_owned() };
     answer.send(Err(failed.clone())).expect("they wait still");
-    // The one that was held back and those in the channel are applied; what is not of the request goes on.
+    // The one that was held back and those in the channel are told; what is not of the request goes on.
     let rest: Vec<String> = (0..4).filter_map(|_| fetch()).map(|(member, _)| member).collect();
     assert_eq!((first.as_str(), second.as_str(), rest), ("a", "b", vec!["other".to_owned()]));
     let outcomes: Vec<_> = publishing.into_iter().map(|one| runtime.block_on(one)).collect();
