@@ -16,7 +16,7 @@ use crate::http::Tls;
 
 /// How often files are looked at. Their content is compared: the files are small, and their times are too
 /// coarse on some file systems.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a file of credentials is not in force.
 #[derive(Debug, Error)]
@@ -81,7 +81,7 @@ impl CredentialFiles {
             }
             Some(TokenSource::File(path)) => {
                 let name = format!("the tokens file {}", path.display());
-                if path.to_string_lossy().starts_with(Secret::MARK) {
+                if path.to_string_lossy().starts_with(Secret::PREFIX) {
                     let reason =
                         "it looks like a token; name a file, and make a new token: arguments can be read"
                             .to_owned();
@@ -137,7 +137,7 @@ impl CredentialFiles {
         }
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
                 // A file on a network may keep its reader waiting.
                 let look = move || {
                     files.iter_mut().for_each(WatchedFiles::look);

@@ -33,7 +33,7 @@ pub struct Digest([u8; 32]);
 
 impl Secret {
     /// What ours begin with, so that scanners of repositories and logs can tell what leaked.
-    pub const MARK: &str = "rkt_";
+    pub const PREFIX: &str = "rkt_";
 
     /// A new one, from the system's random numbers.
     ///
@@ -42,7 +42,7 @@ impl Secret {
     pub fn random() -> Result<Self, String> {
         let mut bytes = [0; SECRET_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| "the system gives no random numbers".to_owned())?;
-        let mut text = Self::MARK.to_owned();
+        let mut text = Self::PREFIX.to_owned();
         for byte in bytes {
             push_hex(&mut text, byte);
         }

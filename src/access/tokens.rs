@@ -81,7 +81,7 @@ impl Tokens {
                 let problem = "name is empty; give each token one, so that the log can tell them apart";
                 return Err(at(of_name, problem.to_owned()));
             }
-            if name.starts_with(Secret::MARK) {
+            if name.starts_with(Secret::PREFIX) {
                 let problem = "name looks like a token; write who uses it there, as the log shows names, and make a new token: \
                                this one may have been read";
                 return Err(at(of_name, problem.to_owned()));

@@ -13,7 +13,7 @@ use crate::wire::json_words;
 pub const IN_CSV: &str = "#ranktree ";
 
 /// What of a definition can never change, and decides ranks.
-const LASTING: [&str; 5] = ["keys", "policy", "ties", "windows", "utc_offset"];
+const IMMUTABLE_FIELDS: [&str; 5] = ["keys", "policy", "ties", "windows", "utc_offset"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardLine {
@@ -60,7 +60,9 @@ impl BoardLine {
     /// Whether a board of this definition, of which the rest may change, is the same.
     pub fn is_met_by(&self, found: &Value) -> bool {
         let definition: Value = serde_json::from_str(&self.definition).unwrap_or_default();
-        LASTING.iter().all(|name| definition.get(name).is_some_and(|field| found.get(name) == Some(field)))
+        IMMUTABLE_FIELDS
+            .iter()
+            .all(|name| definition.get(name).is_some_and(|field| found.get(name) == Some(field)))
     }
 }
 

@@ -27,13 +27,13 @@ pub struct Offline {
     data: DataArgs,
 }
 
-/// What is done to a stopped service's data.
+/// How a stopped service's data are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum For {
+pub enum OpenMode {
     /// Nothing is written: the data may be on a file system that takes no writes.
-    Reading,
+    ReadOnly,
     /// They are read first, and written to once [`Store::into_writable`] says so.
-    Writing,
+    ReadWrite,
 }
 
 impl Offline {
@@ -48,18 +48,18 @@ impl Offline {
     /// When there are none, or the work fails.
     pub fn each_shard(
         &self,
-        purpose: For,
+        mode: OpenMode,
         mut work: impl FnMut(ShardId, Result<Store, StorageError>, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let shards = self.shards()?;
         let resources = StorageResources::new(CACHE_BYTES, 1);
         let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
-        end_when_told(Arc::clone(&place))?;
+        exit_on_signal(Arc::clone(&place))?;
         for id in (0..shards).map(ShardId) {
             let progress = Arc::new(Progress::new(format!("shard {id}")));
             *place.lock() = Arc::clone(&progress);
             progress.note("reading the log", 0, 0);
-            let store = self.open(purpose, id, shards, &resources);
+            let store = self.open(mode, id, shards, &resources);
             work(id, store, &progress)?;
             progress.finish();
         }
@@ -73,24 +73,24 @@ impl Offline {
     pub fn open_all(&self) -> Result<Vec<Store>, Failure> {
         let shards = self.shards()?;
         let resources = StorageResources::new(CACHE_BYTES, shards);
-        let open = |id| Ok(self.open(For::Reading, ShardId(id), shards, &resources)?);
+        let open = |id| Ok(self.open(OpenMode::ReadOnly, ShardId(id), shards, &resources)?);
         (0..shards).map(open).collect()
     }
 
     fn open(
         &self,
-        purpose: For,
+        mode: OpenMode,
         id: ShardId,
         shards: u16,
         resources: &StorageResources,
     ) -> Result<Store, StorageError> {
         let path = shard_directory(&self.data.data_dir, id);
         check_marked(&self.data.data_dir, id)?;
-        match purpose {
-            For::Reading => Store::open_for_reading(&path, id, shards, resources),
+        match mode {
+            OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
             // Only `serve` makes new shards.
-            For::Writing if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
-            For::Writing => Store::open_to_load(&path, id, shards, resources),
+            OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
+            OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
         }
     }
 
@@ -114,7 +114,7 @@ impl Offline {
 
 /// Ends the process on SIGTERM and SIGINT, and says where it was. Without this the first process of a
 /// container would ignore them.
-fn end_when_told(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
+fn exit_on_signal(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut terminate, mut interrupt) = {
         let _runtime = runtime.enter();

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 
 /// Off a terminal, a line at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shows what is being done to one shard.
 pub struct Progress {
@@ -44,7 +44,7 @@ impl Progress {
         let mut shown = self.shown.lock();
         let new = shown.what != what;
         if self.bar.is_hidden() {
-            if new || shown.at.elapsed() >= LINE_EVERY {
+            if new || shown.at.elapsed() >= LINE_INTERVAL {
                 self.show_rest(&mut shown, new);
                 eprintln!("{}", self.line(what, done, total));
                 *shown = Shown { what: what.to_owned(), at: Instant::now(), unshown: None };

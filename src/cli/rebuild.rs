@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::Failure;
-use crate::cli::offline::{For, Offline};
+use crate::cli::offline::{Offline, OpenMode};
 use crate::storage::rebuild;
 
 /// Makes every tree again from members and deltas, and writes a new checkpoint. The service must be stopped.
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    args.offline.each_shard(For::Writing, |id, store, progress| {
+    args.offline.each_shard(OpenMode::ReadWrite, |id, store, progress| {
         let figures = rebuild(store?, &|what, done, total| progress.note(what, done, total))?;
         progress.finish();
         let (records, bytes, seconds) = (figures.pages, figures.bytes, figures.took.as_secs_f64());

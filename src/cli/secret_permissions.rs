@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::config::{Names, Settings};
+use crate::config::{NamedPath, Settings};
 
 /// Everybody may read. The group may: so a file is given to a service on purpose.
 const READABLE: u32 = 0o004;
@@ -13,10 +13,10 @@ const WRITABLE: u32 = 0o022;
 /// Warns of each such file that the settings name.
 pub fn warn(settings: &Settings) {
     for setting in &settings.all {
-        let what = match setting.names {
-            Some(Names::SecretFile) => "holds a secret",
-            Some(Names::TokensFile) => "says who may do what",
-            Some(Names::File | Names::Directory) | None => continue,
+        let what = match setting.path {
+            Some(NamedPath::SecretFile) => "holds a secret",
+            Some(NamedPath::TokensFile) => "says who may do what",
+            Some(NamedPath::File | NamedPath::Directory) | None => continue,
         };
         for path in &setting.values {
             if let Some(problem) = problem(Path::new(path)) {

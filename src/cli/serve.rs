@@ -18,7 +18,7 @@ use crate::service;
 use crate::storage::DiskSpace;
 
 /// How often the exporter folds samples into its histograms; between scrapes they would pile up.
-const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// SIGXFSZ, whose number is the same on Linux and the BSDs: a file would grow beyond the process's limit.
 const FILE_TOO_LARGE: i32 = 25;
 
@@ -34,7 +34,7 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
     let listen = config.http.listen;
     let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
     let address = listener.local_addr()?;
-    tokio::spawn(keep_up(metrics.clone(), config.data_dir.clone()));
+    tokio::spawn(run_upkeep(metrics.clone(), config.data_dir.clone()));
     // By default it ends the process. Taken, it leaves a failed write, which is handled as a full disk is.
     let _file_too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -65,8 +65,8 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
 }
 
 /// What the metrics need now and then, whether or not anybody scrapes them.
-async fn keep_up(metrics: PrometheusHandle, data_dir: PathBuf) {
-    let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+async fn run_upkeep(metrics: PrometheusHandle, data_dir: PathBuf) {
+    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

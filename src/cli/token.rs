@@ -109,7 +109,7 @@ impl Line {
 /// A name that needs no escapes.
 fn parse_name(text: &str) -> Result<String, &'static str> {
     let is_good = |c: char| c.is_alphanumeric() || " _.:@/-".contains(c);
-    if text.starts_with(Secret::MARK) {
+    if text.starts_with(Secret::PREFIX) {
         return Err("a name says who uses the token, and this looks like a token itself");
     }
     if (1..=64).contains(&text.chars().count()) && text.chars().all(is_good) && text.trim() == text {

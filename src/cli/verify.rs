@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use crate::cli::Failure;
-use crate::cli::offline::{For, Offline};
+use crate::cli::offline::{Offline, OpenMode};
 use crate::storage::{verify, verify_parked};
 use crate::writer::lines_of;
 
@@ -22,7 +22,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (mut wrong, mut wrong_waiting, mut refused) = (0, 0, 0);
-    args.offline.each_shard(For::Reading, |id, store, progress| {
+    args.offline.each_shard(OpenMode::ReadOnly, |id, store, progress| {
         let looked_at = store.and_then(|store| {
             let note = |what, done, total| progress.note(what, done, total);
             let found = verify(&store, &note)?;

@@ -7,6 +7,6 @@ pub struct EnvironmentSecret {
     /// file.
     pub variable: &'static str,
     /// The setting that names its file; the secret is listed behind that.
-    pub beside: &'static str,
+    pub listed_after: &'static str,
     pub help: &'static str,
 }

@@ -24,9 +24,9 @@ pub enum ConfigError {
     #[error(
         "{0} and {1} are given, be it as flags, in the environment or in the file, and one of them is enough; leave the other away"
     )]
-    Both(&'static str, &'static str),
+    Conflicting(&'static str, &'static str),
     #[error("{0} is given without {1}; give that too, or neither")]
-    Lacks(&'static str, &'static str),
+    RequiresOther(&'static str, &'static str),
     #[error("--prefix is 1 to 32 of the letters A-Z and a-z, digits, _ and -, not {0:?}")]
     Prefix(String),
     #[error("--shards is 1 to {MAX_SHARDS}, not {0}")]

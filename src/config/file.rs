@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use crate::config::ConfigError;
 
 /// The least similarity at which a known key is suggested for an unknown one.
-const ALIKE: f64 = 0.7;
+const SIMILARITY_MIN: f64 = 0.7;
 
 #[derive(Debug)]
 pub struct File {
@@ -60,7 +60,7 @@ impl File {
         let likeness = |known: &&String| strsim::jaro_winkler(known, &key.replace('-', "_").to_lowercase());
         let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let advice = match nearest {
-            Some(nearest) if likeness(&nearest) >= ALIKE => format!("; did you mean {nearest}?"),
+            Some(nearest) if likeness(&nearest) >= SIMILARITY_MIN => format!("; did you mean {nearest}?"),
             _ => "; `ranktree config print` lists them all".to_owned(),
         };
         Err(ConfigError::UnknownKey { path: self.path.clone(), line: value.line, key: key.clone(), advice })

@@ -29,9 +29,9 @@ pub struct HttpArgs {
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Serve without tokens although not only programs of this machine may read and write then: everybody who
-    /// reaches the port, if it listens beyond this machine, and pages of other sites in a browser on this
-    /// machine
+    /// Serve without tokens to everybody who can reach the port. Without this flag, a service that has no
+    /// tokens does not start on an address that other machines can reach. On a loopback address it refuses
+    /// the requests that pages of other sites send through a browser on this machine
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
@@ -114,7 +114,7 @@ impl HttpArgs {
     /// they may.
     pub fn resolve(self) -> Result<HttpConfig, ConfigError> {
         let tokens = match (self.tokens, self.token_list) {
-            (Some(_), Some(_)) => return Err(ConfigError::Both("--tokens", "--token-list")),
+            (Some(_), Some(_)) => return Err(ConfigError::Conflicting("--tokens", "--token-list")),
             (Some(path), None) => Some(TokenSource::File(path)),
             (None, Some(text)) => Some(TokenSource::Text(text)),
             (None, None) => None,
@@ -122,8 +122,8 @@ impl HttpArgs {
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
             (None, None) => None,
-            (Some(_), None) => return Err(ConfigError::Lacks("--tls-cert", "--tls-key")),
-            (None, Some(_)) => return Err(ConfigError::Lacks("--tls-key", "--tls-cert")),
+            (Some(_), None) => return Err(ConfigError::RequiresOther("--tls-cert", "--tls-key")),
+            (None, Some(_)) => return Err(ConfigError::RequiresOther("--tls-key", "--tls-cert")),
         };
         if !(self.listen.ip().is_loopback() || tokens.is_some() || self.insecure) {
             return Err(ConfigError::Exposed(self.listen));

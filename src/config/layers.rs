@@ -55,8 +55,8 @@ pub struct Setting {
     pub defaults: Vec<String>,
     /// May have several values.
     pub several: bool,
-    /// The kind of file that its value names, if it names one.
-    pub names: Option<Names>,
+    /// The kind of file that its value is the path of, if it is a path.
+    pub path: Option<NamedPath>,
     /// Under which heading help lists it.
     pub group: Option<String>,
     pub origin: SettingOrigin,
@@ -71,9 +71,9 @@ pub enum Secrecy {
     InUrls,
 }
 
-/// What a setting's value names.
+/// The kind of file that a setting's value is the path of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum NamedPath {
     File,
     /// A file that nobody else should read.
     SecretFile,
@@ -130,10 +130,10 @@ where
 pub fn default_settings() -> Vec<Setting> {
     let command =
         ServeArgs::augment_args(Command::new("serve")).mut_args(|arg| arg.env(None::<&'static str>));
-    let plain = ServeArgs::augment_args(Command::new("serve"));
+    let with_variables = ServeArgs::augment_args(Command::new("serve"));
     let matches = command.clone().get_matches_from(["serve"]);
     let matches = &matches;
-    let arguments = plain.get_arguments().filter(|arg| is_setting(arg));
+    let arguments = with_variables.get_arguments().filter(|arg| is_setting(arg));
     arguments.map(|arg| setting(arg, arg, matches, None)).collect()
 }
 
@@ -233,7 +233,7 @@ fn reword(error: clap::Error, command: &mut Command) -> clap::Error {
     else {
         return error;
     };
-    let words = plain(&reason);
+    let words = explain_parse_error(&reason);
     if words == reason {
         return error;
     }
@@ -241,7 +241,7 @@ fn reword(error: clap::Error, command: &mut Command) -> clap::Error {
 }
 
 /// A number parser's error, in words for operators.
-fn plain(reason: &str) -> String {
+fn explain_parse_error(reason: &str) -> String {
     let words = match reason {
         "invalid digit found in string" => "a whole number is expected, digits only",
         "cannot parse integer from empty string" | "cannot parse float from empty string" => {
@@ -280,7 +280,7 @@ fn attribute_to_file(file: &File, command: &Command, path: &[String], error: &cl
     let is_secret = arg.is_some_and(Arg::is_hide_env_values_set);
     let id = arg.map(|arg| arg.get_id().to_string());
     let value = text(ContextKind::InvalidValue).map(|value| format!("{value:?} is no good"));
-    let reason = std::error::Error::source(error).map(|reason| plain(&reason.to_string()));
+    let reason = std::error::Error::source(error).map(|reason| explain_parse_error(&reason.to_string()));
     let problem = match (value, reason) {
         _ if is_secret => "its value is no good".to_owned(),
         (Some(value), Some(reason)) => format!("{value}: {reason}"),
@@ -290,19 +290,24 @@ fn attribute_to_file(file: &File, command: &Command, path: &[String], error: &cl
     file.wrong_value(&id.unwrap_or_default(), problem)
 }
 
-/// `plain`: the command with its built-in defaults, without the file's.
-fn settings(command: &Command, plain: &Command, matches: &ArgMatches, file: Option<&File>) -> Vec<Setting> {
+/// `built_in`: the command with its built-in defaults, without the file's.
+fn settings(
+    command: &Command,
+    built_in: &Command,
+    matches: &ArgMatches,
+    file: Option<&File>,
+) -> Vec<Setting> {
     let path = path_of(matches);
     let matches = innermost(matches);
-    let plain: BTreeMap<_, _> =
-        subcommand(plain, &path).get_arguments().map(|arg| (arg.get_id().as_str(), arg)).collect();
+    let built_in: BTreeMap<_, _> =
+        subcommand(built_in, &path).get_arguments().map(|arg| (arg.get_id().as_str(), arg)).collect();
     let arguments = subcommand(command, &path).get_arguments().filter(|arg| is_setting(arg));
-    let with_plain = arguments.filter_map(|arg| Some((arg, *plain.get(arg.get_id().as_str())?)));
-    let settings = with_plain.flat_map(|(arg, plain)| {
-        let setting = setting(arg, plain, matches, file);
-        let beside = ENVIRONMENT_SECRETS.iter().find(|secret| secret.beside == setting.key);
-        let beside = beside.map(|secret| environment_secret(secret, setting.group.clone()));
-        std::iter::once(setting).chain(beside)
+    let with_built_in = arguments.filter_map(|arg| Some((arg, *built_in.get(arg.get_id().as_str())?)));
+    let settings = with_built_in.flat_map(|(arg, built_in)| {
+        let setting = setting(arg, built_in, matches, file);
+        let secret = ENVIRONMENT_SECRETS.iter().find(|secret| secret.listed_after == setting.key);
+        let secret = secret.map(|secret| environment_secret(secret, setting.group.clone()));
+        std::iter::once(setting).chain(secret)
     });
     settings.collect()
 }
@@ -321,23 +326,23 @@ fn environment_secret(secret: &EnvironmentSecret, group: Option<String>) -> Sett
         values: value.into_iter().collect(),
         defaults: Vec::new(),
         several: false,
-        names: None,
+        path: None,
         group,
         origin,
     }
 }
 
-fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
+fn setting(arg: &Arg, built_in: &Arg, matches: &ArgMatches, file: Option<&File>) -> Setting {
     let key = arg.get_id().to_string();
     let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
     let values = matches.get_raw(&key).into_iter().flatten().map(lossy).collect();
-    let defaults = plain.get_default_values().iter().map(|text| lossy(text)).collect();
+    let defaults = built_in.get_default_values().iter().map(|text| lossy(text)).collect();
     let value_name = arg.get_value_names().and_then(<[_]>::first).map(clap::builder::Str::as_str);
-    let names = match value_name {
-        Some("FILE") => Some(Names::File),
-        Some("SECRET_FILE") => Some(Names::SecretFile),
-        Some("TOKENS_FILE") => Some(Names::TokensFile),
-        Some("DIR") => Some(Names::Directory),
+    let path = match value_name {
+        Some("FILE") => Some(NamedPath::File),
+        Some("SECRET_FILE") => Some(NamedPath::SecretFile),
+        Some("TOKENS_FILE") => Some(NamedPath::TokensFile),
+        Some("DIR") => Some(NamedPath::Directory),
         _ => None,
     };
     let group = arg.get_help_heading().map(str::to_owned);
@@ -355,5 +360,5 @@ fn setting(arg: &Arg, plain: &Arg, matches: &ArgMatches, file: Option<&File>) ->
     let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let secrecy = if value_name == Some("URL") { Secrecy::InUrls } else { Secrecy::Whole };
     let secret = arg.is_hide_env_values_set().then_some(secrecy);
-    Setting { key, help, secret, values, defaults, several: takes_several(arg), names, group, origin }
+    Setting { key, help, secret, values, defaults, several: takes_several(arg), path, group, origin }
 }

@@ -28,9 +28,9 @@
 //! - `value_name = "FILE"` and `"DIR"` say that the value names one, which `ranktree config check` then looks
 //!   at; of a `"SECRET_FILE"` and a `"TOKENS_FILE"`, every command warns that others can read or change it;
 //! - that one setting needs another, or rules it out, is said where they are resolved, as
-//!   [`ConfigError::Lacks`] and [`ConfigError::Both`] in [`HttpArgs::resolve`]. clap's `requires` and
-//!   `conflicts_with` do not do: what the file says is a default to clap, and defaults are not held against
-//!   them;
+//!   [`ConfigError::RequiresOther`] and [`ConfigError::Conflicting`] in [`HttpArgs::resolve`]. clap's
+//!   `requires` and `conflicts_with` do not do: what the file says is a default to clap, and defaults are not
+//!   held against them;
 //! - what has no `env` is no setting but a word for this one run, such as `--accept-gap`: no file has it.
 //!
 //! Then `ranktree config example > deploy/ranktree.example.toml` puts it into the example, where a test
@@ -59,7 +59,7 @@ pub use data::{DataArgs, FileArgs};
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{
-    LoadError, Names, Secrecy, Setting, SettingOrigin, Settings, default_settings, load, load_from,
+    LoadError, NamedPath, Secrecy, Setting, SettingOrigin, Settings, default_settings, load, load_from,
 };
 pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;

@@ -16,8 +16,12 @@ const TOKEN: &str = "RANKTREE_NATS_TOKEN";
 
 /// The environment-only secrets.
 pub const ENVIRONMENT_SECRETS: [EnvironmentSecret; 2] = [
-    EnvironmentSecret { variable: PASSWORD, beside: "nats_password_file", help: "Password of --nats-user" },
-    EnvironmentSecret { variable: TOKEN, beside: "nats_token_file", help: "Token for NATS" },
+    EnvironmentSecret {
+        variable: PASSWORD,
+        listed_after: "nats_password_file",
+        help: "Password of --nats-user",
+    },
+    EnvironmentSecret { variable: TOKEN, listed_after: "nats_token_file", help: "Token for NATS" },
 ];
 
 #[derive(Debug, Clone, Default, Args)]
@@ -95,13 +99,13 @@ impl NatsAccessArgs {
         let client = match (self.nats_cert, self.nats_key) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
-            (Some(_), None) => return Err(ConfigError::Lacks("--nats-cert", "--nats-key")),
-            (None, Some(_)) => return Err(ConfigError::Lacks("--nats-key", "--nats-cert")),
+            (Some(_), None) => return Err(ConfigError::RequiresOther("--nats-cert", "--nats-key")),
+            (None, Some(_)) => return Err(ConfigError::RequiresOther("--nats-key", "--nats-cert")),
         };
         let Some(urls) = self.nats else {
             let tls = self.nats_ca.map(|_| "--nats-ca").or(client.map(|_| "--nats-cert"));
             return match given.or(tls) {
-                Some(given) => Err(ConfigError::Lacks(given, "--nats")),
+                Some(given) => Err(ConfigError::RequiresOther(given, "--nats")),
                 None => Ok(None),
             };
         };
@@ -122,10 +126,11 @@ impl NatsAccessArgs {
         match (self.nats_user.clone(), password) {
             (Some(user), Some(password)) => Ok(Some(Login::Password { user, password })),
             (None, None) => Ok(None),
-            (Some(_), None) => {
-                Err(ConfigError::Lacks("--nats-user", "--nats-password-file or RANKTREE_NATS_PASSWORD"))
-            }
-            (None, Some(_)) => Err(ConfigError::Lacks("a password for NATS", "--nats-user")),
+            (Some(_), None) => Err(ConfigError::RequiresOther(
+                "--nats-user",
+                "--nats-password-file or RANKTREE_NATS_PASSWORD",
+            )),
+            (None, Some(_)) => Err(ConfigError::RequiresOther("a password for NATS", "--nats-user")),
         }
     }
 }
@@ -137,7 +142,7 @@ fn either(
     secret: Option<SecretFrom>,
 ) -> Result<Option<SecretFrom>, ConfigError> {
     match (file, secret) {
-        (Some(_), Some(_)) => Err(ConfigError::Both(flag, variable)),
+        (Some(_), Some(_)) => Err(ConfigError::Conflicting(flag, variable)),
         (file, secret) => Ok(file.map(SecretFrom::File).or(secret)),
     }
 }
@@ -150,7 +155,7 @@ fn one_of<const N: usize>(
     for (name, login) in logins {
         let Some(login) = login else { continue };
         match found {
-            Some((other, _)) => return Err(ConfigError::Both(other, name)),
+            Some((other, _)) => return Err(ConfigError::Conflicting(other, name)),
             None => found = Some((name, login)),
         }
     }

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::loadgen::http::Connection;
-use crate::loadgen::summary::WorkedOff;
+use crate::loadgen::summary::AppliedSummary;
 use crate::metrics::{JOBS_APPLIED_TOTAL, JOBS_REJECTED_TOTAL};
 use crate::types::decimal;
 
 /// Between two reads of the counts while the service still applies jobs.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// A service whose counts do not change for so long is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Jobs that a service has counted since it was started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,14 +79,14 @@ impl Watched {
     ///
     /// # Arguments
     /// `stored`: jobs that were sent and may be counted by now.
-    pub async fn end(mut self, stored: u64) -> WorkedOff {
+    pub async fn end(mut self, stored: u64) -> AppliedSummary {
         match self.follow(stored).await {
             Ok(applied) => applied,
-            Err(trouble) => WorkedOff::unknown(stored, trouble),
+            Err(problem) => AppliedSummary::unknown(stored, problem),
         }
     }
 
-    async fn follow(&mut self, stored: u64) -> Result<WorkedOff, String> {
+    async fn follow(&mut self, stored: u64) -> Result<AppliedSummary, String> {
         let before = self.before.clone()?;
         let started = Instant::now();
         let (mut at_end, mut progress) = (None, (0, started));
@@ -99,23 +99,23 @@ impl Watched {
                 progress = (done, Instant::now());
             }
             let is_done = done >= stored;
-            if is_done || progress.1.elapsed() >= PATIENCE {
-                return Ok(WorkedOff {
+            if is_done || progress.1.elapsed() >= STALL_TIMEOUT {
+                return Ok(AppliedSummary {
                     jobs_stored: stored,
                     jobs_applied: Some(counted.applied),
                     jobs_applied_at_end: Some(at_end),
                     caught_up_seconds: is_done.then(|| started.elapsed().as_secs_f64()),
                     jobs_rejected: counted.rejected,
-                    trouble: None,
+                    problem: None,
                 });
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 }
 
 async fn look(connection: &mut Connection) -> Result<Counted, String> {
-    let text = connection.metrics().await.map_err(|trouble| trouble.detail)?;
+    let text = connection.metrics().await.map_err(|error| error.detail)?;
     Ok(Counted::read(&text))
 }
 

@@ -13,9 +13,9 @@ use crate::loadgen::schedule::Schedule;
 use crate::loadgen::workload::{Operation, Workload};
 
 /// How soon the pacing thread notices that the run was stopped.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// More than there are senders: at the end each of them wakes up and finds nothing.
-const EVERYBODY: usize = 1 << 20;
+const WAKE_ALL: usize = 1 << 20;
 
 /// An operation, and when it should have begun.
 pub struct Due {
@@ -96,7 +96,7 @@ impl Feed {
     /// Hands out nothing any more.
     pub fn stop(&self) {
         if !self.stopped.swap(true, Ordering::AcqRel) {
-            self.released.add_permits(EVERYBODY);
+            self.released.add_permits(WAKE_ALL);
         }
     }
 
@@ -106,17 +106,17 @@ impl Feed {
     }
 
     /// Operations that were due before `ended` and never taken.
-    pub fn never_taken(&self, ended: Instant) -> u64 {
+    pub fn never_dispatched(&self, ended: Instant) -> u64 {
         let ended = self.deadline.map_or(ended, |deadline| deadline.min(ended));
         match self.schedule {
-            Some(schedule) if !self.exhausted.load(Ordering::Acquire) => {
-                schedule.count(ended.saturating_duration_since(self.started)).saturating_sub(self.taken())
-            }
+            Some(schedule) if !self.exhausted.load(Ordering::Acquire) => schedule
+                .count(ended.saturating_duration_since(self.started))
+                .saturating_sub(self.dispatched()),
             _ => 0,
         }
     }
 
-    pub fn taken(&self) -> u64 {
+    pub fn dispatched(&self) -> u64 {
         self.workload.lock().1
     }
 
@@ -136,8 +136,9 @@ impl Feed {
             self.released.add_permits(more);
             released = due;
             let pause = schedule.due(due).saturating_sub(self.started.elapsed());
-            let left = self.deadline.map_or(LOOK_EVERY, |end| end.saturating_duration_since(Instant::now()));
-            thread::sleep(pause.min(LOOK_EVERY).min(left));
+            let left =
+                self.deadline.map_or(CHECK_INTERVAL, |end| end.saturating_duration_since(Instant::now()));
+            thread::sleep(pause.min(CHECK_INTERVAL).min(left));
         }
         self.stop();
     }
@@ -188,8 +189,8 @@ mod tests {
             }
             tokio::time::sleep(time).await;
             assert!(feed.next().await.is_none(), "time is over, whatever is due");
-            assert_eq!(feed.taken(), 1);
-            assert_eq!(feed.never_taken(Instant::now()), 10 * millis);
+            assert_eq!(feed.dispatched(), 1);
+            assert_eq!(feed.never_dispatched(Instant::now()), 10 * millis);
             return;
         }
         panic!("nothing was ever due");
@@ -201,6 +202,6 @@ mod tests {
         assert!(feed.next().await.is_some());
         assert!(feed.next().await.is_some());
         assert!(feed.next().await.is_none());
-        assert_eq!((feed.taken(), feed.never_taken(Instant::now())), (2, 0));
+        assert_eq!((feed.dispatched(), feed.never_dispatched(Instant::now())), (2, 0));
     }
 }

@@ -50,11 +50,9 @@ impl Connection {
     pub async fn check(&mut self) -> Result<(), String> {
         let health = match self.send(Method::GET, "/healthz", Bytes::new()).await {
             Ok(health) => health,
-            Err(trouble) => {
+            Err(error) => {
                 let advice = self.service.lacks_tls().await;
-                return Err(
-                    advice.map_or(trouble.detail, |advice| format!("{}: {advice}", self.service.url()))
-                );
+                return Err(advice.map_or(error.detail, |advice| format!("{}: {advice}", self.service.url())));
             }
         };
         if !health.status.is_success() {

@@ -26,7 +26,7 @@ pub type DueRead = (Read, Instant);
 
 /// What a publishing connection hands on.
 #[derive(Clone)]
-pub struct Outlets {
+pub struct PublisherOutputs {
     /// `None` when the workload has no reads.
     pub reads: Option<mpsc::Sender<DueRead>>,
     pub samples: Option<mpsc::Sender<Sample>>,
@@ -45,7 +45,7 @@ pub async fn publish(
     feed: Arc<Feed>,
     tally: Arc<Tally>,
     in_flight: usize,
-    outlets: Outlets,
+    outputs: PublisherOutputs,
 ) {
     let mut answers = FuturesUnordered::new();
     let mut over = false;
@@ -60,14 +60,14 @@ pub async fn publish(
                 let (intended, started, shard, jobs, result): (_, _, _, u32, Result<Sequence, NotStored>) =
                     answer;
                 let times = Times { intended, started, ended: Instant::now() };
-                if let (Ok(sequence), Some(samples)) = (&result, &outlets.samples) {
+                if let (Ok(sequence), Some(samples)) = (&result, &outputs.samples) {
                     // It is a sample: messages are left out while every watcher is busy.
                     let _ = samples.try_send(Sample { intended, shard, sequence: *sequence });
                 }
                 let stored = result.map(|_| Stored { jobs: jobs.into(), ..Stored::default() });
                 tally.write(times, jobs, stored.map_err(OperationError::from));
             }
-            place = place(outlets.reads.as_ref()), if waiting_read.is_some() => {
+            place = place(outputs.reads.as_ref()), if waiting_read.is_some() => {
                 if let (Some(place), Some(read)) = (place, waiting_read.take()) {
                     place.send(read);
                 }

@@ -11,11 +11,11 @@ use tokio::task::JoinSet;
 use crate::loadgen::applied::Watched;
 use crate::loadgen::feed::Feed;
 use crate::loadgen::http::Connection;
-use crate::loadgen::nats::{self, Outlets};
+use crate::loadgen::nats::{self, PublisherOutputs};
 use crate::loadgen::schedule::Schedule;
 use crate::loadgen::service::Service;
 use crate::loadgen::summary::{
-    ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkedOff, WorkloadSummary, Writes,
+    AppliedSummary, ErrorSummary, Latency, Reads, ScheduleSummary, Summary, Warmup, WorkloadSummary, Writes,
 };
 use crate::loadgen::tally::{Counts, Interval, Tally};
 use crate::loadgen::workload::{Distribution, Spec, Workload};
@@ -204,7 +204,7 @@ impl Senders {
             }
             return tasks;
         }
-        let mut outlets = Outlets { reads: None, samples: None };
+        let mut outputs = PublisherOutputs { reads: None, samples: None };
         if let Some(service) = self.service {
             if plan.spec.read_ratio > 0.0 {
                 let connections = plan.read_connections.max(1);
@@ -213,7 +213,7 @@ impl Senders {
                 for _ in 0..connections {
                     tasks.spawn(nats::read(service.clone(), Arc::clone(&queue), Arc::clone(tally)));
                 }
-                outlets.reads = Some(reads);
+                outputs.reads = Some(reads);
             }
             if plan.visible {
                 // One waits at most while all are busy, so that what is looked for is not old already.
@@ -222,12 +222,12 @@ impl Senders {
                 for _ in 0..WATCHERS {
                     tasks.spawn(nats::watch(service.clone(), Arc::clone(&queue), Arc::clone(tally)));
                 }
-                outlets.samples = Some(samples);
+                outputs.samples = Some(samples);
             }
         }
         for publisher in self.publishers {
             let (feed, tally) = (Arc::clone(feed), Arc::clone(tally));
-            tasks.spawn(nats::publish(publisher, feed, tally, self.in_flight.max(1), outlets.clone()));
+            tasks.spawn(nats::publish(publisher, feed, tally, self.in_flight.max(1), outputs.clone()));
         }
         tasks
     }
@@ -239,7 +239,7 @@ fn summarize(
     (ended, ended_at): (Ended, Instant),
     feed: &Feed,
     measured_from: Instant,
-    applied: Option<WorkedOff>,
+    applied: Option<AppliedSummary>,
 ) -> Summary {
     // Watching the samples may take longer, and is no part of the rate.
     let last_answer = counts.ended.unwrap_or(ended_at);
@@ -250,8 +250,8 @@ fn summarize(
         Target::Nats { access, .. } => ("nats", access.servers.to_string()),
         Target::Http { url } => ("http", url.clone()),
     };
-    let operations = feed.taken();
-    let never_begun = feed.never_taken(ended_at);
+    let operations = feed.dispatched();
+    let never_begun = feed.never_dispatched(ended_at);
     let schedule = plan.rate.map(|jobs_per_second| ScheduleSummary {
         jobs_per_second,
         // The last few operations of a run that ends in time may not have been taken yet.

@@ -29,7 +29,7 @@ pub struct Summary {
     pub reads: Option<Reads>,
     /// What the service made of what was stored, by its own counts, which are of the warm-up and of others'
     /// jobs too; `null` over NATS without a service that is asked.
-    pub applied: Option<WorkedOff>,
+    pub applied: Option<AppliedSummary>,
     /// From publishing to readers seeing it; `null` unless it was asked for.
     pub visible: Option<Latency>,
     /// `null` without a rate.
@@ -73,7 +73,7 @@ pub struct Writes {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct WorkedOff {
+pub struct AppliedSummary {
     /// Jobs that were stored, or applied at once, or rejected one by one; of the warm-up too.
     pub jobs_stored: u64,
     /// Jobs that the service applied since the run began, once it got on with nothing any more; `null` if it
@@ -86,19 +86,20 @@ pub struct WorkedOff {
     /// By reason.
     pub jobs_rejected: BTreeMap<String, u64>,
     /// Why it is not known.
-    pub trouble: Option<String>,
+    #[serde(rename = "trouble")]
+    pub problem: Option<String>,
 }
 
-impl WorkedOff {
+impl AppliedSummary {
     #[must_use]
-    pub fn unknown(jobs_stored: u64, trouble: String) -> Self {
+    pub fn unknown(jobs_stored: u64, problem: String) -> Self {
         Self {
             jobs_stored,
             jobs_applied: None,
             jobs_applied_at_end: None,
             caught_up_seconds: None,
             jobs_rejected: BTreeMap::new(),
-            trouble: Some(trouble),
+            problem: Some(problem),
         }
     }
 }
@@ -267,13 +268,13 @@ impl Summary {
 
 /// # Arguments
 /// `with_rejects`: whether those that the service counted are told: not where answers have told them.
-fn write_applied(out: &mut String, applied: Option<&WorkedOff>, with_rejects: bool) -> std::fmt::Result {
+fn write_applied(out: &mut String, applied: Option<&AppliedSummary>, with_rejects: bool) -> std::fmt::Result {
     let Some(applied) = applied else {
         return writeln!(out, "  applied  not known: --read-url names a service that says so");
     };
     let stored = grouped(applied.jobs_stored);
     let (Some(jobs), Some(at_end)) = (applied.jobs_applied, applied.jobs_applied_at_end) else {
-        let why = applied.trouble.as_deref().unwrap_or("the service was not asked");
+        let why = applied.problem.as_deref().unwrap_or("the service was not asked");
         return writeln!(out, "  applied  not known of {stored} jobs stored: {why}");
     };
     let rest = match applied.caught_up_seconds {
@@ -398,13 +399,13 @@ mod tests {
         let text = summary.text();
         assert!(text.contains("SCHEDULE NOT KEPT"), "{text}");
         assert!(text.contains("applied  not known: --read-url"), "{text}");
-        let mut applied = WorkedOff {
+        let mut applied = AppliedSummary {
             jobs_stored: 1_005,
             jobs_applied: Some(1_002),
             jobs_applied_at_end: Some(900),
             caught_up_seconds: Some(1.25),
             jobs_rejected: BTreeMap::from([("bad_score".to_owned(), 3)]),
-            trouble: None,
+            problem: None,
         };
         summary.applied = Some(applied.clone());
         let text = summary.text();
@@ -413,7 +414,7 @@ mod tests {
         applied.caught_up_seconds = None;
         summary.applied = Some(applied);
         assert!(summary.text().contains("THE REST WAS NOT APPLIED"), "{}", summary.text());
-        summary.applied = Some(WorkedOff::unknown(5, "no permission".to_owned()));
+        summary.applied = Some(AppliedSummary::unknown(5, "no permission".to_owned()));
         assert!(summary.text().contains("not known of 5 jobs stored: no permission"), "{}", summary.text());
         assert!(text.contains("3 x stream_full: full"), "{text}");
     }

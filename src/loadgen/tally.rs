@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 const LATENCY_US_MAX: u64 = 3_600_000_000;
 const DIGITS: u8 = 3;
 /// An operation that began this much after it was due was late. Below it are the pauses of any busy machine.
-const LATE: Duration = Duration::from_millis(10);
+const LATE_AFTER: Duration = Duration::from_millis(10);
 
 /// An operation's times. It was `intended` to begin when it was due; without a schedule, when it `started`.
 #[derive(Debug, Clone, Copy)]
@@ -272,7 +272,7 @@ impl Counts {
     fn note_times(&mut self, times: Times) {
         self.ended = self.ended.max(Some(times.ended));
         let late = times.started.saturating_duration_since(times.intended);
-        self.late += u64::from(late > LATE);
+        self.late += u64::from(late > LATE_AFTER);
         self.late_max = self.late_max.max(late);
     }
 

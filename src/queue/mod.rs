@@ -4,7 +4,7 @@ mod error;
 mod message_order;
 mod reject_text;
 
-pub mod local;
+pub mod embedded;
 pub mod nats;
 
 pub mod publisher;

@@ -1,9 +1,9 @@
-//! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::local`) or the shard's
-//! stream (`queue::nats::publish::publisher`).
+//! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::embedded`) or the
+//! shard's stream (`queue::nats::publish::stream_publisher`).
 
 use crate::job::Job;
+use crate::queue::embedded::EmbeddedPublisher;
 use crate::queue::error::NotPublished;
-use crate::queue::local::LocalPublisher;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::StreamPublisher;
 use crate::types::Sequence;
@@ -12,7 +12,7 @@ use crate::writer::{MessageOutcome, Payload};
 /// A shard's publishing end; clone it freely.
 #[derive(Clone)]
 pub enum Publisher {
-    Local(LocalPublisher),
+    Embedded(EmbeddedPublisher),
     Stream(Box<StreamPublisher>),
 }
 
@@ -37,7 +37,7 @@ impl Publisher {
         mut order: MessageOrder,
     ) -> Result<MessageOutcome, NotPublished> {
         match self {
-            Self::Local(publisher) => publisher.publish_in_order(jobs, order).await,
+            Self::Embedded(publisher) => publisher.publish_in_order(jobs, order).await,
             Self::Stream(publisher) => {
                 order.wait().await?;
                 publisher.publish_jobs(&jobs, order).await
@@ -58,7 +58,7 @@ impl Publisher {
         mut order: MessageOrder,
     ) -> Result<Sequence, NotPublished> {
         match self {
-            Self::Local(_) => self.publish_jobs(jobs, order).await.map(|outcome| outcome.sequence),
+            Self::Embedded(_) => self.publish_jobs(jobs, order).await.map(|outcome| outcome.sequence),
             Self::Stream(publisher) => {
                 order.wait().await?;
                 publisher.store_jobs(&jobs, order).await
@@ -72,7 +72,9 @@ impl Publisher {
     /// See [`NotPublished`].
     pub async fn store_command(&self, payload: Payload, bytes: usize) -> Result<Sequence, NotPublished> {
         match self {
-            Self::Local(publisher) => publisher.publish(payload, bytes).await.map(|outcome| outcome.sequence),
+            Self::Embedded(publisher) => {
+                publisher.publish(payload, bytes).await.map(|outcome| outcome.sequence)
+            }
             Self::Stream(publisher) => publisher.store_command(&payload).await,
         }
     }
@@ -87,7 +89,7 @@ impl Publisher {
         bytes: usize,
     ) -> Result<MessageOutcome, NotPublished> {
         match self {
-            Self::Local(publisher) => publisher.publish(payload, bytes).await,
+            Self::Embedded(publisher) => publisher.publish(payload, bytes).await,
             Self::Stream(publisher) => publisher.publish_command(&payload).await,
         }
     }
@@ -95,7 +97,7 @@ impl Publisher {
     /// Ends the queue for this node. Its writer finishes the batch that it has begun, and ends.
     pub async fn close(&self) {
         match self {
-            Self::Local(publisher) => publisher.close().await,
+            Self::Embedded(publisher) => publisher.close().await,
             Self::Stream(publisher) => publisher.close(),
         }
     }

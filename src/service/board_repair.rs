@@ -14,7 +14,7 @@ use crate::types::{BoardName, ShardId};
 use crate::writer::{Payload, Registry};
 
 /// How often drops that are complete are forgotten.
-const FORGET_EVERY: Duration = Duration::from_secs(10);
+const FORGET_INTERVAL: Duration = Duration::from_secs(10);
 /// Drops looked at under one hold of a lock.
 const LOOKED_AT_ONCE: usize = 256;
 
@@ -76,9 +76,9 @@ async fn publish(publishers: &Publishers, shard: ShardId, payload: Payload) -> b
 
 /// Forgets drops that every shard has made, for as long as the node runs. A drop that a shard has made is on
 /// its disk.
-pub async fn keep_forgetting_drops(node: Weak<Node>, registry: Arc<Registry>) {
+pub async fn forget_completed_drops(node: Weak<Node>, registry: Arc<Registry>) {
     loop {
-        tokio::time::sleep(FORGET_EVERY).await;
+        tokio::time::sleep(FORGET_INTERVAL).await;
         let Some(node) = node.upgrade() else { return };
         let shards: Vec<&StateLock> = node.shards.iter().map(|shard| &*shard.state).collect();
         forget_drops(&shards, &registry);

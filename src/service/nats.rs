@@ -19,14 +19,14 @@ use crate::types::ShardId;
 use crate::writer::{Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
-const SET_UP_WITHIN: Duration = Duration::from_secs(5);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The streams of a node that is starting.
 pub struct NatsStreams {
     nats: Arc<JetStream>,
-    ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
-    /// Kept for the tasks beside the writers, by shard.
-    kept: Vec<(StreamPublisher, Arc<ShardStream>)>,
+    queue_ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
+    /// For the tasks beside the writers, by shard.
+    task_ends: Vec<(StreamPublisher, Arc<ShardStream>)>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
     /// Whether the streams are set up already. If not, setting them up goes on while the service runs.
@@ -46,19 +46,19 @@ impl NatsStreams {
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
         let nats = Arc::new(JetStream::open(settings, config.shards).await?);
-        let (mut ends, mut kept, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let (publisher, source, stream) = nats.shard(&start)?;
-            kept.push((publisher.clone(), stream));
-            ends.insert(shard.id, (publisher, source));
+            task_ends.push((publisher.clone(), stream));
+            queue_ends.insert(shard.id, (publisher, source));
             starts.push((shard.id, applied));
         }
         let incarnation = registry.last_incarnation().0;
         let setting_up = Arc::clone(&nats);
         let mut setting_up = tokio::spawn(async move { setting_up.prepare(&starts, incarnation).await });
-        let are_set_up = match tokio::time::timeout(SET_UP_WITHIN, &mut setting_up).await {
+        let are_set_up = match tokio::time::timeout(SETUP_TIMEOUT, &mut setting_up).await {
             Ok(Ok(outcome)) => outcome.map(|()| true)?,
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
@@ -68,12 +68,12 @@ impl NatsStreams {
                 false
             }
         };
-        Ok(Self { nats, ends, kept, wanted: Arc::default(), are_set_up })
+        Ok(Self { nats, queue_ends, task_ends, wanted: Arc::default(), are_set_up })
     }
 
     /// A shard's publisher and job source.
     pub fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
-        self.ends.remove(&shard).expect("every shard has its streams, once")
+        self.queue_ends.remove(&shard).expect("every shard has its streams, once")
     }
 
     /// Starts the tasks that run beside the writers.
@@ -87,7 +87,7 @@ impl NatsStreams {
             publisher,
             stream,
         };
-        let shards: Vec<NatsShard> = node.shards.iter().zip(self.kept).map(of_shard).collect();
+        let shards: Vec<NatsShard> = node.shards.iter().zip(self.task_ends).map(of_shard).collect();
         for shard in &shards {
             tokio::spawn(unpark_ready_jobs(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());

@@ -24,10 +24,10 @@ use crate::types::ShardId;
 use crate::writer::Health;
 
 /// How often a long start logs how far it is.
-const SAID_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// How long loading may take to stop after a signal. RocksDB cannot be stopped while it reads its log. Ending
 /// the process then is no worse than a crash.
-const STOPPED_WITHIN: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A shard that was loaded and is not running yet.
 pub struct OpenedShard {
@@ -50,36 +50,36 @@ pub async fn load_shards(
 ) -> Result<Option<Vec<OpenedShard>>, ServiceError> {
     let resources = StorageResources::new(config.cache_bytes, config.shards);
     let stop = resources.stop.clone();
-    let at = Arc::new(Places::default());
+    let progress = Arc::new(LoadProgress::default());
     let (done, mut loaded) = oneshot::channel();
-    let (its_config, its_places) = (config.clone(), Arc::clone(&at));
+    let (its_config, its_progress) = (config.clone(), Arc::clone(&progress));
     // A thread of its own: the runtime would wait at its end for one of its threads, however long that hangs.
     let load = move || {
         // The process may be about to end.
-        let _ = done.send(open_shards(&its_config, &resources, &its_places));
+        let _ = done.send(open_shards(&its_config, &resources, &its_progress));
     };
     std::thread::Builder::new().name("loading".to_owned()).spawn(load)?;
-    let mut looks = tokio::time::interval_at(Instant::now() + SAID_EVERY, SAID_EVERY);
+    let mut looks = tokio::time::interval_at(Instant::now() + LOG_INTERVAL, LOG_INTERVAL);
     loop {
         tokio::select! {
             opened = &mut loaded => return opened.map_err(std::io::Error::other)?.map(Some),
             () = &mut *shutdown => break,
-            _ = looks.tick() => tracing::info!("still loading: {at}"),
+            _ = looks.tick() => tracing::info!("still loading: {progress}"),
         }
     }
-    tracing::info!("told to end while loading: {at}");
+    tracing::info!("told to end while loading: {progress}");
     stop.set();
-    match tokio::time::timeout(STOPPED_WITHIN, loaded).await {
+    match tokio::time::timeout(STOP_TIMEOUT, loaded).await {
         Ok(_) => Ok(None),
-        Err(_) => Err(ServiceError::StillLoading(at.to_string())),
+        Err(_) => Err(ServiceError::StillLoading(progress.to_string())),
     }
 }
 
 /// What is being done to which shard.
 #[derive(Default)]
-struct Places(Mutex<BTreeMap<ShardId, (&'static str, u64, u64)>>);
+struct LoadProgress(Mutex<BTreeMap<ShardId, (&'static str, u64, u64)>>);
 
-impl Places {
+impl LoadProgress {
     fn note(&self, shard: ShardId, what: &'static str, done: u64, total: u64) {
         self.0.lock().insert(shard, (what, done, total));
     }
@@ -89,7 +89,7 @@ impl Places {
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for LoadProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (shard, (what, done, total)) in &*self.0.lock() {
@@ -108,19 +108,19 @@ impl fmt::Display for Places {
 fn open_shards(
     config: &ServeConfig,
     resources: &StorageResources,
-    at: &Places,
+    progress: &LoadProgress,
 ) -> Result<Vec<OpenedShard>, ServiceError> {
     let known = known_shards(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     check_layout(config, resources, known)?;
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
     // changed. A shard whose files change when it is opened waits until all others are loaded.
     let shards: Vec<_> = (0..config.shards).map(ShardId).collect();
-    let inspected = for_each(shards, |id| (id, inspect_shard(id, config, resources, at)))?;
+    let inspected = for_each(shards, |id| (id, inspect_shard(id, config, resources, progress)))?;
     let (changing, unchanging): (Vec<_>, Vec<_>) =
         inspected.into_iter().partition(|(_, inspected)| inspected.changes_when_opened());
-    let mut loaded = for_each(unchanging, |(id, inspected)| (id, load_shard(id, inspected, at)))?;
-    loaded.extend(for_each(changing, |(id, inspected)| (id, load_shard(id, inspected, at)))?);
-    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, config, resources, at)))?;
+    let mut loaded = for_each(unchanging, |(id, inspected)| (id, load_shard(id, inspected, progress)))?;
+    loaded.extend(for_each(changing, |(id, inspected)| (id, load_shard(id, inspected, progress)))?);
+    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, config, resources, progress)))?;
     let mut opened = Vec::with_capacity(stores.len());
     for (id, (shard, mut store)) in stores {
         // Marked only now that all shards are there: from here on, an empty shard has lost its data.
@@ -217,11 +217,11 @@ fn inspect_shard(
     id: ShardId,
     config: &ServeConfig,
     resources: &StorageResources,
-    at: &Places,
+    progress: &LoadProgress,
 ) -> Result<InspectedDirectory, StorageError> {
-    at.note(id, "reading the log", 0, 0);
+    progress.note(id, "reading the log", 0, 0);
     let inspected = Store::inspect(&shard_directory(&config.data_dir, id), id, config.shards, resources);
-    at.forget(id);
+    progress.forget(id);
     inspected
 }
 
@@ -232,15 +232,19 @@ struct LoadedShard {
     took: Duration,
 }
 
-fn load_shard(id: ShardId, inspected: InspectedDirectory, at: &Places) -> Result<LoadedShard, StorageError> {
+fn load_shard(
+    id: ShardId,
+    inspected: InspectedDirectory,
+    progress: &LoadProgress,
+) -> Result<LoadedShard, StorageError> {
     let started = std::time::Instant::now();
-    at.note(id, "reading the log", 0, 0);
+    progress.note(id, "reading the log", 0, 0);
     let loaded = inspected.open().and_then(|store| {
         let recovered =
-            recover(&store, TreesFrom::Pages, &|what, done, total| at.note(id, what, done, total))?;
+            recover(&store, TreesFrom::Pages, &|what, done, total| progress.note(id, what, done, total))?;
         Ok(LoadedShard { store, recovered, took: started.elapsed() })
     });
-    at.forget(id);
+    progress.forget(id);
     loaded
 }
 
@@ -250,11 +254,11 @@ fn open_shard(
     loaded: LoadedShard,
     config: &ServeConfig,
     resources: &StorageResources,
-    at: &Places,
+    progress: &LoadProgress,
 ) -> Result<(OpenedShard, Store), StorageError> {
     let LoadedShard { store, mut recovered, took } = loaded;
     let (started, path) = (std::time::Instant::now(), store.path().to_owned());
-    at.note(id, "opening the store for writing", 0, 0);
+    progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
     store.adopt_format()?;
     let mut rebuilt = Vec::new();
@@ -263,7 +267,7 @@ fn open_shard(
         rebuilt.push(board);
     }
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
-    at.forget(id);
+    progress.forget(id);
     let health = Arc::new(Health::default());
     health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
     health.set_last_sequence(recovered.shard.applied.sequence.0);
@@ -303,7 +307,7 @@ mod tests {
     #[test]
     fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
         let open = |config: &ServeConfig| {
-            open_shards(config, &StorageResources::new(8 << 20, config.shards), &Places::default())
+            open_shards(config, &StorageResources::new(8 << 20, config.shards), &LoadProgress::default())
         };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
@@ -335,7 +339,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "1"]).expect("good settings");
-        let open = || open_shards(&config, &StorageResources::new(8 << 20, 1), &Places::default());
+        let open = || open_shards(&config, &StorageResources::new(8 << 20, 1), &LoadProgress::default());
         open().expect("a new directory");
         let shard = folder.path().join("shard-000");
         for is_there in [true, false] {
@@ -360,7 +364,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "2"]).expect("good settings");
-        let open = || open_shards(&config, &StorageResources::new(8 << 20, 2), &Places::default());
+        let open = || open_shards(&config, &StorageResources::new(8 << 20, 2), &LoadProgress::default());
         open().expect("a new directory");
         let marker = folder.path().join("shard-001/RANKTREE");
         std::fs::remove_file(&marker).expect("it is there");
@@ -384,7 +388,7 @@ mod tests {
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "1"]).expect("good settings");
         let open = || {
             let resources = StorageResources::new(8 << 20, config.shards);
-            open_shards(&config, &resources, &Places::default()).expect("it opens").remove(0)
+            open_shards(&config, &resources, &LoadProgress::default()).expect("it opens").remove(0)
         };
         let can_begin = |opened: &OpenedShard| {
             let (policy, gate) = (CheckpointPolicy::default(), CheckpointGate::default());

@@ -15,7 +15,7 @@ use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::Node;
 use crate::queue::publisher::Publisher;
-use crate::queue::{Publishers, local};
+use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
@@ -24,8 +24,8 @@ use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
 
 /// How long a start waits for its shards to have caught up before it says that it listens.
-const CATCH_UP_WITHIN: Duration = Duration::from_secs(10);
-const CATCH_UP_LOOK: Duration = Duration::from_millis(10);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
+const CATCH_UP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -70,8 +70,8 @@ pub async fn run(
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             writers::start(shard, source, Some(parking), &common)?
         } else {
-            let (publisher, source) = local::channel(tokio::runtime::Handle::current());
-            publishers.push(Publisher::Local(publisher));
+            let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
+            publishers.push(Publisher::Embedded(publisher));
             writers::start(shard, source, None, &common)?
         };
         threads.push(writer);
@@ -79,8 +79,8 @@ pub async fn run(
     }
     let (node, publishers) = (Arc::new(Node { shards }), Arc::new(Publishers::new(publishers)));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
-    let catch_up_within = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
-        CATCH_UP_WITHIN
+    let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
+        CATCH_UP_TIMEOUT
     } else {
         Duration::ZERO
     };
@@ -88,7 +88,7 @@ pub async fn run(
         Some(streams.run(&node, &registry))
     } else {
         board_repair::complete_changes(&node, &publishers, &registry).await;
-        tokio::spawn(board_repair::keep_forgetting_drops(Arc::downgrade(&node), Arc::clone(&registry)));
+        tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());
@@ -109,7 +109,7 @@ pub async fn run(
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,
-        () = all_live(&node, catch_up_within) => {
+        () = all_live(&node, catch_up_timeout) => {
             ready();
             serving.await
         }
@@ -161,15 +161,15 @@ async fn all_started(node: &Node) {
     }
 }
 
-/// Waits until every shard has caught up or halted, but no longer than `catch_up_within`.
-async fn all_live(node: &Node, catch_up_within: Duration) {
-    let deadline = tokio::time::Instant::now() + catch_up_within;
+/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`.
+async fn all_live(node: &Node, catch_up_timeout: Duration) {
+    let deadline = tokio::time::Instant::now() + catch_up_timeout;
     for shard in &node.shards {
         while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
             if tokio::time::Instant::now() >= deadline {
                 return;
             }
-            tokio::time::sleep(CATCH_UP_LOOK).await;
+            tokio::time::sleep(CATCH_UP_CHECK_INTERVAL).await;
         }
     }
 }

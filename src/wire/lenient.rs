@@ -114,7 +114,7 @@ pub struct Name<'a>(pub Cow<'a, str>);
 
 /// An object's fields in order, repeated ones too. At most one more than [`MAX_BOARDS_PER_JOB`] is kept:
 /// enough to see that there are too many.
-pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonFields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -122,9 +122,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(JsonFieldsVisitor)
     }
 }
 
@@ -146,25 +146,25 @@ impl<'de> Visitor<'de> for NameVisitor {
     }
 }
 
-struct MembersVisitor;
+struct JsonFieldsVisitor;
 
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+impl<'de> Visitor<'de> for JsonFieldsVisitor {
+    type Value = JsonFields<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Members<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<JsonFields<'de>, A::Error> {
         let mut kept = Vec::new();
         while kept.len() <= MAX_BOARDS_PER_JOB {
             match fields.next_entry::<Name<'de>, &'de RawValue>()? {
                 Some((Name(name), value)) => kept.push((name, value)),
-                None => return Ok(Members(kept)),
+                None => return Ok(JsonFields(kept)),
             }
         }
         while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Members(kept))
+        Ok(JsonFields(kept))
     }
 }
 

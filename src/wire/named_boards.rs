@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::job::MAX_BOARDS_PER_JOB;
-use crate::wire::lenient::{Members, Name, given, text_of};
+use crate::wire::lenient::{JsonFields, Name, given, text_of};
 
 /// Whether a rejected job names boards, and only allowed ones.
 ///
@@ -17,7 +17,7 @@ use crate::wire::lenient::{Members, Name, given, text_of};
 /// from every board, and for board names in a form that no job has.
 pub fn names_only(job: &[u8], is_allowed: impl Fn(&str) -> bool) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(job);
-    let visitor = Names { is_allowed: &is_allowed };
+    let visitor = BoardsVisitor { is_allowed: &is_allowed };
     let named = reader.deserialize_map(visitor).and_then(|named| reader.end().map(|()| named));
     named.is_ok_and(|named| named == Named::Allowed)
 }
@@ -36,11 +36,11 @@ impl Named {
     }
 }
 
-struct Names<'a, F> {
+struct BoardsVisitor<'a, F> {
     is_allowed: &'a F,
 }
 
-impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Names<'_, F> {
+impl<'de, F: Fn(&str) -> bool> Visitor<'de> for BoardsVisitor<'_, F> {
     type Value = Named;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,9 +65,9 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Names<'_, F> {
                 named = text_of(json).map_or(Named::Others, |board| named.and((self.is_allowed)(&board)));
                 continue;
             }
-            match serde_json::from_str::<Members<'_>>(json) {
+            match serde_json::from_str::<JsonFields<'_>>(json) {
                 // Longer lists were cut.
-                Ok(Members(scores)) if scores.len() <= MAX_BOARDS_PER_JOB => {
+                Ok(JsonFields(scores)) if scores.len() <= MAX_BOARDS_PER_JOB => {
                     for (board, _) in scores {
                         named = named.and((self.is_allowed)(&board));
                     }

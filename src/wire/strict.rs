@@ -19,7 +19,7 @@ use crate::wire::board_names::BoardNames;
 use crate::wire::compact::compact;
 use crate::wire::decoded::Decoded;
 use crate::wire::json_words::json_words;
-use crate::wire::lenient::{Members, Name, given, score_of, text_of, unsigned_of};
+use crate::wire::lenient::{JsonFields, Name, given, score_of, text_of, unsigned_of};
 
 /// An example of a job, for error messages.
 const EXAMPLE: &str = r#"{"board":"arena","member":"p42","score":1200}"#;
@@ -88,7 +88,7 @@ struct Fields<'a> {
     /// The text as the client wrote it: numbers keep all their digits, and fields their order.
     meta: Option<&'a RawValue>,
     /// What is wrong with the first field that is unknown or is given twice.
-    stray: Option<String>,
+    error: Option<String>,
 }
 
 impl<'a> Fields<'a> {
@@ -106,31 +106,31 @@ impl<'a> Fields<'a> {
                 "meta" => &mut fields.meta,
                 other => {
                     map.next_value::<IgnoredAny>()?;
-                    fields.stray.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
+                    fields.error.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
                     continue;
                 }
             };
             let twice = slot.replace(map.next_value()?).is_some();
             if twice {
-                fields.stray.get_or_insert_with(|| format!("{name} is given twice"));
+                fields.error.get_or_insert_with(|| format!("{name} is given twice"));
             }
         }
         Ok(fields)
     }
 
     /// # Arguments
-    /// `home`: the board and the member that the path of the request names.
-    fn into_job(self, names: &mut BoardNames, home: Option<(BoardName, MemberId)>) -> Decoded {
+    /// `from_path`: the board and the member that the path of the request names.
+    fn into_job(self, names: &mut BoardNames, from_path: Option<(BoardName, MemberId)>) -> Decoded {
         let op = read_op(given(self.op))?;
-        if let Some(stray) = self.stray {
-            return Err(malformed(stray));
+        if let Some(error) = self.error {
+            return Err(malformed(error));
         }
-        let (home_board, home_member) = home.unzip();
-        let member = read_member(given(self.member), home_member)?;
+        let (board_from_path, member_from_path) = from_path.unzip();
+        let member = read_member(given(self.member), member_from_path)?;
         let version = read_version(given(self.version))?;
         let at = read_at(given(self.at))?;
         let targets = if op.is_none_or(Op::takes_score) {
-            scored_targets(names, given(self.board), self.score, given(self.scores), home_board)?
+            scored_targets(names, given(self.board), self.score, given(self.scores), board_from_path)?
         } else {
             let op = op.map(Op::name).unwrap_or_default();
             if let Some(score) = given(self.score).or(given(self.scores)) {
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
             if let Some(meta) = given(self.meta) {
                 return Err(malformed(format!("{op} takes no meta, not {}", shown(meta))));
             }
-            match board_of(names, given(self.board), home_board)? {
+            match board_of(names, given(self.board), board_from_path)? {
                 Some(board) => Targets::Boards(vec![(board, None)]),
                 None if op == Op::Remove.name() => Targets::EveryBoard,
                 None => return Err(malformed(format!("{op} needs a board"))),
@@ -155,17 +155,17 @@ fn scored_targets(
     board: Option<&str>,
     score: Option<&RawValue>,
     scores: Option<&str>,
-    home: Option<BoardName>,
+    from_path: Option<BoardName>,
 ) -> Result<Targets, Reject> {
     if let Some(scores) = scores {
-        if home.is_some() || board.is_some() || given(score).is_some() {
+        if from_path.is_some() || board.is_some() || given(score).is_some() {
             return Err(malformed("scores stands alone, without board and score"));
         }
         if !scores.starts_with('{') {
             let found = shown(scores);
             return Err(malformed(format!("scores is an object such as {{\"arena\": 1200}}, not {found}")));
         }
-        let Members(scores) =
+        let JsonFields(scores) =
             serde_json::from_str(scores).map_err(|error| not_json(scores.as_bytes(), &error))?;
         if scores.is_empty() {
             return Err(malformed("scores names no board"));
@@ -186,7 +186,7 @@ fn scored_targets(
         }
         return Ok(Targets::Boards(boards));
     }
-    let board = board_of(names, board, home)?.ok_or_else(|| malformed("board is missing"))?;
+    let board = board_of(names, board, from_path)?.ok_or_else(|| malformed("board is missing"))?;
     let score = read_score(score.ok_or_else(|| malformed("score is missing"))?)?;
     Ok(Targets::Boards(vec![(board, Some(score))]))
 }
@@ -206,15 +206,15 @@ fn read_op(value: Option<&str>) -> Result<Option<Op>, Reject> {
     op.map(Some).ok_or_else(known)
 }
 
-fn read_member(value: Option<&str>, home: Option<MemberId>) -> Result<MemberId, Reject> {
+fn read_member(value: Option<&str>, from_path: Option<MemberId>) -> Result<MemberId, Reject> {
     let bad = |detail: String| Reject::new(RejectCode::BadMember, detail);
-    let Some(value) = value else { return home.ok_or_else(|| bad("member is missing".to_owned())) };
+    let Some(value) = value else { return from_path.ok_or_else(|| bad("member is missing".to_owned())) };
     let text = text_of(value).ok_or_else(|| bad(format!("member is a string, not {}", shown(value))))?;
-    match home {
+    match from_path {
         None => MemberId::new(text.as_ref()).map_err(|why| bad(why.got(&text))),
-        Some(home) if text == home.as_str() => Ok(home),
-        Some(home) => {
-            let (found, path) = (quoted(&text), quoted(home.as_str()));
+        Some(named) if text == named.as_str() => Ok(named),
+        Some(named) => {
+            let (found, path) = (quoted(&text), quoted(named.as_str()));
             Err(malformed(format!("member is {found}, and the path names {path}; leave it out of the body")))
         }
     }
@@ -223,16 +223,16 @@ fn read_member(value: Option<&str>, home: Option<MemberId>) -> Result<MemberId, 
 fn board_of(
     names: &mut BoardNames,
     value: Option<&str>,
-    home: Option<BoardName>,
+    from_path: Option<BoardName>,
 ) -> Result<Option<BoardName>, Reject> {
-    let Some(value) = value else { return Ok(home) };
+    let Some(value) = value else { return Ok(from_path) };
     let text = text_of(value).ok_or_else(|| malformed(format!("board is a string, not {}", shown(value))))?;
-    match home {
+    match from_path {
         None => names.get(&text).map(Some),
-        Some(home) if text == home.as_str() => Ok(Some(home)),
-        Some(home) => {
+        Some(named) if text == named.as_str() => Ok(Some(named)),
+        Some(named) => {
             let found = quoted(&text);
-            Err(malformed(format!("board is {found}, and the path names {home}; leave it out of the body")))
+            Err(malformed(format!("board is {found}, and the path names {named}; leave it out of the body")))
         }
     }
 }

@@ -97,14 +97,14 @@ impl<In: Transport> Connector<In> for TlsConnector {
         let mut connection = ClientConnection::new(Arc::clone(config), name)?;
         let mut socket = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
         socket.set_timeout(details.timeout);
-        connection.complete_io(&mut socket).map_err(|error| told(error, host))?;
+        connection.complete_io(&mut socket).map_err(|error| tls_error(error, host))?;
         let config = details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
         Ok(Some(Either::B(TlsTransport { buffers, stream: StreamOwned::new(connection, socket) })))
     }
 }
 
-fn told(error: std::io::Error, host: &str) -> Error {
+fn tls_error(error: std::io::Error, host: &str) -> Error {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let no_tls = |inner: &rustls::Error| is_no_tls(inner).then(|| SPEAKS_NO_TLS.to_owned());
     match inner.and_then(|inner| untrusted(inner, host).or_else(|| no_tls(inner))) {

@@ -22,7 +22,7 @@ use ureq::{Agent, Body, RequestBuilder, Timeout};
 pub use agent::{agent, wrong_scheme};
 pub use base_url::BaseUrl;
 pub use reader::Reader;
-pub use retry::{RETRY_FOR, Retries};
+pub use retry::{Backoff, RETRY_FOR};
 pub use tls_roots::load_tls_roots;
 
 use crate::tls_roots::ClientTls;
@@ -77,7 +77,7 @@ pub enum Failed {
     /// The answer is longer than any that a service gives; the request may have been applied.
     TooLong(String),
     /// Trying again would not help.
-    Lasting(String),
+    Permanent(String),
 }
 
 impl Client {
@@ -161,7 +161,7 @@ impl Client {
             Err(error) => {
                 let advice = if self.has_answered() { None } else { lacks_tls(&self.base, &error) };
                 Err(advice
-                    .map_or_else(|| Failed::of_request(error), |advice| Failed::Lasting(advice.to_owned())))
+                    .map_or_else(|| Failed::of_request(error), |advice| Failed::Permanent(advice.to_owned())))
             }
         }
     }
@@ -201,7 +201,7 @@ impl Failed {
     fn of_request(error: ureq::Error) -> Self {
         let reason = error.to_string();
         match error {
-            error if is_tls_refused(&error) => Self::Lasting(reason),
+            error if is_tls_refused(&error) => Self::Permanent(reason),
             ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
                 Self::NotReached(reason)
             }
@@ -210,7 +210,7 @@ impl Failed {
             }
             ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => Self::Unknown(reason),
             // A host that has no address, a URL that is none.
-            _ => Self::Lasting(reason),
+            _ => Self::Permanent(reason),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 use crate::cli::Failure;
-use crate::cli::client::{Client, Failed, RETRY_FOR, Retries};
+use crate::cli::client::{Backoff, Client, Failed, RETRY_FOR};
 use crate::config::ClientArgs;
 
 /// A client that asks again while the service is away or overloaded.
@@ -39,7 +39,7 @@ impl Reader {
     /// When the service refuses, or stays away.
     pub fn get(&self, url: &str) -> Result<String, Failure> {
         let failed = |reason: String| Err(format!("{url} cannot be read: {reason}").into());
-        let mut retries = Retries::default();
+        let mut backoff = Backoff::default();
         loop {
             let (reason, at_least) = match self.client.get(url) {
                 Ok(reply) => {
@@ -57,10 +57,10 @@ impl Reader {
                     (reason, reply.retry_after.unwrap_or_default())
                 }
                 Err(Failed::NotReached(reason) | Failed::Unknown(reason)) => (reason, Duration::ZERO),
-                Err(Failed::Lasting(reason) | Failed::TooLong(reason)) => return failed(reason),
+                Err(Failed::Permanent(reason) | Failed::TooLong(reason)) => return failed(reason),
             };
             // A service that never answered is not waited for: its address may be wrong.
-            let pause = if self.client.has_answered() { retries.pause(at_least, RETRY_FOR) } else { None };
+            let pause = if self.client.has_answered() { backoff.pause(at_least, RETRY_FOR) } else { None };
             match pause {
                 Some(pause) => thread::sleep(pause),
                 None => return failed(reason),

@@ -8,18 +8,18 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The tries of one request: pauses grow from one to the next.
-pub struct Retries {
+pub struct Backoff {
     failing_since: Option<Instant>,
     pause: Duration,
 }
 
-impl Default for Retries {
+impl Default for Backoff {
     fn default() -> Self {
         Self { failing_since: None, pause: PAUSE_FIRST }
     }
 }
 
-impl Retries {
+impl Backoff {
     /// Whether a try has failed before.
     pub fn has_failed(&self) -> bool {
         self.failing_since.is_some()
@@ -48,21 +48,21 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_limit_and_are_at_least_what_the_service_asks_for() {
-        let mut retries = Retries::default();
+        let mut backoff = Backoff::default();
         let pauses: Vec<_> = (0..8)
-            .filter_map(|_| retries.pause(Duration::ZERO, RETRY_FOR))
+            .filter_map(|_| backoff.pause(Duration::ZERO, RETRY_FOR))
             .map(|pause| pause.as_millis())
             .collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
-        assert_eq!(retries.pause(Duration::from_secs(7), RETRY_FOR), Some(Duration::from_secs(7)));
+        assert_eq!(backoff.pause(Duration::from_secs(7), RETRY_FOR), Some(Duration::from_secs(7)));
     }
 
     #[test]
     fn a_pause_beyond_the_time_for_retries_gives_up() {
         // Longer than there is, and so long that a sum of it and anything is no duration any more.
         for asked in [Duration::from_secs(61), Duration::from_secs(u64::MAX)] {
-            assert_eq!(Retries::default().pause(asked, RETRY_FOR), None);
+            assert_eq!(Backoff::default().pause(asked, RETRY_FOR), None);
         }
-        assert_eq!(Retries::default().pause(Duration::ZERO, Duration::ZERO), None);
+        assert_eq!(Backoff::default().pause(Duration::ZERO, Duration::ZERO), None);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::config::{Names, ServeConfig, Settings};
+use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::storage::{FilledFrom, StorageError, filled_from, known_shards, shards_in};
 use crate::types::ShardId;
@@ -66,12 +66,12 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
 fn unusable_paths(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
     for setting in &settings.all {
-        let Some(names) = setting.names else { continue };
+        let Some(kind) = setting.path else { continue };
         for value in &setting.values {
             let path = Path::new(value);
-            let problem = match names {
-                Names::File | Names::SecretFile | Names::TokensFile => file(path),
-                Names::Directory => directory(path),
+            let problem = match kind {
+                NamedPath::File | NamedPath::SecretFile | NamedPath::TokensFile => file(path),
+                NamedPath::Directory => directory(path),
             };
             problems.extend(problem.map(|problem| format!("{} = {value}: {problem}", setting.key)));
         }

@@ -8,7 +8,7 @@ use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, Prog
 use parking_lot::Mutex;
 
 /// Between two lines where there is no terminal: rare enough for a log.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// Reading the clock for every row would cost more than the row.
 const ROWS_PER_LOOK: u64 = 256;
 
@@ -49,7 +49,12 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
         let started = Instant::now();
-        Self { bar, bytes_read, started, lines: Mutex::new(Lines { next: started + LINE_EVERY, last: None }) }
+        Self {
+            bar,
+            bytes_read,
+            started,
+            lines: Mutex::new(Lines { next: started + LINE_INTERVAL, last: None }),
+        }
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -69,7 +74,7 @@ impl Progress {
         let now = Instant::now();
         let mut lines = self.lines.lock();
         if now >= lines.next {
-            *lines = Lines { next: now + LINE_EVERY, last: Some(rows) };
+            *lines = Lines { next: now + LINE_INTERVAL, last: Some(rows) };
             eprintln!("{}", self.line(rows));
         }
     }

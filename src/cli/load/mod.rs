@@ -248,7 +248,7 @@ fn why_not(summary: &loadgen::Summary) -> String {
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
     if args.url.is_some() && args.read_url.is_some() {
-        return Err(ConfigError::Both("--url", "--read-url").into());
+        return Err(ConfigError::Conflicting("--url", "--read-url").into());
     }
     check_prefix(&args.prefix)?;
     let mut over_tls = false;

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::loadgen::Interval;
 
 /// Between two lines where there is no terminal: rare enough for a log.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 pub struct Progress {
     bar: ProgressBar,
@@ -26,7 +26,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(has_end.then_some(1_000), ProgressDrawTarget::stderr());
         let template = if has_end { "{bar:20} {percent:>3} %  {wide_msg}" } else { "{spinner} {wide_msg}" };
         bar.set_style(ProgressStyle::with_template(template).expect("the templates above are well-formed"));
-        Self { bar, duration, jobs, next_line: Mutex::new(Instant::now() + LINE_EVERY) }
+        Self { bar, duration, jobs, next_line: Mutex::new(Instant::now() + LINE_INTERVAL) }
     }
 
     pub fn show(&self, interval: &Interval) {
@@ -38,7 +38,7 @@ impl Progress {
         let now = Instant::now();
         let mut next_line = self.next_line.lock();
         if now >= *next_line {
-            *next_line = now + LINE_EVERY;
+            *next_line = now + LINE_INTERVAL;
             eprintln!("{}: {}", HumanDuration(interval.elapsed), line(interval));
         }
     }

@@ -74,18 +74,18 @@ impl Drop for RequestPermit {
 /// request.
 pub struct BodyBytes {
     admission: Arc<Admission>,
-    taken: usize,
+    reserved: usize,
 }
 
 impl BodyBytes {
     pub fn none(admission: &Arc<Admission>) -> Self {
-        Self { admission: Arc::clone(admission), taken: 0 }
+        Self { admission: Arc::clone(admission), reserved: 0 }
     }
 
-    /// Takes more bytes. False: all bodies together are too large. What was taken is given back in either
+    /// Takes more bytes. False: all bodies together are too large. What was reserved is given back in either
     /// case.
     pub fn take(&mut self, bytes: usize) -> bool {
-        self.taken += bytes;
+        self.reserved += bytes;
         self.admission.body_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
             <= self.admission.limits.body_bytes_in_flight
     }
@@ -93,8 +93,8 @@ impl BodyBytes {
 
 impl Drop for BodyBytes {
     fn drop(&mut self) {
-        if self.taken > 0 {
-            self.admission.body_bytes.fetch_sub(self.taken, Ordering::Relaxed);
+        if self.reserved > 0 {
+            self.admission.body_bytes.fetch_sub(self.reserved, Ordering::Relaxed);
         }
     }
 }

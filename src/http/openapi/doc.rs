@@ -126,8 +126,8 @@ impl Doc {
 }
 
 fn problem_response(status: u16, codes: &[&str]) -> Value {
-    let told: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", meaning(code))).collect();
-    let mut response = json!({"description": told.join("\n\n")});
+    let meanings: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", meaning(code))).collect();
+    let mut response = json!({"description": meanings.join("\n\n")});
     let fields = response.as_object_mut().expect("it was made as an object");
     if status == 503 && codes != ["not_ready"] {
         fields.insert(

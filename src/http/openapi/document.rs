@@ -15,9 +15,9 @@ pub fn document(operations: &[Operation]) -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(path) = path.as_object_mut() {
             let name = operation.name;
-            let mut told = operation.doc.write(name, operation.path, operation.needs);
-            examples::add(&mut told, name);
-            path.insert(operation.method.name().to_owned(), told);
+            let mut written = operation.doc.write(name, operation.path, operation.needs);
+            examples::add(&mut written, name);
+            path.insert(operation.method.name().to_owned(), written);
         }
     }
     json!({

@@ -28,8 +28,8 @@ pub fn inline(schema: &Value) -> String {
         return names.join(" | ") + &default(schema);
     }
     if let Some(variants) = variants(schema) {
-        let told: Vec<String> = variants.iter().map(inline).collect();
-        return told.join(" | ");
+        let inlined: Vec<String> = variants.iter().map(inline).collect();
+        return inlined.join(" | ");
     }
     let mut out = match schema.get("type") {
         Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" | "),

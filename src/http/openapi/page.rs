@@ -48,8 +48,8 @@ pub fn write(document: &Value) -> String {
             escape(name),
             markdown(text(tag, "description"))
         );
-        for (method, path, told) in operations(document, name) {
-            operation(&mut out, document, method, path, told);
+        for (method, path, details) in operations(document, name) {
+            operation(&mut out, document, method, path, details);
         }
         out.push_str("</section>\n");
     }
@@ -76,9 +76,9 @@ fn operations<'a>(
 ) -> impl Iterator<Item = (&'a String, &'a String, &'a Value)> {
     members(document, "paths")
         .flat_map(|(path, methods)| {
-            methods.as_object().into_iter().flatten().map(move |(method, told)| (method, path, told))
+            methods.as_object().into_iter().flatten().map(move |(method, details)| (method, path, details))
         })
-        .filter(move |(_, _, told)| items(told, "tags").any(|known| known == tag))
+        .filter(move |(_, _, details)| items(details, "tags").any(|known| known == tag))
 }
 
 fn navigation(out: &mut String, document: &Value) {
@@ -86,12 +86,12 @@ fn navigation(out: &mut String, document: &Value) {
     for tag in items(document, "tags") {
         let name = text(tag, "name");
         let _ = write!(out, "<h2><a href=\"#{}\">{}</a></h2>\n<ul>\n", anchor(name), escape(name));
-        for (method, _, told) in operations(document, name) {
+        for (method, _, details) in operations(document, name) {
             let _ = writeln!(
                 out,
                 "<li><a href=\"#{}\"><b class=\"{method}\">{method}</b> {}</a></li>",
-                escape(text(told, "operationId")),
-                escape(text(told, "summary"))
+                escape(text(details, "operationId")),
+                escape(text(details, "summary"))
             );
         }
         out.push_str("</ul>\n");
@@ -101,21 +101,21 @@ fn navigation(out: &mut String, document: &Value) {
     );
 }
 
-fn operation(out: &mut String, document: &Value, method: &str, path: &str, told: &Value) {
-    let id = escape(text(told, "operationId"));
+fn operation(out: &mut String, document: &Value, method: &str, path: &str, details: &Value) {
+    let id = escape(text(details, "operationId"));
     let _ = write!(
         out,
         "<article id=\"{id}\">\n<h3>{}</h3>\n<p class=\"route\"><b class=\"{method}\">{method}</b> <code>{}</code>",
-        escape(text(told, "summary")),
+        escape(text(details, "summary")),
         escape(path)
     );
-    let scopes = items(told, "security").flat_map(|scheme| items(scheme, "bearer"));
+    let scopes = items(details, "security").flat_map(|scheme| items(scheme, "bearer"));
     for scope in scopes.filter_map(Value::as_str) {
         let _ = write!(out, " <span class=\"scope\">token: {}</span>", escape(scope));
     }
-    let _ = write!(out, "</p>\n{}", markdown(text(told, "description")));
-    parameters(out, document, told);
-    if let Some(body) = told.get("requestBody") {
+    let _ = write!(out, "</p>\n{}", markdown(text(details, "description")));
+    parameters(out, document, details);
+    if let Some(body) = details.get("requestBody") {
         let optional = body.get("required") != Some(&Value::Bool(true));
         let _ = write!(
             out,
@@ -126,7 +126,7 @@ fn operation(out: &mut String, document: &Value, method: &str, path: &str, told:
         content(out, body);
     }
     out.push_str("<h4>Answers</h4>\n<dl class=\"answers\">\n");
-    for (status, answer) in members(told, "responses") {
+    for (status, answer) in members(details, "responses") {
         let kind = if status.starts_with('2') { "good" } else { "bad" };
         let _ = write!(
             out,
@@ -140,9 +140,9 @@ fn operation(out: &mut String, document: &Value, method: &str, path: &str, told:
     out.push_str("</dl>\n</article>\n");
 }
 
-fn parameters(out: &mut String, document: &Value, told: &Value) {
+fn parameters(out: &mut String, document: &Value, details: &Value) {
     let mut rows = String::new();
-    for parameter in items(told, "parameters") {
+    for parameter in items(details, "parameters") {
         let target =
             parameter.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
         let parameter = target.and_then(|target| document.pointer(target)).unwrap_or(parameter);

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::http::openapi::problems::{PROBLEM_STATUSES, PROBLEMS};
 use crate::http::openapi::validator::{check, check_answer};
 use crate::http::openapi::{document, html};
-use crate::http::routing::list;
+use crate::http::routing::routes;
 use crate::http::tests::start;
 
 fn document() -> Value {
-    document::document(&list::operations())
+    document::document(&routes::operations())
 }
 
 /// Every operation, as method, path and description.
@@ -22,7 +22,7 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let paths = document["paths"].as_object().expect("paths");
     let methods = paths.iter().flat_map(|(path, methods)| {
         let methods = methods.as_object().expect("methods").iter();
-        methods.map(|(method, told)| (method.clone(), path.clone(), told.clone()))
+        methods.map(|(method, operation)| (method.clone(), path.clone(), operation.clone()))
     });
     methods.collect()
 }
@@ -48,9 +48,9 @@ async fn every_documented_operation_is_routed_and_takes_its_documented_parameter
     let document = document();
     let operations = operations(&document);
     assert!(operations.len() > 20, "{}", operations.len());
-    for (method, path, told) in &operations {
+    for (method, path, operation) in &operations {
         let method = method.to_uppercase();
-        if told["security"].as_array().is_some_and(Vec::is_empty) || path == "/metrics" {
+        if operation["security"].as_array().is_some_and(Vec::is_empty) || path == "/metrics" {
             let (status, _) = service.send(&method, path, "").await;
             assert_eq!(status, StatusCode::OK, "{method} {path}");
             continue;
@@ -62,7 +62,7 @@ async fn every_documented_operation_is_routed_and_takes_its_documented_parameter
         let (_, known) = detail.split_once(", only ").expect("it names them");
         let known: BTreeSet<&str> = known.split(", ").filter(|name| *name != "none at all").collect();
         let mut written = BTreeSet::new();
-        let parameters: Vec<Value> = told["parameters"].as_array().cloned().unwrap_or_default();
+        let parameters: Vec<Value> = operation["parameters"].as_array().cloned().unwrap_or_default();
         for parameter in &parameters {
             let target = parameter["$ref"].as_str().map(|target| target.trim_start_matches('#'));
             let parameter = target
@@ -116,7 +116,7 @@ fn every_code_of_the_source_is_documented_and_no_other() {
 #[test]
 fn the_table_of_problems_has_the_statuses_of_the_operations() {
     let document = document();
-    let mut told: BTreeSet<(String, u64)> = BTreeSet::from([
+    let mut documented: BTreeSet<(String, u64)> = BTreeSet::from([
         // Where there is no operation that could tell them.
         ("unknown_route".to_owned(), 404),
         ("method_not_allowed".to_owned(), 405),
@@ -130,7 +130,7 @@ fn the_table_of_problems_has_the_statuses_of_the_operations() {
             let codes =
                 &response["content"]["application/problem+json"]["schema"]["properties"]["code"]["enum"];
             for code in codes.as_array().expect("codes") {
-                told.insert((code.as_str().expect("a code").to_owned(), status));
+                documented.insert((code.as_str().expect("a code").to_owned(), status));
             }
             let retry = response["headers"]["Retry-After"].is_object();
             assert_eq!(retry, status == 503 && path != "/readyz", "{method} {path} {status}");
@@ -142,7 +142,7 @@ fn the_table_of_problems_has_the_statuses_of_the_operations() {
             problem.statuses.iter().map(|status| (problem.code.to_owned(), u64::from(*status)))
         })
         .collect();
-    assert_eq!(told, table);
+    assert_eq!(documented, table);
     let statuses: BTreeSet<u16> = PROBLEMS.iter().flat_map(|problem| problem.statuses).copied().collect();
     assert_eq!(statuses, PROBLEM_STATUSES.iter().copied().collect());
 }

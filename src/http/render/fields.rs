@@ -158,13 +158,13 @@ pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
 
 /// Whether a job on several boards changed each, by name.
 pub fn changed_by_board(object: &mut Object<'_>, boards: &[(BoardName, bool)]) {
-    let mut told = object.object("boards");
+    let mut by_board = object.object("boards");
     for (name, changed) in boards {
-        let mut board = told.object(name.as_str());
+        let mut board = by_board.object(name.as_str());
         board.bool("changed", *changed);
         board.end();
     }
-    told.end();
+    by_board.end();
 }
 
 /// A board's definition as `PUT` takes it.

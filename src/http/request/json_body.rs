@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::http::render::problem::Problem;
 use crate::types::shown;
 use crate::wire::json_words;
-use crate::wire::lenient::Members;
+use crate::wire::lenient::JsonFields;
 
 /// The most items of a batch.
 pub const BATCH_MAX: usize = 1_000;
@@ -42,7 +42,7 @@ pub fn parse_list<'a>(body: &'a [u8], name: &str, form: &str) -> Result<Vec<&'a 
         return Err(wrong(json.get()));
     }
     let read = serde_json::from_str(json.get());
-    let Members(fields) = read.map_err(|error| Problem::not_json(body, &error))?;
+    let JsonFields(fields) = read.map_err(|error| Problem::not_json(body, &error))?;
     let list = match fields.as_slice() {
         [(only, list)] if only == name && list.get().starts_with('[') => list.get(),
         _ => return Err(wrong(json.get())),

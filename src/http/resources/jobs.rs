@@ -107,8 +107,8 @@ fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
 
 /// The request as a whole is refused, and nothing is applied.
 fn invalid(rejects: &[(usize, Reject)]) -> Problem {
-    let told = rejects.iter().map(|(index, reject)| (*index, reject.code.name(), reject.detail.as_str()));
-    let errors = errors(told);
+    let refused = rejects.iter().map(|(index, reject)| (*index, reject.code.name(), reject.detail.as_str()));
+    let errors = errors(refused);
     let first = rejects.first().map(|(_, reject)| reject.clone());
     first.map_or_else(Problem::internal, Problem::invalid_job).with(errors)
 }

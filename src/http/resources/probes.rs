@@ -8,7 +8,7 @@ use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::resources::status::{crowded, damaged, is_ready, write_shard, write_state};
+use crate::http::resources::status::{damaged, is_ready, shards_low_on_room, write_shard, write_state};
 
 pub async fn healthz(_: Arc<Api>) -> Response {
     Reply::text("ok\n").into_response()
@@ -39,14 +39,18 @@ fn readiness(api: &Api) -> String {
     let why = |reason: &str| {
         if api.access.is_some() { "GET /v1/status says why".to_owned() } else { reason.to_owned() }
     };
-    let crowded = crowded(api).map(|(shard, room)| {
+    let low_on_room = shards_low_on_room(api).map(|(shard, room)| {
         let level = room.level.name().replace('_', " ");
         format!("shard {shard}: its stream is {level}: {}\n", why(&room.reason))
     });
     let damaged = damaged(api)
         .map(|(shard, damage)| format!("shard {shard}: its files are damaged: {}\n", why(&damage)));
-    let told: Vec<String> = crowded.chain(damaged).collect();
-    if told.is_empty() { "ready\n".to_owned() } else { "ready, degraded\n".to_owned() + &told.concat() }
+    let problems: Vec<String> = low_on_room.chain(damaged).collect();
+    if problems.is_empty() {
+        "ready\n".to_owned()
+    } else {
+        "ready, degraded\n".to_owned() + &problems.concat()
+    }
 }
 
 pub async fn metrics(api: Arc<Api>) -> Response {

@@ -15,16 +15,16 @@ use crate::wire::lenient::{parse_integer, parse_score, score_of};
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;
 
-/// `told`: how a score of the board looks, as the request says scores.
+/// `describe`: how a score of the board looks, as the request says scores.
 fn check_keys(
     score: &Score,
     definition: &Definition,
-    told: impl Fn(&Definition, &Score) -> String,
+    describe: impl Fn(&Definition, &Score) -> String,
 ) -> Result<(), Problem> {
     if score.keys().len() == definition.keys.len() {
         return Ok(());
     }
-    Err(Problem::bad_score(told(definition, score)))
+    Err(Problem::bad_score(describe(definition, score)))
 }
 
 pub async fn of_score(call: Call) -> Result<Reply, Problem> {

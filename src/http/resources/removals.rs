@@ -64,19 +64,19 @@ fn present<'a, 'de: 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 }
 
 /// Which entries a trim removes.
-enum Which {
+enum TrimBound {
     Beyond(u64),
     Worse(Score),
 }
 
-fn parse_which(body: &[u8]) -> Result<Which, Problem> {
+fn parse_trim_bound(body: &[u8]) -> Result<TrimBound, Problem> {
     // serde would read an array as the values of the fields in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let body: TrimBody<'_> = parse_body(body)?;
     match (body.positions_beyond.filter(|_| is_object), body.worse_than.filter(|_| is_object)) {
         (Some(position), None) => {
             let position = unsigned_of(position.get()).filter(|position| *position > 0);
-            position.map(Which::Beyond).ok_or_else(|| {
+            position.map(TrimBound::Beyond).ok_or_else(|| {
                 Problem::bad_parameter(format!(
                     "positions_beyond is {}: send the last position that stays, a whole number from 1 on, or clear the board",
                     shown(body.positions_beyond)
@@ -86,7 +86,7 @@ fn parse_which(body: &[u8]) -> Result<Which, Problem> {
         (None, Some(score)) => {
             let wrong =
                 |why: String| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
-            score_of(score.get()).map(Which::Worse).map_err(wrong)
+            score_of(score.get()).map(TrimBound::Worse).map_err(wrong)
         }
         _ => Err(Problem::bad_parameter(
             "send one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",
@@ -99,10 +99,10 @@ fn shown(value: Option<&RawValue>) -> String {
 }
 
 /// The cut behind which entries are removed; `None` if no entry is behind it.
-fn find_cut(board: &BoardView<'_>, which: &Which) -> Result<Option<TrimPoint>, Problem> {
-    match which {
-        Which::Beyond(position) => Ok(trim_point_of_position(board, *position)),
-        Which::Worse(score) => {
+fn find_cut(board: &BoardView<'_>, bound: &TrimBound) -> Result<Option<TrimPoint>, Problem> {
+    match bound {
+        TrimBound::Beyond(position) => Ok(trim_point_of_position(board, *position)),
+        TrimBound::Worse(score) => {
             let (keys, given) = (board.definition.keys.len(), score.keys().len());
             if given > keys {
                 let plural = if keys == 1 { "" } else { "s" };
@@ -119,13 +119,13 @@ fn find_cut(board: &BoardView<'_>, which: &Which) -> Result<Option<TrimPoint>, P
 pub async fn trim(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (api, name) = (&call.api, call.board_name()?);
-    let which = parse_which(&call.body)?;
+    let bound = parse_trim_bound(&call.body)?;
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
         let due = boards.drops_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
-        boards.let_drops_arrive(due).await?;
+        boards.wait_for_drops(due).await?;
     }
-    let found = call.ask(|board| (board.incarnation, find_cut(board, &which)))?;
+    let found = call.ask(|board| (board.incarnation, find_cut(board, &bound)))?;
     let (incarnation, cut) = found.body;
     let removed = match cut? {
         Some(cut) => trim_board(api, &name, incarnation, cut, &found.as_of).await?,

@@ -19,7 +19,8 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     Ok(Reply::object(|object| {
         object.text("version", env!("CARGO_PKG_VERSION"));
         object.bool("ready", is_ready(&call.api));
-        let is_degraded = crowded(&call.api).next().is_some() || damaged(&call.api).next().is_some();
+        let is_degraded =
+            shards_low_on_room(&call.api).next().is_some() || damaged(&call.api).next().is_some();
         object.bool("degraded", is_degraded);
         object.array("shards", &call.api.node.shards, |out, shard| {
             let mut object = Object::begin(out);
@@ -52,7 +53,7 @@ fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
 
 /// Shards whose queue has little or no room for publishers. The node is as ready as it was: it applies what
 /// is in the queue and answers reads, and no other node would take more, because the queue is theirs too.
-pub fn crowded(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
+pub fn shards_low_on_room(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
     let rooms = api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.queue_room()?)));
     rooms.filter(|(_, room)| room.level > QueueLevel::Roomy)
 }

@@ -1,109 +1,144 @@
-//! Routes while they are added, and the router that they make.
-//!
-//! A route is added with all that there is to say about it: its path, its name, what it needs of a token,
-//! where its handler works, and its description. So the router, the check of tokens and the OpenAPI document
-//! have the same routes.
+//! The list of all routes: paths, what they need of a token, handlers, and descriptions.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::handler::Handler as _;
-use axum::routing::{MethodFilter, on};
+use axum::response::Response;
 
+use crate::access::Scope::{Admin, Read, Write};
 use crate::http::api::Api;
-use crate::http::guard::authorize::Needs;
-use crate::http::openapi::doc::Doc;
-use crate::http::openapi::operation::{Method, Operation};
-use crate::http::render::problem::Problem;
-use crate::http::routing::answering::{Endpoint, Guarded, Handler, Measured, Unlimited, Work};
-use crate::http::routing::unrouted::Unrouted;
-use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
-use crate::http::routing::verbs::{self, BOARD};
+use crate::http::guard::authorize::BoardCheck::{ByHandler, EveryBoard, InPath, NoBoard};
+use crate::http::guard::authorize::Needs::{self, Nothing, Token};
+use crate::http::openapi::operation::Operation;
+use crate::http::openapi::{document, operations as docs, served};
+use crate::http::resources::{boards, jobs, lists, members, probes, ranks, rejects, removals, status};
+use crate::http::routing::endpoint::Work::{Inline, Offloaded};
+use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
+use crate::http::routing::verbs::BOARD;
 
-/// Where a route is. Its name is its label in metrics, and its `operationId` in the document.
-#[derive(Debug, Clone, Copy)]
-pub struct Route {
-    method: Method,
-    path: &'static str,
-    name: &'static str,
+const ENTRY: &str = "/v1/boards/{board}/members/{member}";
+const MEMBER: &str = "/v1/members/{member}";
+
+/// All of the API. Metrics go to the recorder that is installed at this moment.
+pub fn router(api: Arc<Api>) -> Router {
+    routes().build(api)
 }
 
-pub fn get(path: &'static str, name: &'static str) -> Route {
-    Route { method: Method::Get, path, name }
+/// Every route, in the order in which the document has them.
+pub fn operations() -> Vec<Operation> {
+    routes().operations
 }
 
-pub fn put(path: &'static str, name: &'static str) -> Route {
-    Route { method: Method::Put, path, name }
+/// The paths that need no token.
+pub fn open_paths() -> Vec<&'static str> {
+    let operations = operations().into_iter();
+    operations.filter(|operation| operation.needs == Needs::Nothing).map(|operation| operation.path).collect()
 }
 
-pub fn post(path: &'static str, name: &'static str) -> Route {
-    Route { method: Method::Post, path, name }
+/// The OpenAPI document as it is served and committed.
+#[must_use]
+pub fn openapi_json() -> String {
+    document::json(&operations())
 }
 
-pub fn delete(path: &'static str, name: &'static str) -> Route {
-    Route { method: Method::Delete, path, name }
+#[rustfmt::skip]
+fn routes() -> RouterBuilder {
+    let mut routes = RouterBuilder::default();
+    routes
+        .add(get("/v1/boards", "boards"), Token(Read, ByHandler), Offloaded(boards::list), docs::boards())
+        .add(put(BOARD, "put_board"), Token(Admin, InPath), Inline(boards::put), docs::put_board())
+        .add(get(BOARD, "board"), Token(Read, InPath), Inline(boards::get), docs::board())
+        .add(
+            delete(BOARD, "delete_board"),
+            Token(Admin, InPath), Inline(boards::delete), docs::delete_board(),
+        );
+    routes
+        .add(
+            post("/v1/boards/{board}:clear", "clear_board"),
+            Token(Admin, InPath), Inline(removals::clear), docs::clear_board(),
+        )
+        .add(
+            post("/v1/boards/{board}:trim", "trim_board"),
+            Token(Admin, InPath), Offloaded(removals::trim), docs::trim_board(),
+        );
+    routes
+        .add(put(ENTRY, "put_member"), Token(Write, InPath), Inline(members::put), docs::put_member())
+        .add(
+            delete(ENTRY, "delete_member"),
+            Token(Write, InPath), Inline(members::delete), docs::delete_member(),
+        )
+        .add(
+            delete(MEMBER, "delete_everywhere"),
+            Token(Write, EveryBoard), Inline(members::delete_everywhere), docs::delete_everywhere(),
+        )
+        .add(post("/v1/jobs", "jobs"), Token(Write, ByHandler), Inline(jobs::post), docs::jobs());
+    routes
+        .add(get(ENTRY, "member"), Token(Read, InPath), Inline(members::get), docs::member())
+        .add(
+            get("/v1/boards/{board}/members/{member}/around", "around"),
+            Token(Read, InPath), Inline(members::around), docs::around(),
+        )
+        .add(
+            post("/v1/boards/{board}/members:lookup", "lookup"),
+            Token(Read, InPath), Offloaded(members::lookup), docs::lookup(),
+        )
+        .add(
+            get(MEMBER, "member_boards"),
+            Token(Read, ByHandler), Offloaded(members::entries_of_member), docs::member_boards(),
+        );
+    routes
+        .add(get("/v1/boards/{board}/top", "top"), Token(Read, InPath), Inline(lists::top), docs::top())
+        .add(
+            get("/v1/boards/{board}/positions/{position}", "positions"),
+            Token(Read, InPath), Inline(lists::positions), docs::positions(),
+        )
+        .add(
+            get("/v1/boards/{board}/range", "range"),
+            Token(Read, InPath), Inline(lists::range), docs::range(),
+        );
+    routes
+        .add(
+            get("/v1/boards/{board}/rank", "rank"),
+            Token(Read, InPath), Inline(ranks::of_score), docs::rank(),
+        )
+        .add(
+            post("/v1/boards/{board}/ranks:of", "ranks_of"),
+            Token(Read, InPath), Offloaded(ranks::of_scores), docs::ranks_of(),
+        )
+        .add(
+            get("/v1/boards/{board}/score", "score"),
+            Token(Read, InPath), Inline(ranks::score_at), docs::score(),
+        )
+        .add(
+            get("/v1/boards/{board}/count", "count"),
+            Token(Read, InPath), Inline(ranks::count), docs::count(),
+        )
+        .add(
+            get("/v1/boards/{board}/histogram", "histogram"),
+            Token(Read, InPath), Offloaded(ranks::histogram), docs::histogram(),
+        )
+        .add(
+            get("/v1/boards/{board}/percentiles", "percentiles"),
+            Token(Read, InPath), Offloaded(ranks::percentiles), docs::percentiles(),
+        );
+    routes
+        .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), Inline(rejects::list), docs::rejects())
+        .add(get("/v1/status", "status"), Token(Read, NoBoard), Inline(status::get), docs::status());
+    routes
+        // Programs that start and stop the service have no token.
+        .add_unlimited(get("/healthz", "healthz"), Nothing, probes::healthz, docs::healthz())
+        .add_unlimited(get("/readyz", "readyz"), Nothing, probes::readyz, docs::readyz())
+        .add_unlimited(get("/metrics", "metrics"), Token(Read, NoBoard), probes::metrics, docs::metrics())
+        // The same for every ranktree of this version.
+        .add_unlimited(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
+        .add_unlimited(get("/docs", "docs"), Nothing, serve_page, docs::docs());
+    routes
 }
 
-/// The routes that were added.
-#[derive(Default)]
-pub struct Routes {
-    router: Router<Arc<Api>>,
-    verbs: Vec<VerbEndpoint>,
-    /// All routes, in the order in which the document has them.
-    pub operations: Vec<Operation>,
+async fn serve_json(_: Arc<Api>) -> Response {
+    served::json(operations)
 }
 
-impl Routes {
-    /// Adds a route whose requests are shed when there are too many, and measured.
-    ///
-    /// # Arguments
-    /// `needs`: what a request needs of its token.
-    /// `work`: the handler, and where it works.
-    pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
-        self.put(route, needs, Measured::new(work, needs, route.name), doc)
-    }
-
-    /// Adds a route that an overloaded node answers all the same.
-    pub fn add_unlimited<H>(&mut self, route: Route, needs: Needs, handler: H, doc: Doc) -> &mut Self
-    where
-        Unlimited<H>: Endpoint,
-    {
-        self.put(route, needs, Unlimited(handler), doc)
-    }
-
-    fn put(&mut self, route: Route, needs: Needs, endpoint: impl Endpoint, doc: Doc) -> &mut Self {
-        let Route { method, path, name } = route;
-        let verb = verbs::verb_of(path);
-        let guarded = Guarded::new(endpoint, needs, verb);
-        if let Some(verb) = verb {
-            let answer = move |request, api| guarded.clone().call(request, api);
-            self.verbs.push(VerbEndpoint { verb, answer: Arc::new(answer) });
-        } else {
-            self.router = std::mem::take(&mut self.router).route(path, on(filter(method), guarded));
-        }
-        self.operations.push(Operation { method, path, name, needs, doc });
-        self
-    }
-
-    /// The router of all routes.
-    pub fn into_router(self, api: Arc<Api>) -> Router {
-        let Self { router, verbs, .. } = self;
-        let names: Arc<[_]> = verbs.iter().map(|endpoint| endpoint.verb).collect();
-        let unrouted = |problem| Unrouted::new(problem, Arc::clone(&names));
-        let dispatch = VerbDispatch::new(verbs, unrouted(Problem::method_not_allowed));
-        router
-            .route(BOARD, on(MethodFilter::POST, dispatch))
-            .fallback(unrouted(Problem::unknown_route))
-            .method_not_allowed_fallback(unrouted(Problem::method_not_allowed))
-            .with_state(api)
-    }
-}
-
-fn filter(method: Method) -> MethodFilter {
-    match method {
-        Method::Get => MethodFilter::GET,
-        Method::Put => MethodFilter::PUT,
-        Method::Post => MethodFilter::POST,
-        Method::Delete => MethodFilter::DELETE,
-    }
+async fn serve_page(_: Arc<Api>) -> Response {
+    served::page(operations)
 }

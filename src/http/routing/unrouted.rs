@@ -12,7 +12,7 @@ use crate::http::render::problem::Problem;
 use crate::http::request::body::refuse;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
-use crate::http::routing::answering::Responding;
+use crate::http::routing::endpoint::Responding;
 use crate::http::routing::verbs;
 
 /// Refuses such requests.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 
 use crate::http::api::Api;
-use crate::http::routing::answering::Responding;
+use crate::http::routing::endpoint::Responding;
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verbs;
 

@@ -21,7 +21,7 @@ use crate::http::server::context::ServerContext;
 use crate::http::server::ended::count_ended;
 use crate::http::server::observed_stream::ObservedStream;
 use crate::http::server::requests::ConnectionRequests;
-use crate::http::server::socket::{OtherSide, split};
+use crate::http::server::socket::{Disconnect, split};
 use crate::http::server::timeouts::ClientTimeouts;
 
 /// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path.
@@ -64,19 +64,19 @@ pub async fn serve(
         context: Arc::clone(&context),
         client: ClientAddress(client.to_canonical()),
     };
-    let (stream, other_side) = split(stream);
-    let endings = Endings { activity: Arc::clone(&activity), timeouts, stage, other_side };
+    let (stream, disconnect) = split(stream);
+    let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
     let Some(tls) = &context.tls else {
-        return speak(ObservedStream::new(stream, activity), requests, endings).await;
+        return speak(ObservedStream::new(stream, activity), requests, conditions).await;
     };
-    let mut stage = endings.stage.clone();
+    let mut stage = conditions.stage.clone();
     let accepted = tokio::select! {
         accepted = tokio::time::timeout(timeouts.header, tls.acceptor().accept(stream)) => accepted,
         // Nothing was asked yet.
         _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
     };
     match accepted {
-        Ok(Ok(stream)) => speak(ObservedStream::new(stream, activity), requests, endings).await,
+        Ok(Ok(stream)) => speak(ObservedStream::new(stream, activity), requests, conditions).await,
         Ok(Err(error)) => {
             count_ended("handshake");
             tracing::debug!(%error, "a TLS handshake failed");
@@ -85,55 +85,59 @@ pub async fn serve(
     }
 }
 
-/// What may end a connection besides HTTP itself.
-struct Endings {
+/// What a connection is ended by, besides HTTP itself.
+struct CloseConditions {
     activity: Arc<Activity>,
     timeouts: ClientTimeouts,
     stage: watch::Receiver<Stage>,
-    other_side: OtherSide,
+    disconnect: Disconnect,
 }
 
 /// How a connection ended.
-enum Ended {
-    ByItself(hyper::Result<()>),
+enum ConnectionEnd {
+    Completed(hyper::Result<()>),
     /// The client has left and will not take the answer.
-    Left,
+    ClientLeft,
 }
 
-async fn speak<S>(stream: S, requests: ConnectionRequests, endings: Endings)
+async fn speak<S>(stream: S, requests: ConnectionRequests, conditions: CloseConditions)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Endings { activity, timeouts, mut stage, other_side } = endings;
+    let CloseConditions { activity, timeouts, mut stage, disconnect } = conditions;
     let mut builder = http1::Builder::new();
     // `activity` limits the time, because it distinguishes a slow head from an idle connection.
     builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_overflow);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
-    let mut look = pin!(tokio::time::sleep_until(Instant::now()));
+    let mut timeout_check = pin!(tokio::time::sleep_until(Instant::now()));
     let mut until = Stage::Draining;
-    let (mut leaves, mut has_left) = (pin!(other_side.leaves()), false);
+    let (mut disconnects, mut has_left) = (pin!(disconnect.wait()), false);
     loop {
         let served = poll_fn(|context| {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                return Poll::Ready(Ended::ByItself(ended));
+                return Poll::Ready(ConnectionEnd::Completed(ended));
             }
-            has_left = has_left || leaves.as_mut().poll(context).is_ready();
+            has_left = has_left || disconnects.as_mut().poll(context).is_ready();
             // Without a request in progress, hyper reads what was sent before the end, and sees the end for
             // itself.
-            if has_left && activity.is_busy() { Poll::Ready(Ended::Left) } else { Poll::Pending }
+            if has_left && activity.is_busy() {
+                Poll::Ready(ConnectionEnd::ClientLeft)
+            } else {
+                Poll::Pending
+            }
         });
         tokio::select! {
             biased;
             // The future of the handler is dropped with the connection, and so are the permits that it holds.
             ended = served => {
                 let has_left = match &ended {
-                    Ended::Left => true,
-                    Ended::ByItself(ended) => ended.is_err() && activity.is_busy(),
+                    ConnectionEnd::ClientLeft => true,
+                    ConnectionEnd::Completed(ended) => ended.is_err() && activity.is_busy(),
                 };
                 if has_left {
                     count_ended("left");
                 }
-                if let Ended::ByItself(Err(error)) = ended {
+                if let ConnectionEnd::Completed(Err(error)) = ended {
                     tracing::debug!(%error, "a connection broke");
                 }
                 return;
@@ -145,8 +149,8 @@ where
                 }
                 _ => return,
             },
-            () = look.as_mut() => match activity.overdue(&timeouts) {
-                Ok(again) => look.as_mut().reset(again),
+            () = timeout_check.as_mut() => match activity.overdue(&timeouts) {
+                Ok(again) => timeout_check.as_mut().reset(again),
                 Err(why) => {
                     count_ended(why.name());
                     return;

@@ -41,12 +41,12 @@ struct OpenConnections {
     /// Within the limit.
     total: usize,
     overflow: usize,
-    by_client: HashMap<IpAddr, OfClient>,
+    by_client: HashMap<IpAddr, ClientConnections>,
 }
 
 /// The open connections of one client.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct OfClient {
+struct ClientConnections {
     /// Within the limit.
     total: usize,
     overflow: usize,
@@ -112,7 +112,7 @@ impl Drop for ConnectionPermit {
         } else {
             counts.total -= 1;
         }
-        if *counts == OfClient::default() {
+        if *counts == ClientConnections::default() {
             open.by_client.remove(&self.client);
         }
     }

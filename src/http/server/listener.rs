@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::http::api::Api;
-use crate::http::routing::list::{open_paths, router};
+use crate::http::routing::routes::{open_paths, router};
 use crate::http::server::connection::{self, Stage};
 use crate::http::server::connection_limit::{ConnectionLimiter, ConnectionLimits};
 use crate::http::server::context::ServerContext;
@@ -71,7 +71,7 @@ pub async fn serve(
             count_ended("over_limit");
         }
         open.increment(1.0);
-        let counted = CountedOpen(open.clone());
+        let counted = OpenConnectionGauge(open.clone());
         let (context, staged) = (Arc::clone(&context), staged.clone());
         let Ok(stream) = stream.into_std() else { continue };
         threads.spawn(async move {
@@ -93,9 +93,9 @@ pub async fn serve(
 }
 
 /// Takes a connection out of the count when it is dropped.
-struct CountedOpen(metrics::Gauge);
+struct OpenConnectionGauge(metrics::Gauge);
 
-impl Drop for CountedOpen {
+impl Drop for OpenConnectionGauge {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }

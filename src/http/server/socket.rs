@@ -30,19 +30,19 @@ pub struct Socket {
 }
 
 /// Waits until the client leaves.
-pub struct OtherSide(Arc<OwnedWriteHalf>);
+pub struct Disconnect(Arc<OwnedWriteHalf>);
 
 /// The socket, and what waits until its client leaves.
-pub fn split(stream: TcpStream) -> (Socket, OtherSide) {
+pub fn split(stream: TcpStream) -> (Socket, Disconnect) {
     let (read, write) = stream.into_split();
     let write = Arc::new(write);
-    (Socket { read, write: Arc::clone(&write) }, OtherSide(write))
+    (Socket { read, write: Arc::clone(&write) }, Disconnect(write))
 }
 
-impl OtherSide {
+impl Disconnect {
     /// Completes once the client sends nothing more: it closed the connection or its sending half, or is
     /// gone.
-    pub async fn leaves(&self) {
+    pub async fn wait(&self) {
         // An error means the same: there will be no readiness any more.
         let _ = self.0.ready(END).await;
     }

@@ -25,12 +25,12 @@ use crate::access::ActiveTokens;
 use crate::board::Definition;
 use crate::http::openapi::document::document;
 use crate::http::openapi::validator::check_answer;
-use crate::http::routing::list::operations;
+use crate::http::routing::routes::operations;
 use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
 use crate::queue::publisher::Publisher;
-use crate::queue::{Publishers, local};
+use crate::queue::{Publishers, embedded};
 use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Shard, Step};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
@@ -87,7 +87,7 @@ fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>)
 }
 
 fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher) {
-    let (publisher, mut source) = local::channel(Handle::current());
+    let (publisher, mut source) = embedded::channel(Handle::current());
     let state = Arc::new(StateLock::new(Shard::new(id)));
     let (applied_sender, applied) = watch::channel(Sequence(0));
     let health = Arc::new(Health::default());
@@ -109,7 +109,7 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher)
     });
     let (_, started) = watch::channel(true);
     let store = Arc::new(StoreSlot::default());
-    (ShardHandle { id, state, applied, started, health, store }, Publisher::Local(publisher))
+    (ShardHandle { id, state, applied, started, health, store }, Publisher::Embedded(publisher))
 }
 
 /// A `set` of one score that never was there before, or what the score's value stands for.

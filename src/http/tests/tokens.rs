@@ -10,7 +10,7 @@ use tower::ServiceExt as _;
 use crate::access::{ActiveTokens, CONFINED_BOARDS_MAX, Scope, Secret, Tokens};
 use crate::http::guard::authorize::{BoardCheck, Needs};
 use crate::http::openapi::operation::{Method, Operation};
-use crate::http::routing::list::operations;
+use crate::http::routing::routes::operations;
 use crate::http::tests::{Fixture, start_guarded};
 use crate::http::{Limits, router};
 use crate::types::BoardName;

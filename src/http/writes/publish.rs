@@ -14,7 +14,7 @@ use crate::writer::{Payload, ShardState};
 
 /// How long a request waits until its messages are stored, or applied. Both take milliseconds. A shard that
 /// lost its disk says so earlier.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The size of a definition, a clear or a drop as a batch counts it: about what its record takes.
 pub const COMMAND_BYTES: usize = 512;
 
@@ -81,9 +81,9 @@ pub async fn publish_all<T>(
         first_round = false;
         if pending { Poll::Pending } else { Poll::Ready(()) }
     });
-    tokio::time::timeout(COMMIT_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
-    let unheard = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
-    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unheard)).collect())
+    tokio::time::timeout(PUBLISH_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
+    let no_outcome = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_outcome)).collect())
 }
 
 /// Publishes a command to each of the shards, and waits for all of them. Returns where each has it.

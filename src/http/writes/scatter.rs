@@ -59,7 +59,7 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
     if let Some(boards) = &api.boards_stream {
         let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
         let due = boards.drops_before(named);
-        boards.let_drops_arrive(due).await?;
+        boards.wait_for_drops(due).await?;
     }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.shards.iter().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {

@@ -11,11 +11,11 @@ use tokio::sync::watch;
 
 use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::Connection;
-use crate::queue::nats::consume::shard_stream::{OnGap, ShardStream};
+use crate::queue::nats::consume::shard_stream::{GapPolicy, ShardStream};
 use crate::queue::nats::consume::source::StreamSource;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
-use crate::queue::nats::publish::publisher::{Inner, StreamPublisher};
+use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;
@@ -113,7 +113,7 @@ impl JetStream {
             Arc::clone(&start.health),
             pending_replies,
             self.prepared.subscribe(),
-            OnGap {
+            GapPolicy {
                 halt_after: self.settings.halt_after,
                 accept: self.settings.accept_gap.contains(&start.shard.0),
             },

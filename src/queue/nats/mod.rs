@@ -34,6 +34,6 @@ pub use consume::shard_stream::ShardStream;
 pub use consume::source::StreamSource;
 pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};
-pub use publish::publisher::StreamPublisher;
+pub use publish::stream_publisher::StreamPublisher;
 pub use publish::unparking::unpark_ready_jobs;
 pub use shard::NatsShard;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::queue::nats::consume::shard_stream::ShardStream;
-use crate::queue::nats::publish::publisher::StreamPublisher;
+use crate::queue::nats::publish::stream_publisher::StreamPublisher;
 use crate::state_lock::StateLock;
 use crate::storage::StoreSlot;
 use crate::types::{Sequence, ShardId};

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::support::client::{Client, Reply, count_of};
-use crate::support::delivery_link::{DeliveryLink, Fate};
+use crate::support::delivery_link::{DeliveryAction, DeliveryLink};
 use crate::support::nats::{Nats, wait_applied, wait_state, wait_until};
 use crate::support::node::Node;
 
@@ -241,26 +241,26 @@ fn late_records_are_waited_for_and_lost_ones_are_read_again() {
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     let mut service = Node::with_nats(&link.url()).start();
     assert_eq!(service.client().put("/v1/boards/first", &json!({})).0, 201);
-    for fate in [Fate::IsLate, Fate::IsLost] {
+    for action in [DeliveryAction::Delay, DeliveryAction::Drop] {
         service.kill9();
         let (consumers, seen) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(Mutex::new(false)));
         let (noting, meeting) = (Arc::clone(&consumers), Arc::clone(&seen));
         link.decide(move |delivery| {
             if delivery.stream != STREAM {
-                return Fate::Passes;
+                return DeliveryAction::Pass;
             }
             noting.lock().insert(delivery.consumer.clone());
             // Whoever reads the stream again finds its messages late again, and not lost again.
             let is_met = std::mem::replace(&mut *meeting.lock(), true);
-            if fate == Fate::IsLost && is_met { Fate::Passes } else { fate }
+            if action == DeliveryAction::Drop && is_met { DeliveryAction::Pass } else { action }
         });
         service.restart();
         let client = service.client();
         wait_until("the stream is read", || *seen.lock());
         let (status, answer) = decide(&client, &Method::PUT, "first", Some(&json!({})));
         assert_eq!(status, 200, "{answer}");
-        let readers = if fate == Fate::IsLate { 1 } else { 2 };
-        assert_eq!(consumers.lock().len(), readers, "{fate:?}");
+        let readers = if action == DeliveryAction::Delay { 1 } else { 2 };
+        assert_eq!(consumers.lock().len(), readers, "{action:?}");
         link.pass_if(|_| true);
     }
     assert!(service.terminate().success());

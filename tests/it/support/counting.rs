@@ -24,7 +24,7 @@ const WRITERS: u64 = 4;
 const MEMBERS_PER_WRITER: u64 = 8;
 /// An answer to the first try that takes longer is taken for lost; later ones are given as much more time, or
 /// a message would never be known to be stored where the servers are slower.
-const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What makes it harmless to send a message twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Writer {
             let mut patience = Duration::ZERO;
             loop {
                 counted.tries += 1;
-                patience += ANSWER_WITHIN;
+                patience += ANSWER_TIMEOUT;
                 let stored = match self.retries {
                     Retries::Version => self.publisher.publish(&subject, &body, patience),
                     Retries::MessageId => self.publisher.publish_as(&id, &subject, &body, patience),

@@ -20,15 +20,15 @@ pub struct Delivery {
 
 /// What becomes of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    Passes,
+pub enum DeliveryAction {
+    Pass,
     /// It goes nowhere.
-    IsLost,
+    Drop,
     /// It comes behind the next answer to a question about its consumer, whose servers had sent it before.
-    IsLate,
+    Delay,
 }
 
-type Decides = Box<dyn FnMut(&Delivery) -> Fate + Send>;
+type Decides = Box<dyn FnMut(&Delivery) -> DeliveryAction + Send>;
 
 pub struct DeliveryLink {
     address: String,
@@ -40,7 +40,7 @@ impl DeliveryLink {
     pub fn start(to: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let decides: Arc<Mutex<Decides>> = Arc::new(Mutex::new(Box::new(|_| Fate::Passes)));
+        let decides: Arc<Mutex<Decides>> = Arc::new(Mutex::new(Box::new(|_| DeliveryAction::Pass)));
         let (to, asked) = (to.to_owned(), Arc::clone(&decides));
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -60,11 +60,13 @@ impl DeliveryLink {
 
     /// Asks this of every delivery from now on; those for which it is not so go nowhere.
     pub fn pass_if(&self, mut passes: impl FnMut(&Delivery) -> bool + Send + 'static) {
-        self.decide(move |delivery| if passes(delivery) { Fate::Passes } else { Fate::IsLost });
+        self.decide(
+            move |delivery| if passes(delivery) { DeliveryAction::Pass } else { DeliveryAction::Drop },
+        );
     }
 
     /// Asks this of every delivery from now on.
-    pub fn decide(&self, decides: impl FnMut(&Delivery) -> Fate + Send + 'static) {
+    pub fn decide(&self, decides: impl FnMut(&Delivery) -> DeliveryAction + Send + 'static) {
         *self.decides.lock() = Box::new(decides);
     }
 }
@@ -82,13 +84,13 @@ fn carry_back(from: TcpStream, mut to: TcpStream, decides: &Mutex<Decides>) {
     while let Ok(1..) = from.read_until(b'\n', &mut frame) {
         let line = String::from_utf8_lossy(&frame).into_owned();
         let words: Vec<&str> = line.split_whitespace().collect();
-        let (mut fate, mut consumer) = (Fate::Passes, String::new());
+        let (mut action, mut consumer) = (DeliveryAction::Pass, String::new());
         if let [operation @ ("MSG" | "HMSG"), _subject, _subscription, rest @ ..] = words.as_slice() {
             // Maybe where to answer, maybe the size of the headers, and the size of all.
             let sizes = if *operation == "HMSG" { 2 } else { 1 };
             let reply = rest.first().filter(|_| rest.len() > sizes);
             if let Some(delivery) = reply.and_then(|reply| read(reply)) {
-                fate = (decides.lock())(&delivery);
+                action = (decides.lock())(&delivery);
                 consumer = delivery.consumer;
             }
             let size: u64 = rest.last().and_then(|size| size.parse().ok()).expect("a message's size");
@@ -96,8 +98,8 @@ fn carry_back(from: TcpStream, mut to: TcpStream, decides: &Mutex<Decides>) {
                 break;
             }
         }
-        match fate {
-            Fate::Passes => {
+        match action {
+            DeliveryAction::Pass => {
                 // What was late comes behind what is said of its consumer.
                 let said = String::from_utf8_lossy(&frame);
                 let is_told = said.contains("consumer_info_response");
@@ -107,8 +109,8 @@ fn carry_back(from: TcpStream, mut to: TcpStream, decides: &Mutex<Decides>) {
                     break;
                 }
             }
-            Fate::IsLate => late.entry(consumer).or_default().extend(&frame),
-            Fate::IsLost => {}
+            DeliveryAction::Delay => late.entry(consumer).or_default().extend(&frame),
+            DeliveryAction::Drop => {}
         }
         frame.clear();
     }

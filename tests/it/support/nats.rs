@@ -19,7 +19,7 @@ use crate::support::client::{Client, count_of};
 use crate::support::nats_server::NatsServer;
 
 /// Far above what anything here needs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Nats {
     server: NatsServer,
@@ -309,7 +309,7 @@ pub async fn connect(urls: &str) -> async_nats::Client {
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(started.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Far above what any start needs.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Ports that the system hands out to nobody who asks for any: after a kill, nobody else has the server's.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
@@ -76,7 +76,7 @@ impl NatsServer {
         });
         let mut all = String::new();
         loop {
-            match said.recv_timeout(READY_WITHIN) {
+            match said.recv_timeout(READY_TIMEOUT) {
                 Ok(line) if line.ends_with("Server is ready") => break,
                 Ok(line) => all = all + &line + "\n",
                 Err(_) => {

@@ -19,7 +19,7 @@ use crate::support::files::copy_folder;
 use crate::support::nats::Nats;
 
 /// Far above what any start needs; a node that says nothing for so long has hung.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running node, and all that is needed to start it once more.
 pub struct Node {
@@ -205,9 +205,9 @@ impl Node {
         thread::spawn(move || {
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| drop(lines.send(line)));
         });
-        let ready = match said.recv_timeout(READY_WITHIN) {
+        let ready = match said.recv_timeout(READY_TIMEOUT) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => panic!("the node is not ready after {READY_WITHIN:?}"),
+            Err(RecvTimeoutError::Timeout) => panic!("the node is not ready after {READY_TIMEOUT:?}"),
             Err(RecvTimeoutError::Disconnected) => return None,
         };
         let base = ready.split_whitespace().last().filter(|word| word.contains("://"));

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::support::client::Client;
 use crate::support::nats::wait_until;
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A real Prometheus on a free port.
 pub struct Prometheus {
@@ -122,12 +122,12 @@ impl Prometheus {
             if wanted.is_empty() {
                 return;
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let left: Vec<_> = wanted
                     .iter()
                     .map(|Expression { place, query }| format!("{place}\n    {query}"))
                     .collect();
-                panic!("no data after {PATIENCE:?}:\n{}", left.join("\n"));
+                panic!("no data after {TIMEOUT:?}:\n{}", left.join("\n"));
             }
             thread::sleep(Duration::from_millis(200));
         }

@@ -5,11 +5,11 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Far above any time limit that tests set.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the service listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("it can be set");
     stream
 }
 
@@ -49,7 +49,7 @@ pub fn trickle(stream: &mut TcpStream, every: Duration) -> String {
     stream.set_read_timeout(Some(every)).expect("it can be set");
     let mut piece = [0; 4_096];
     loop {
-        assert!(started.elapsed() < PATIENCE, "the other side does not end the connection");
+        assert!(started.elapsed() < TIMEOUT, "the other side does not end the connection");
         let is_broken = stream.write_all(b"a").is_err();
         // The pace of a slow client: nothing is to be read until the service has had enough.
         match stream.read(&mut piece) {

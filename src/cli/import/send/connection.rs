@@ -11,8 +11,8 @@ use crate::cli::import::ImportError;
 use crate::cli::import::read::RejectedLine;
 use crate::cli::import::send::answer::{InvalidJob, JobResult};
 use crate::cli::import::send::batch::Batch;
+use crate::cli::import::send::retries::{Ended, Retries, until_answered};
 use crate::cli::import::send::service::Service;
-use crate::cli::import::send::tries::{Ended, Tries, until_answered};
 
 /// Failures of a single job that mean that it was not applied.
 const JOB_NOT_APPLIED: [&str; 1] = ["overloaded"];
@@ -38,21 +38,21 @@ impl<'a> Connection<'a> {
     /// When the import cannot go on.
     pub fn send(&self, mut batch: Batch) -> Result<(), ImportError> {
         let url = format!("{}/v1/jobs?wait=applied", self.client.base());
-        let mut tries = Tries::new(self.service);
+        let mut retries = Retries::new(self.service);
         while !batch.rows.is_empty() {
             let (first, last) = batch.lines();
             let to = || self.client.base().to_owned();
             let body = batch.body();
             let post = || self.client.post(&url, &body);
-            let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut tries)? {
+            let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut retries)? {
                 Ended::Answered(status, answer) => (status, answer),
-                Ended::InDoubt { reason } => {
+                Ended::OutcomeUnknown { reason } => {
                     return Err(ImportError::InDoubt { to: to(), first, last, reason });
                 }
-                Ended::Hopeless { reason } => return Err(ImportError::Unusable { to: to(), reason }),
+                Ended::Permanent { reason } => return Err(ImportError::Unusable { to: to(), reason }),
             };
             if status.is_success() || !answer.results.is_empty() {
-                self.settle(&mut batch, answer.results, &mut tries)?;
+                self.settle(&mut batch, answer.results, &mut retries)?;
             } else if answer.errors.is_empty() {
                 return Err(ImportError::Refused { to: to(), first, last, reason: answer.describe(status) });
             } else {
@@ -69,13 +69,13 @@ impl<'a> Connection<'a> {
     pub fn board_adds(&self, board: &str) -> Result<bool, ImportError> {
         let url = self.board_url(board);
         let get = || self.client.get(&url);
-        match until_answered(get, true, &mut Tries::new(self.service))? {
+        match until_answered(get, true, &mut Retries::new(self.service))? {
             // The board will be created with the defaults, whose policy is set.
             Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(false),
             // Without the right to read the definition, better to warn once too often.
             Ended::Answered(_, board) => Ok(board.policy.is_none_or(|policy| policy == "incr")),
-            Ended::InDoubt { reason } => Err(self.service.not_understood(reason)),
-            Ended::Hopeless { reason } => {
+            Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
+            Ended::Permanent { reason } => {
                 Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
             }
         }
@@ -92,23 +92,23 @@ impl<'a> Connection<'a> {
             ImportError::Board { to, board, reason }
         };
         let url = self.board_url(board.as_str());
-        let mut tries = Tries::new(self.service);
+        let mut retries = Retries::new(self.service);
         let get = || self.client.get(&url);
-        match until_answered(get, true, &mut tries)? {
+        match until_answered(get, true, &mut retries)? {
             Ended::Answered(StatusCode::OK, found) if line.is_met_by(&found.definition()) => return Ok(()),
             // The service explains a mismatch better than a comparison here could.
             Ended::Answered(..) => {}
-            Ended::InDoubt { reason } | Ended::Hopeless { reason } => return Err(refused(reason)),
+            Ended::OutcomeUnknown { reason } | Ended::Permanent { reason } => return Err(refused(reason)),
         }
         let put = || self.client.put(&url, definition);
         // Twice the same definition is the same as once.
-        match until_answered(put, true, &mut tries)? {
+        match until_answered(put, true, &mut retries)? {
             Ended::Answered(status, _) if status.is_success() => {
                 self.service.tally.note(&format!("board {board} is defined as the file says"));
                 Ok(())
             }
             Ended::Answered(status, answer) => Err(refused(answer.describe(status))),
-            Ended::InDoubt { reason } | Ended::Hopeless { reason } => Err(refused(reason)),
+            Ended::OutcomeUnknown { reason } | Ended::Permanent { reason } => Err(refused(reason)),
         }
     }
 
@@ -121,20 +121,20 @@ impl<'a> Connection<'a> {
         &self,
         batch: &mut Batch,
         results: Vec<JobResult>,
-        tries: &mut Tries<'a>,
+        retries: &mut Retries<'a>,
     ) -> Result<(), ImportError> {
         let (found, expected) = (results.len(), batch.rows.len());
         if found != expected {
             return Err(self.service.not_understood(format!("{found} results for {expected} jobs")));
         }
         let (mut applied, mut changed, mut repeated) = (0, 0, 0);
-        let mut sent_twice = tries.sent_twice;
+        let mut sent_twice = retries.sent_twice;
         let mut rejected = Vec::new();
         let mut failed = Vec::new();
         let mut in_doubt = None;
         let mut last_reason = String::new();
         for (row, result) in std::mem::take(&mut batch.rows).into_iter().zip(results) {
-            if result.rejected.as_deref() == Some(STALE) && tries.sent_twice {
+            if result.rejected.as_deref() == Some(STALE) && retries.sent_twice {
                 repeated += 1;
             } else if let Some(code) = result.rejected {
                 rejected.push(RejectedLine { line: row.line, code, detail: result.detail });
@@ -161,10 +161,10 @@ impl<'a> Connection<'a> {
         }
         *batch = Batch::of(failed);
         if progressed {
-            *tries = Tries::new(self.service);
+            *retries = Retries::new(self.service);
         }
-        tries.sent_twice = sent_twice;
-        if batch.rows.is_empty() { Ok(()) } else { tries.wait(last_reason, Duration::ZERO) }
+        retries.sent_twice = sent_twice;
+        if batch.rows.is_empty() { Ok(()) } else { retries.wait(last_reason, Duration::ZERO) }
     }
 
     /// Reports invalid jobs, and leaves the others in the batch.

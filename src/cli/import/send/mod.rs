@@ -5,8 +5,8 @@
 mod answer;
 mod batch;
 mod connection;
+mod retries;
 mod service;
-mod tries;
 
 pub use batch::Lane;
 pub use connection::Connection;

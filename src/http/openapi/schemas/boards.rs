@@ -45,7 +45,7 @@ pub fn schemas() -> Value {
             "capacity": {"type": "null", "description": "Not there yet: anything but `null` is refused with `unsupported`."}
         }
     });
-    let told = |more: Value| {
+    let board = |more: Value| {
         let mut fields = json!({
             "board": component("BoardName"),
             "keys": {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("Key")},
@@ -80,9 +80,9 @@ pub fn schemas() -> Value {
             &["name", "order"]
         ),
         "DefinitionInput": definition,
-        "ListedBoard": told(json!({})),
-        "Board": told(json!({"as_of": as_of(), "stale": stale()})),
-        "DefinedBoard": told(json!({
+        "ListedBoard": board(json!({})),
+        "Board": board(json!({"as_of": as_of(), "stale": stale()})),
+        "DefinedBoard": board(json!({
             "token": {"type": "string", "pattern": AS_OF_PATTERN,
                       "description": "Names every shard, with a sequence as of which the definition holds there."},
             "as_of": as_of(),

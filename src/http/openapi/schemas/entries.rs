@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::http::openapi::reference::component;
-use crate::http::openapi::schemas::parts::{array, count, head, object, or_null, ordinal, told, total, with};
+use crate::http::openapi::schemas::parts::{
+    array, count, head, object, or_null, ordinal, read_answer, total, with,
+};
 use crate::http::request::json_body::BATCH_MAX;
 
 fn listed_fields() -> Value {
@@ -48,13 +50,13 @@ pub fn schemas() -> Value {
     );
     let group = with(json!({"group_rank": ordinal("Rank among the members asked for.")}), [listed_fields()]);
     json!({
-        "Entry": told(
+        "Entry": read_answer(
             "A member's entry on a board. `meta` is `{}` when there is none, and `null` when it cannot be told any more.",
             entry,
             json!({})
         ),
         "ListedEntry": listed_entry(),
-        "Page": told(
+        "Page": read_answer(
             "Entries in order. `next_cursor` asks for what follows; `null` at the end.",
             with(head(), [total()]),
             json!({
@@ -62,7 +64,7 @@ pub fn schemas() -> Value {
                 "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9a-f]+$"}
             })
         ),
-        "Neighbours": told(
+        "Neighbours": read_answer(
             "The member and its neighbours, best first.",
             with(head(), [total()]),
             json!({"entries": array(component("ListedEntry"))})
@@ -74,7 +76,7 @@ pub fn schemas() -> Value {
                             "description": "Ids; repeated ones count once."}
             }
         },
-        "Group": told(
+        "Group": read_answer(
             "Those of the members who are on the board, best first, and those who are not.",
             with(head(), [total()]),
             json!({
@@ -82,7 +84,7 @@ pub fn schemas() -> Value {
                 "not_found": array(component("MemberId"))
             })
         ),
-        "MemberBoards": told(
+        "MemberBoards": read_answer(
             "A member's entries, by board. `next_cursor` asks for those on further boards; `null` at the end.",
             json!({"member": component("MemberId"), "window": {"const": "all"}}),
             json!({
@@ -108,24 +110,24 @@ pub fn ranks() -> Value {
         with(json!({"score": component("Score"), "rank": ordinal("Its rank.")}), [counts(), percentile()]);
     let found = with(json!({"p": {"type": "number"}}), [place.clone()]);
     json!({
-        "Rank": told("The rank of a score, submitted or not.", with(head(), [rank.clone()]), json!({})),
+        "Rank": read_answer("The rank of a score, submitted or not.", with(head(), [rank.clone()]), json!({})),
         "ScoresInput": {
             "type": "object", "additionalProperties": false, "required": ["scores"],
             "properties": {"scores": {"type": "array", "maxItems": BATCH_MAX, "items": component("ScoreInput")}}
         },
-        "Ranks": told(
+        "Ranks": read_answer(
             "The ranks of the scores, in their order.",
             with(head(), [total()]),
             json!({"ranks": array(object("The rank of a score, submitted or not.", rank))})
         ),
-        "Place": told("The score there, and how many hold it.", with(head(), [place]), json!({})),
-        "Count": told(
+        "Place": read_answer("The score there, and how many hold it.", with(head(), [place]), json!({})),
+        "Count": read_answer(
             "How many entries lie between the bounds, both inclusive. A bound that was not given is `null`.",
             with(head(), [total()]),
             json!({"min": or_null(component("Integer")), "max": or_null(component("Integer")),
                    "count": count("Entries whose first key lies there.")})
         ),
-        "Histogram": told(
+        "Histogram": read_answer(
             "Entries by their first key. Buckets include both of their bounds.",
             with(head(), [total()]),
             json!({
@@ -136,7 +138,7 @@ pub fn ranks() -> Value {
                 "above": count("Entries above the last one.")
             })
         ),
-        "Percentiles": told(
+        "Percentiles": read_answer(
             "The score at each percentile, in the order asked for. On a board without entries `score` is `null`, alone.",
             with(head(), [total()]),
             json!({

@@ -69,7 +69,7 @@ pub fn total() -> Value {
 }
 
 /// An answer about a board, ending with what it was exact at.
-pub fn told(description: &str, first: Value, more: Value) -> Value {
+pub fn read_answer(description: &str, first: Value, more: Value) -> Value {
     let fields = with(first, [more, json!({"as_of": as_of()})]);
     let required: Vec<String> =
         fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();

@@ -47,7 +47,7 @@ pub struct BoardsStream {
     /// The highest sequence that was read since the stream is followed.
     pub(super) reached: AtomicU64,
     /// All records up to this sequence were read.
-    pub(super) heard_through: AtomicU64,
+    pub(super) read_through: AtomicU64,
 }
 
 impl BoardsStream {
@@ -69,7 +69,7 @@ impl BoardsStream {
             tombstones: Mutex::default(),
             reconciled: watch::channel(false).0,
             reached: AtomicU64::new(0),
-            heard_through: AtomicU64::new(0),
+            read_through: AtomicU64::new(0),
         })
     }
 

@@ -18,7 +18,7 @@ use crate::types::{BoardName, Sequence, ShardId};
 use crate::writer::{DefineRefused, MAX_BOARDS};
 
 /// How long a definition, drop or clear waits until the stream is reconciled with the shards.
-const RECONCILED_WITHIN: Duration = Duration::from_secs(10);
+const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Boards that are decided at once if they have a record already, which has to be read first.
 const DECIDED_AT_ONCE: usize = 64;
 
@@ -108,7 +108,7 @@ impl BoardsStream {
             return Err(BoardRefused::Unavailable(self.managing.why_down()));
         }
         let waited =
-            tokio::time::timeout(RECONCILED_WITHIN, reconciled.wait_for(|reconciled| *reconciled)).await;
+            tokio::time::timeout(RECONCILE_TIMEOUT, reconciled.wait_for(|reconciled| *reconciled)).await;
         if let Ok(Ok(_)) = waited {
             return Ok(());
         }

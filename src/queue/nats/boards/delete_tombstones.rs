@@ -19,7 +19,7 @@ use crate::types::BoardName;
 
 /// Requests in flight at once.
 const ASKED_AT_ONCE: usize = 32;
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// After a deletion that failed.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -29,7 +29,7 @@ impl BoardsStream {
     pub async fn delete_tombstones(&self) {
         let mut has_warned = false;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             // A long list takes several rounds, each of which begins where the one before ended.
             let failed = loop {
                 match self.delete_some().await {

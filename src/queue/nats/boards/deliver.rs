@@ -16,11 +16,11 @@ use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
 
 /// How often pending decisions are compared with the shards.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a decision may take to arrive everywhere.
-const ARRIVE_WITHIN: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a write waits for the drop of a board that it names.
-const DROP_WITHIN: Duration = Duration::from_secs(10);
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pending boards that are looked at under one hold of the lock.
 const LOOKED_AT_ONCE: usize = 128;
 /// Boards that jobs wait for and that are decided and delivered together.
@@ -72,7 +72,7 @@ impl BoardsStream {
         recorded: &Recorded,
         delivered: &BTreeMap<ShardId, Sequence>,
     ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
-        let deadline = tokio::time::Instant::now() + ARRIVE_WITHIN;
+        let deadline = tokio::time::Instant::now() + DELIVERY_TIMEOUT;
         let mut token = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
             let sequence = in_force_at(shard, name, recorded, deadline).await?;
@@ -91,7 +91,7 @@ impl BoardsStream {
 
     /// Drops and clears of the named boards that this node knows and shards have yet to apply. A job in front
     /// of its board's drop would be answered, and then be gone with the board, although this node already
-    /// says that there is no such board, or that it is empty. So [`BoardsStream::let_drops_arrive`] comes
+    /// says that there is no such board, or that it is empty. So [`BoardsStream::wait_for_drops`] comes
     /// before the jobs.
     pub fn drops_before<'a>(&self, named: impl IntoIterator<Item = (ShardId, &'a BoardName)>) -> DropsDue {
         let mut due = DropsDue::new();
@@ -116,8 +116,8 @@ impl BoardsStream {
     ///
     /// # Errors
     /// When a drop cannot be brought, or does not arrive in time.
-    pub async fn let_drops_arrive(&self, due: DropsDue) -> Result<(), BoardRefused> {
-        let deadline = tokio::time::Instant::now() + DROP_WITHIN;
+    pub async fn wait_for_drops(&self, due: DropsDue) -> Result<(), BoardRefused> {
+        let deadline = tokio::time::Instant::now() + DROP_TIMEOUT;
         for ((id, name), (recorded, was_delivered)) in due {
             let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
             if !was_delivered {
@@ -139,7 +139,7 @@ impl BoardsStream {
     /// Delivers to the shards what they lack, for as long as the service runs: decisions of other nodes,
     /// boards that jobs wait for, and deliveries that a crash cut short.
     pub async fn run_delivery(&self) {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let is_tick = tokio::select! {
@@ -187,20 +187,20 @@ impl BoardsStream {
     ///
     /// Writes take the same lock to see whether their boards are being dropped. So they wait for a slice, and
     /// not for all pending boards.
-    fn look_at_pending(
+    fn check_pending(
         &self,
         after: Option<&BoardName>,
         all_live: bool,
-        found: &mut Unarrived,
+        found: &mut Undelivered,
     ) -> Option<BoardName> {
-        let heard = self.heard_through.load(Ordering::Relaxed);
+        let read_through = self.read_through.load(Ordering::Relaxed);
         let mut pending = self.pending.lock();
         let names = pending.names_behind(after, LOOKED_AT_ONCE);
         for name in &names {
             let Some(pending_decision) = pending.get(name) else { continue };
             // Until the decision's own record was read, earlier records may still come.
-            let is_heard = pending_decision.recorded.sequence <= heard;
-            if is_heard && self.shards.iter().all(|shard| has_arrived(name, pending_decision, shard)) {
+            let is_read = pending_decision.recorded.sequence <= read_through;
+            if is_read && self.shards.iter().all(|shard| has_arrived(name, pending_decision, shard)) {
                 if !pending_decision.is_watched() {
                     pending.remove(name);
                 }
@@ -229,13 +229,13 @@ impl BoardsStream {
     async fn deliver_pending(&self) {
         // A shard that is behind its stream may find the decision there.
         let all_live = self.shards.iter().all(|shard| shard.health.is_live());
-        let (mut found, mut after) = (Unarrived::default(), None);
-        while let Some(last) = self.look_at_pending(after.as_ref(), all_live, &mut found) {
+        let (mut found, mut after) = (Undelivered::default(), None);
+        while let Some(last) = self.check_pending(after.as_ref(), all_live, &mut found) {
             after = Some(last);
             // Let other tasks of this thread run.
             tokio::task::yield_now().await;
         }
-        let Unarrived { mut lacking, doubtful } = found;
+        let Undelivered { mut lacking, doubtful } = found;
         lacking.extend(self.renew_all(doubtful).await);
         let due = |name: &BoardName, shard: &NatsShard| {
             let pending = self.pending.lock();
@@ -251,7 +251,7 @@ impl BoardsStream {
 
 /// Pending decisions that have not arrived.
 #[derive(Default)]
-struct Unarrived {
+struct Undelivered {
     lacking: Vec<(BoardName, Recorded)>,
     /// The boards' stream is asked first what holds.
     doubtful: Vec<(BoardName, Recorded)>,

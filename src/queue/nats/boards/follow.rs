@@ -28,7 +28,7 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// How long the server must report that there is no such stream before it is made again. An operator may be
 /// about to bring an old copy back, and a server that has just started may not know the stream yet.
-const GONE_FOR: Duration = Duration::from_secs(10);
+const RECREATE_AFTER: Duration = Duration::from_secs(10);
 
 /// While the stream is read from the beginning, the server is asked after so long without a message whether
 /// there are more.
@@ -36,15 +36,15 @@ const ASK_AFTER: Duration = Duration::from_secs(2);
 
 /// The last record of each board, when the stream was read from the beginning.
 #[derive(Default)]
-pub struct Heard {
+pub struct LastRecords {
     pub records: HashMap<BoardName, Recorded>,
     /// Boards whose last record cannot be read. A newer version may have written it.
     pub unreadable: HashSet<BoardName>,
 }
 
-impl Heard {
+impl LastRecords {
     /// Whether the stream has a life of a board, or a later one.
-    pub fn says(&self, name: &BoardName, life: Incarnation) -> bool {
+    pub fn has_life(&self, name: &BoardName, life: Incarnation) -> bool {
         self.records.get(name).is_some_and(|recorded| recorded.decision.incarnation >= life)
     }
 }
@@ -85,7 +85,7 @@ impl BoardsStream {
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
             _ => return Err(error.to_string()),
         }
-        if gone_since.get_or_insert_with(Instant::now).elapsed() < GONE_FOR {
+        if gone_since.get_or_insert_with(Instant::now).elapsed() < RECREATE_AFTER {
             return Err(error.to_string());
         }
         let latest = self.next_number().0.saturating_sub(1);
@@ -104,7 +104,7 @@ impl BoardsStream {
 
     async fn follow_once(&self) -> Result<(), String> {
         self.reached.store(0, Ordering::Relaxed);
-        self.heard_through.store(0, Ordering::Relaxed);
+        self.read_through.store(0, Ordering::Relaxed);
         self.pending.lock().begin_again();
         let consumer = pull::Config {
             description: Some("ranktree: what each board is".to_owned()),
@@ -122,7 +122,7 @@ impl BoardsStream {
         let mut pending = consumer.info().await.map_err(|error| error.to_string())?.num_pending;
         let messages = consumer.stream().heartbeat(HEARTBEAT).messages().await;
         let mut messages = messages.map_err(|error| error.to_string())?;
-        let mut heard = Heard::default();
+        let mut in_stream = LastRecords::default();
         let mut connected = self.managing.connected.clone();
         connected.borrow_and_update();
         let mut delivered = 0;
@@ -141,9 +141,9 @@ impl BoardsStream {
             missed = false;
             let Some(message) = message else { return Ok(()) };
             let message = message.map_err(|error| error.to_string())?;
-            pending = self.hear(&message, &mut delivered, Some(&mut heard)).await?;
+            pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
         }
-        let mut reconciling = pin!(self.reconcile(heard));
+        let mut reconciling = pin!(self.reconcile(in_stream));
         let mut is_reconciled = false;
         loop {
             tokio::select! {
@@ -157,7 +157,7 @@ impl BoardsStream {
                 message = messages.next() => {
                     let Some(message) = message else { return Ok(()) };
                     let message = message.map_err(|error| error.to_string())?;
-                    self.hear(&message, &mut delivered, None).await?;
+                    self.read_message(&message, &mut delivered, None).await?;
                 }
             }
         }
@@ -168,11 +168,11 @@ impl BoardsStream {
     /// # Arguments
     /// - `delivered`: how many the consumer has delivered so far.
     /// - `first`: the records so far, while the stream is read from the beginning.
-    async fn hear(
+    async fn read_message(
         &self,
         message: &Message,
         delivered: &mut u64,
-        first: Option<&mut Heard>,
+        first: Option<&mut LastRecords>,
     ) -> Result<u64, String> {
         let info = message.info().map_err(|error| error.to_string())?;
         let (sequence, pending) = (info.stream_sequence, info.pending);
@@ -190,23 +190,23 @@ impl BoardsStream {
             // board.
             self.note(&name, &recorded, first.is_none());
             self.tombstones.lock().note(&name, &recorded);
-            if let Some(heard) = first {
-                heard.unreadable.remove(&name);
-                heard.records.insert(name, recorded);
+            if let Some(in_stream) = first {
+                in_stream.unreadable.remove(&name);
+                in_stream.records.insert(name, recorded);
             }
         } else {
             tracing::warn!(
                 subject = %message.subject,
                 "a message of the boards' stream cannot be read, and is left as it is; did a newer version write it?"
             );
-            if let Some((heard, name)) = first.zip(self.names.board_of(&message.subject)) {
-                heard.records.remove(&name);
-                heard.unreadable.insert(name);
+            if let Some((in_stream, name)) = first.zip(self.names.board_of(&message.subject)) {
+                in_stream.records.remove(&name);
+                in_stream.unreadable.insert(name);
             }
         }
         // Earlier messages that are gone were followed by others of the same board, which were read.
         if pending == 0 {
-            self.heard_through.fetch_max(sequence, Ordering::Relaxed);
+            self.read_through.fetch_max(sequence, Ordering::Relaxed);
         }
         Ok(pending)
     }

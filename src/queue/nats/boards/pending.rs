@@ -13,7 +13,7 @@ use crate::state::Incarnation;
 use crate::types::{BoardName, ShardId};
 
 /// How long a delivered decision may take to arrive before it is delivered again.
-const DELIVER_AGAIN: Duration = Duration::from_secs(5);
+const REDELIVERY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a change of a board that exists is watched after it was noted. An earlier change that another
 /// node delivered late may overtake it on one shard; the later change is delivered again then.
 const WATCHED: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ impl Pending {
 
     pub fn was_delivered_lately(&self, name: &BoardName, shard: ShardId) -> bool {
         let delivered = self.boards.get(name).and_then(|pending| pending.delivered.get(&shard));
-        delivered.is_some_and(|when| when.elapsed() < DELIVER_AGAIN)
+        delivered.is_some_and(|when| when.elapsed() < REDELIVERY_INTERVAL)
     }
 }
 

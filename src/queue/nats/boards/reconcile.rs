@@ -12,7 +12,7 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Decision;
-use crate::queue::nats::boards::follow::Heard;
+use crate::queue::nats::boards::follow::LastRecords;
 use crate::queue::nats::boards::record::Record;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::message::{self, Control};
@@ -25,29 +25,30 @@ use crate::writer::{Payload, ShardState};
 /// Boards looked at under one hold of a lock.
 const LOOKED_AT_ONCE: usize = 256;
 /// How often a shard that is waited for is checked for being halted.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl BoardsStream {
     /// Stores records again that the stream has lost.
     ///
     /// # Arguments
-    /// `heard`: the records of the stream, read from the beginning.
+    /// `in_stream`: the records of the stream, read from the beginning.
     ///
     /// # Errors
     /// When the servers do not answer.
-    pub(super) async fn reconcile(&self, heard: Heard) -> Result<(), String> {
+    pub(super) async fn reconcile(&self, in_stream: LastRecords) -> Result<(), String> {
         let mut all_waited_for = true;
         for shard in &self.shards {
-            all_waited_for &= self.wait_for_commands(shard, |board, life| heard.says(board, life)).await?;
+            all_waited_for &=
+                self.wait_for_commands(shard, |board, life| in_stream.has_life(board, life)).await?;
         }
-        let mut records = self.lost(&heard);
+        let mut records = self.lost(&in_stream);
         if !records.is_empty() && !all_waited_for {
             // A board that seems lost may have been dropped: the stream has forgotten the drop, and the shard
             // has yet to apply it.
             for shard in &self.shards {
                 self.wait_for_commands(shard, |_, _| false).await?;
             }
-            records = self.lost(&heard);
+            records = self.lost(&in_stream);
         }
         if records.is_empty() {
             return Ok(());
@@ -103,7 +104,7 @@ impl BoardsStream {
         };
         while !said && !is_applied(*applied.borrow_and_update()) && !is_halted(shard) {
             // After a change, or after a while, the loop checks again.
-            if let Ok(Err(_)) = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await {
+            if let Ok(Err(_)) = tokio::time::timeout(RECHECK_INTERVAL, applied.changed()).await {
                 return Err(format!("shard {} has ended", shard.id));
             }
         }
@@ -113,10 +114,10 @@ impl BoardsStream {
     /// The records that the stream lacks. Halted shards are not asked: the stream may have forgotten drops
     /// that such a shard never applied. Boards that only halted shards hold are kept, because `decide` asks
     /// those shards, too.
-    fn lost(&self, heard: &Heard) -> Vec<NewRecord> {
+    fn lost(&self, in_stream: &LastRecords) -> Vec<NewRecord> {
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {
-            let said = heard.records.get(name).map(|recorded| &recorded.decision);
+            let said = in_stream.records.get(name).map(|recorded| &recorded.decision);
             if said.is_none_or(|said| said.incarnation < decision.incarnation) {
                 let known = held.remove(name);
                 held.extend(Decision::later(known, Some(decision)).map(|later| (name.clone(), later)));
@@ -164,19 +165,19 @@ impl BoardsStream {
             let over = has_ended(&name, &decision);
             (name, if over { Decision::dropped(decision.incarnation) } else { decision })
         });
-        let alive = heard.records.iter().filter(|(_, recorded)| recorded.is_alive());
+        let alive = in_stream.records.iter().filter(|(_, recorded)| recorded.is_alive());
         let outlived = alive.filter(|(name, recorded)| has_ended(name, &recorded.decision));
         let outlived =
             outlived.map(|(name, recorded)| (name.clone(), Decision::dropped(recorded.decision.incarnation)));
-        let told = outlived.chain(held).collect::<BTreeMap<_, _>>().into_iter();
+        let records = outlived.chain(held).collect::<BTreeMap<_, _>>().into_iter();
         // A record of a newer version that cannot be read here stays as it is.
-        let told = told.filter(|(name, _)| !heard.unreadable.contains(name));
+        let records = records.filter(|(name, _)| !in_stream.unreadable.contains(name));
         let number = self.next_number();
-        let told = told.map(|(name, decision)| {
-            let after = heard.records.get(&name).map_or(0, |recorded| recorded.sequence);
+        let records = records.map(|(name, decision)| {
+            let after = in_stream.records.get(&name).map_or(0, |recorded| recorded.sequence);
             NewRecord { record: Record::of(&decision, number), name, after }
         });
-        told.collect()
+        records.collect()
     }
 
     fn is_held_by_halted_alone(&self, name: &BoardName) -> bool {

@@ -23,16 +23,16 @@ use crate::queue::nats::connect::server_choice::ServerChoice;
 /// so after four and a half seconds. That is soon enough to be elsewhere when a cluster has elected new
 /// leaders, which takes it four to nine seconds, and late enough for a message that takes seconds over a slow
 /// link.
-const PING_EVERY: Duration = Duration::from_millis(1_500);
+const PING_INTERVAL: Duration = Duration::from_millis(1_500);
 /// How long a server may take to complete a connection. A frozen one accepts it, and stays silent.
-const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the server may take to answer anything but a pull.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection without answers for so long is left, even if its server answers pings: the server may be cut
 /// off from the others. A cluster that has lost its leader answers sooner than that, by a new one.
-const LEAVE_AFTER: Duration = Duration::from_secs(8);
+const SWITCH_SERVER_AFTER: Duration = Duration::from_secs(8);
 /// Failures to reconnect are logged at most this often.
-const SAY_EVERY: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 /// For how long an error that the server reported explains failed requests. A request that the server denied
 /// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
 /// the reason.
@@ -55,8 +55,8 @@ pub struct Connection {
 struct Problems {
     /// Why the last attempt to connect failed.
     failure: Option<String>,
-    failure_said: Option<Instant>,
-    no_jetstream_said: Option<Instant>,
+    failure_logged: Option<Instant>,
+    no_jetstream_logged: Option<Instant>,
     /// The last error that the server reported, and when: mostly a missing permission.
     complaint: Option<(Instant, String)>,
 }
@@ -122,7 +122,7 @@ impl Connection {
             noting.lock().note_failures(purpose, &servers);
             std::future::ready(choice.lock().next(&servers))
         };
-        let client = attentive(access.options())
+        let client = with_timeouts(access.options())
             .name(format!("ranktree {purpose}"))
             .custom_inbox_prefix(inbox)
             .retry_on_initial_connect()
@@ -152,13 +152,13 @@ impl Connection {
     }
 
     /// Notes that a request, sent at `since`, was not answered. Leaves a server that has answered none for
-    /// [`LEAVE_AFTER`].
+    /// [`SWITCH_SERVER_AFTER`].
     pub async fn note_silence(&self, since: Instant) {
         {
             let mut unanswered = self.unanswered.lock();
             let since = unanswered.map_or(since, |before| before.min(since));
             *unanswered = Some(since);
-            if since.elapsed() < LEAVE_AFTER || !self.is_up() {
+            if since.elapsed() < SWITCH_SERVER_AFTER || !self.is_up() {
                 return;
             }
             *unanswered = None;
@@ -210,8 +210,8 @@ impl Connection {
         if reason != NO_JETSTREAM {
             return true;
         }
-        let said = &mut self.problems.lock().no_jetstream_said;
-        let is_news = said.is_none_or(|said| said.elapsed() >= SAY_EVERY);
+        let said = &mut self.problems.lock().no_jetstream_logged;
+        let is_news = said.is_none_or(|said| said.elapsed() >= LOG_INTERVAL);
         if is_news {
             *said = Some(Instant::now());
         }
@@ -229,27 +229,28 @@ impl Problems {
             let Some(error) = &server.last_error else { continue };
             let comma = if all.is_empty() { "" } else { "; " };
             let (host, port) = (server.addr.host(), server.addr.port());
-            write!(all, "{comma}{host}:{port}: {}", in_words(error)).expect("a text can be written to");
+            write!(all, "{comma}{host}:{port}: {}", explain_failure(error))
+                .expect("a text can be written to");
         }
         if all.is_empty() {
             return;
         }
-        let said_lately = self.failure_said.is_some_and(|said| said.elapsed() < SAY_EVERY);
+        let said_lately = self.failure_logged.is_some_and(|said| said.elapsed() < LOG_INTERVAL);
         if !said_lately || self.failure.as_ref() != Some(&all) {
             tracing::warn!(purpose, error = all, "NATS cannot be reached; trying on");
-            self.failure_said = Some(Instant::now());
+            self.failure_logged = Some(Instant::now());
         }
         self.failure = Some(all);
     }
 }
 
 /// Options with which a connection does not wait long for a silent server.
-pub(in crate::queue::nats) fn attentive(options: ConnectOptions) -> ConnectOptions {
-    options.ping_interval(PING_EVERY).connection_timeout(CONNECT_WITHIN)
+pub(in crate::queue::nats) fn with_timeouts(options: ConnectOptions) -> ConnectOptions {
+    options.ping_interval(PING_INTERVAL).connection_timeout(CONNECT_TIMEOUT)
 }
 
 /// What to do about a failure, if its own message does not say.
-pub(in crate::queue::nats) fn in_words(error: &str) -> String {
+pub(in crate::queue::nats) fn explain_failure(error: &str) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
     let advice = if has("authorization violation") {
         "the server does not accept these credentials; files of credentials are read again at each attempt"

@@ -21,9 +21,9 @@ use thiserror::Error;
 use crate::queue::nats::connect::connection::Connection;
 
 /// A request without an answer is repeated after so long.
-const REPEAT_AFTER: Duration = Duration::from_secs(1);
+const RESEND_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a request is sent at most.
-const TIMES_MAX: usize = 4;
+const SENDS_MAX: usize = 4;
 
 /// Why a request failed.
 #[derive(Debug, Error)]
@@ -113,7 +113,7 @@ impl Connection {
         .await
     }
 
-    /// Repeats a request until an answer comes, it was sent [`TIMES_MAX`] times, or the connection was made
+    /// Repeats a request until an answer comes, it was sent [`SENDS_MAX`] times, or the connection was made
     /// anew, which loses the answers. The request must do no harm when it is sent twice.
     async fn ask<T, F>(&self, request: impl Fn() -> F) -> Result<T, LeaderError>
     where
@@ -138,7 +138,7 @@ impl Connection {
                         return answer;
                     }
                 },
-                () = tokio::time::sleep(REPEAT_AFTER), if times < TIMES_MAX => {
+                () = tokio::time::sleep(RESEND_INTERVAL), if times < SENDS_MAX => {
                     asked.push(request());
                     times += 1;
                 }

@@ -5,13 +5,13 @@
 //! - `fetcher`: pulls, decodes and checks, ahead of the writer
 //! - `shard_stream`: what the parts of a shard's queue share
 //! - `origin`: which stream, and with which offset; `fingerprint`: how a message is recognised
-//! - `sessions`: whether the stream was found to continue what was applied; `acceptance`: what `--accept-gap`
-//!   accepts, once
+//! - `sessions`: whether the stream was found to continue what was applied
+//! - `gap_permission`: what `--accept-gap` accepts, once
 
-pub mod acceptance;
 pub mod chunk;
 pub mod fetcher;
 pub mod fingerprint;
+pub mod gap_permission;
 pub mod origin;
 pub mod sessions;
 pub mod shard_stream;

@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::Connection;
-use crate::queue::nats::consume::acceptance::Acceptance;
+use crate::queue::nats::consume::gap_permission::GapPermission;
 use crate::queue::nats::consume::sessions::Sessions;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
@@ -19,7 +19,7 @@ use crate::writer::{Health, ShardState};
 
 /// What a shard does when its stream does not continue what was applied.
 #[derive(Debug, Clone, Copy)]
-pub struct OnGap {
+pub struct GapPolicy {
     /// How long the leader of the stream must have reported the gap before the shard halts.
     pub halt_after: Duration,
     /// The operator accepts one gap (`--accept-gap`).
@@ -35,10 +35,10 @@ pub struct ShardStream {
     pub health: Arc<Health>,
     pub pending_replies: Arc<PendingReplies>,
     pub prepared: watch::Receiver<Prepared>,
-    pub on_gap: OnGap,
+    pub gap_policy: GapPolicy,
     /// The operator accepts, once, that the stream does not continue what was applied, or one command that is
     /// unknown (`--accept-gap`).
-    pub accept_gap: Acceptance,
+    pub accept_gap: GapPermission,
     state: Mutex<ShardState>,
     stream: Mutex<String>,
     connection: OnceCell<Connection>,
@@ -59,11 +59,11 @@ impl ShardStream {
         health: Arc<Health>,
         pending_replies: Arc<PendingReplies>,
         prepared: watch::Receiver<Prepared>,
-        on_gap: OnGap,
+        gap_policy: GapPolicy,
     ) -> Self {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
         let (stream, connection) = (Mutex::default(), OnceCell::new());
-        let accept_gap = Acceptance::new(on_gap.accept);
+        let accept_gap = GapPermission::new(gap_policy.accept);
         Self {
             shard,
             names,
@@ -71,7 +71,7 @@ impl ShardStream {
             health,
             pending_replies,
             prepared,
-            on_gap,
+            gap_policy,
             accept_gap,
             state,
             stream,

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::queue::nats::connect::access::NatsAccess;
-use crate::queue::nats::connect::connection::{attentive, in_words};
+use crate::queue::nats::connect::connection::{explain_failure, with_timeouts};
 use crate::queue::nats::names::Names;
 use crate::queue::nats::streams::jobs_config;
 use crate::types::{MAX_SHARDS, Sequence, ShardId};
@@ -150,7 +150,7 @@ async fn connect(
         }
         std::future::ready(())
     };
-    let options = attentive(access.options())
+    let options = with_timeouts(access.options())
         .name("ranktree load")
         // The same inbox as nodes have: a node's permissions allow no other, and a game service's allow it,
         // too.
@@ -158,7 +158,7 @@ async fn connect(
         .max_reconnects(None)
         .event_callback(events);
     options.connect(access.servers.addresses()).await.map_err(|error| {
-        let (servers, words) = (&access.servers, in_words(&error.to_string()));
+        let (servers, words) = (&access.servers, explain_failure(&error.to_string()));
         match error.kind() {
             ConnectErrorKind::Io | ConnectErrorKind::Dns | ConnectErrorKind::TimedOut => {
                 format!("there is no NATS server to be reached at {servers}: {words}")

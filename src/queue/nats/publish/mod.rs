@@ -1,6 +1,6 @@
 //! What a node publishes: HTTP writes, commands and rejects; and what a load generator publishes.
 //!
-//! - `publisher`: HTTP writes and commands of one shard
+//! - `stream_publisher`: HTTP writes and commands of one shard
 //! - `batcher`: which writes share a message; `pending_replies`: which of them wait for its outcome
 //! - `unparking`: commands that unpark jobs
 //! - `rejects`: the stream of rejects
@@ -9,6 +9,6 @@
 pub mod batcher;
 pub mod bulk_publisher;
 pub mod pending_replies;
-pub mod publisher;
 pub mod rejects;
+pub mod stream_publisher;
 pub mod unparking;

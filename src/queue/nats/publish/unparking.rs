@@ -16,23 +16,23 @@ use crate::writer::{Payload, UNPARKED_PER_MESSAGE};
 /// Commands in flight at once: enough to keep the writer busy while the next ones are published.
 const COMMANDS_MAX: u64 = 16;
 /// A shard that is not live unparks nothing, or unparks jobs with the messages that it has yet to apply.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long commands may take to be applied, before more of them are published.
-const ARRIVE_WITHIN: Duration = Duration::from_secs(10);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Has parked jobs of a shard unparked, for as long as the service runs.
 pub async fn unpark_ready_jobs(mut shard: NatsShard) {
     let mut has_ready_jobs = shard.health.has_ready_jobs();
     while has_ready_jobs.wait_for(|has_ready_jobs| *has_ready_jobs).await.is_ok() {
         if !shard.health.is_live() {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RECHECK_INTERVAL).await;
             continue;
         }
         if let Err(error) = publish_free_commands(&mut shard).await {
             tracing::warn!(
                 shard = %shard.id, %error, "jobs that wait no longer for a board could not be freed; trying on"
             );
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RECHECK_INTERVAL).await;
         }
     }
 }
@@ -44,6 +44,6 @@ async fn publish_free_commands(shard: &mut NatsShard) -> Result<(), NotPublished
     let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
     let last = stored.into_iter().max().unwrap_or_default();
     // If the commands are late, the next round sees what is left to be unparked.
-    let _ = tokio::time::timeout(ARRIVE_WITHIN, shard.applied.wait_for(|applied| *applied >= last)).await;
+    let _ = tokio::time::timeout(DELIVERY_TIMEOUT, shard.applied.wait_for(|applied| *applied >= last)).await;
     Ok(())
 }

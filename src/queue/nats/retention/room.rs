@@ -94,8 +94,8 @@ pub fn room_of(
 
 fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String {
     let stream = purging.stream;
-    let of = |most: Option<u64>, told: fn(u64) -> String| {
-        most.map(|most| format!(" of {}", told(most))).unwrap_or_default()
+    let of = |most: Option<u64>, show: fn(u64) -> String| {
+        most.map(|most| format!(" of {}", show(most))).unwrap_or_default()
     };
     let mut text = format!(
         "the stream {stream} holds {}{}, {}{} messages",

@@ -20,11 +20,11 @@ use crate::queue::nats::shard::NatsShard;
 use crate::writer::{QueueLevel, QueueRoom};
 
 /// How often a stream is looked at, unless it grows quickly.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked at while room waits for a checkpoint.
-const LOOK_EVERY_WAITING: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL_WAITING: Duration = Duration::from_millis(100);
 /// The purge of young messages is logged at most this often.
-const SAY_EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Metrics and log lines about a shard's stream.
 struct Report {
@@ -34,10 +34,10 @@ struct Report {
     purged: Counter,
     purged_early: Counter,
     /// Messages that were purged early and are not logged yet.
-    unsaid: u64,
-    said: Option<Instant>,
+    unlogged: u64,
+    logged: Option<Instant>,
     /// When it was last logged that the stream has little room, and whether it still has.
-    said_full: Option<Instant>,
+    full_logged: Option<Instant>,
     is_full: bool,
 }
 
@@ -50,9 +50,9 @@ impl Report {
             bytes_max: gauge!(names::STREAM_BYTES_MAX, &label()),
             purged: counter!(names::STREAM_PURGED_MESSAGES_TOTAL, &label()),
             purged_early: counter!(names::STREAM_PURGED_EARLY_MESSAGES_TOTAL, &label()),
-            unsaid: 0,
-            said: None,
-            said_full: None,
+            unlogged: 0,
+            logged: None,
+            full_logged: None,
             is_full: false,
         }
     }
@@ -60,14 +60,14 @@ impl Report {
     /// Logs that a stream has little room, and what holds its messages; and that it has room again.
     fn note_room(&mut self, stream: &ShardStream, room: &QueueRoom) {
         let is_full = room.level > QueueLevel::Roomy;
-        if is_full && self.said_full.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+        if is_full && self.full_logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
             tracing::warn!(
                 shard = %stream.shard,
                 level = room.level.name(),
                 reason = room.reason,
                 "the stream has little or no room left for publishers"
             );
-            (self.said_full, self.is_full) = (Some(Instant::now()), true);
+            (self.full_logged, self.is_full) = (Some(Instant::now()), true);
         } else if !is_full && self.is_full {
             tracing::info!(shard = %stream.shard, bytes = room.bytes, "the stream has room again");
             self.is_full = false;
@@ -76,23 +76,23 @@ impl Report {
 
     fn note_early(&mut self, stream: &ShardStream, snapshot: &StreamSnapshot, early: u64) {
         self.purged_early.increment(early);
-        self.unsaid += early;
-        if early > 0 && self.said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+        self.unlogged += early;
+        if early > 0 && self.logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
             tracing::warn!(
                 shard = %stream.shard,
-                messages = self.unsaid,
+                messages = self.unlogged,
                 stream_bytes_max = snapshot.bytes_max,
                 "the stream fills up, so messages that may be younger than its duplicate window were purged; a \
                  checkpoint holds them, but if nats-server restarts it will store them again for publishers who retry \
                  by Nats-Msg-Id; give the stream more room"
             );
-            (self.said, self.unsaid) = (Some(Instant::now()), 0);
+            (self.logged, self.unlogged) = (Some(Instant::now()), 0);
         }
     }
 }
 
-/// What is known of one shard's stream, from look to look.
-struct Known {
+/// What retention keeps of one shard's stream between its checks.
+struct RetentionState {
     retention: Retention,
     /// The session that confirmed the stream, and how often the connection had been made when it was first
     /// seen.
@@ -107,16 +107,16 @@ impl JetStream {
     pub async fn run_retention(&self, shard: &NatsShard) {
         let stream = &shard.stream;
         let (retention, report) = (Retention::default(), Report::new(stream));
-        let mut known = Known { retention, session: None, report, failure: None };
-        let mut pause = LOOK_EVERY;
+        let mut state = RetentionState { retention, session: None, report, failure: None };
+        let mut pause = CHECK_INTERVAL;
         loop {
             stream.growth.wait(pause).await;
-            pause = LOOK_EVERY;
+            pause = CHECK_INTERVAL;
             if !self.managing.is_up() {
                 continue;
             }
-            match self.look_after(shard, &mut known).await {
-                Ok(waits) if waits => pause = LOOK_EVERY_WAITING,
+            match self.check_and_purge(shard, &mut state).await {
+                Ok(waits) if waits => pause = CHECK_INTERVAL_WAITING,
                 Ok(_) => {}
                 Err(error) => {
                     let error = self.managing.explain(&error);
@@ -129,7 +129,7 @@ impl JetStream {
     }
 
     /// Looks at the stream, and purges what may go. `true`: room waits for a checkpoint.
-    async fn look_after(&self, shard: &NatsShard, known: &mut Known) -> Result<bool, String> {
+    async fn check_and_purge(&self, shard: &NatsShard, state: &mut RetentionState) -> Result<bool, String> {
         let shared = &shard.stream;
         let name = self.names.jobs_stream(shard.id);
         let connections = *self.managing.connected.borrow();
@@ -137,24 +137,24 @@ impl JetStream {
         let confirmed = shared.sessions.confirmed();
         let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
         let mut snapshot = snapshot_of(stream.cached_info());
-        known.report.messages.set(figure(snapshot.messages));
-        known.report.bytes.set(figure(snapshot.bytes));
-        known.report.bytes_max.set(figure(snapshot.bytes_max));
+        state.report.messages.set(figure(snapshot.messages));
+        state.report.bytes.set(figure(snapshot.bytes));
+        state.report.bytes_max.set(figure(snapshot.bytes_max));
         // Only the stream that the shard is filled from is purged, once it is known to continue what was
         // applied.
         let confirmed = confirmed.filter(|_| identity(stream.cached_info()) == shared.stream());
         let Some(session) = confirmed else {
-            known.session = None;
-            self.note_room(shard, known, &snapshot);
+            state.session = None;
+            self.note_room(shard, state, &snapshot);
             return Ok(false);
         };
         shared.growth.seen(snapshot.bytes_to_next());
-        if known.session.is_none_or(|(before, _)| before != session) {
-            known.retention.begin_session(session.end);
-            known.session = Some((session, connections));
+        if state.session.is_none_or(|(before, _)| before != session) {
+            state.retention.begin_session(session.end);
+            state.session = Some((session, connections));
         }
-        let same_connection = known.session == Some((session, connections));
-        if !known.retention.note(&snapshot) || !same_connection {
+        let same_connection = state.session == Some((session, connections));
+        if !state.retention.note(&snapshot) || !same_connection {
             // Another server may have answered, or one that has lost the end of the stream. The tip must be
             // compared again.
             shared.sessions.doubt();
@@ -162,25 +162,25 @@ impl JetStream {
         }
         shared.health.set_last_sequence(snapshot.last);
         let Some(keeps) = self.settings.purge_keeps else {
-            self.note_room(shard, known, &snapshot);
+            self.note_room(shard, state, &snapshot);
             return Ok(false);
         };
         let checkpoint = || shared.health.checkpoint_sequence();
         // Sizes are estimates, so one purge may make too little room.
-        while let Some(purge) = known.retention.purge(&snapshot, checkpoint(), keeps) {
+        while let Some(purge) = state.retention.purge(&snapshot, checkpoint(), keeps) {
             let same_connection = *self.managing.connected.borrow() == connections;
             if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
                 return Ok(false);
             }
-            let purged = self.purge(shared, &stream, &snapshot, purge, &mut known.report).await;
-            known.failure = purged.as_ref().err().map(|error| self.managing.explain(error));
+            let purged = self.purge(shared, &stream, &snapshot, purge, &mut state.report).await;
+            state.failure = purged.as_ref().err().map(|error| self.managing.explain(error));
             if let Err(error) = purged {
-                self.note_room(shard, known, &snapshot);
+                self.note_room(shard, state, &snapshot);
                 return Err(error);
             }
             let first = snapshot.first;
             snapshot = snapshot_of(stream.info().await.map_err(|error| error.to_string())?);
-            if !known.retention.note(&snapshot) {
+            if !state.retention.note(&snapshot) {
                 shared.sessions.doubt();
                 return Ok(false);
             }
@@ -188,9 +188,9 @@ impl JetStream {
                 break;
             }
         }
-        self.note_room(shard, known, &snapshot);
+        self.note_room(shard, state, &snapshot);
         let checkpoint = checkpoint();
-        let wants = known.retention.wants_checkpoint(&snapshot, checkpoint, shard.applied.borrow().0);
+        let wants = state.retention.wants_checkpoint(&snapshot, checkpoint, shard.applied.borrow().0);
         if wants {
             shared.health.want_checkpoint_after(checkpoint);
         }
@@ -198,29 +198,29 @@ impl JetStream {
     }
 
     /// Notes how full the stream is, and what holds its messages.
-    fn note_room(&self, shard: &NatsShard, known: &mut Known, snapshot: &StreamSnapshot) {
+    fn note_room(&self, shard: &NatsShard, state: &mut RetentionState, snapshot: &StreamSnapshot) {
         let shared = &shard.stream;
         // The stream's own sequences are smaller by the offset.
         let offset = shared.sequence_offset().unwrap_or(0);
         let in_stream = |sequence: u64| sequence.saturating_sub(offset);
-        let is_known = known.session.is_some();
+        let is_known = state.session.is_some();
         let progress = room::Progress {
             applied: in_stream(shard.applied.borrow().0),
             checkpoint: in_stream(shared.health.checkpoint_sequence()),
-            settled: if is_known { known.retention.settled(snapshot) } else { 0 },
+            settled: if is_known { state.retention.settled(snapshot) } else { 0 },
             is_live: shared.health.is_live(),
         };
         let purging = room::Purging {
             stream: &self.names.jobs_stream(shared.shard),
             purge_keeps: self.settings.purge_keeps,
-            failure: known.failure.as_deref(),
+            failure: state.failure.as_deref(),
         };
         // If the stream is not known to be the shard's, all messages are taken to be of one size.
         let average = snapshot.bytes.checked_div(snapshot.messages).unwrap_or(0);
         let room = room::room_of(snapshot, progress, purging, |after, up_to| {
-            if is_known { known.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
+            if is_known { state.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
         });
-        known.report.note_room(shared, &room);
+        state.report.note_room(shared, &room);
         shared.health.set_queue_room(room);
     }
 

@@ -8,7 +8,7 @@ use crate::queue::nats::consume::shard_stream::ShardStream;
 
 /// A consumer that has brought nothing for so long is compared with the stream's end. After two such looks in
 /// a row, with nothing brought between them, the session ends.
-const LAG_LOOK: Duration = Duration::from_secs(3);
+const LAG_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Returns when the consumer brings nothing although its stream goes on: the consumer's server lags behind
 /// the leader, or is cut off from it.
@@ -20,7 +20,7 @@ pub async fn lag(shared: &ShardStream, connection: &Connection, tip: &AtomicU64)
     let mut was_behind_at = None;
     loop {
         let at = tip.load(Ordering::Relaxed);
-        tokio::time::sleep(LAG_LOOK).await;
+        tokio::time::sleep(LAG_CHECK_INTERVAL).await;
         if tip.load(Ordering::Relaxed) != at {
             continue;
         }

@@ -13,10 +13,12 @@
 //!
 //! Files:
 //! - `run`: the loop of sessions; `session_end`: why a session ended; `consumer`: what a session reads with
-//! - `continuity`: whether the stream continues the tip; `lag`: whether the consumer's server keeps up
+//! - `continuity`: whether the stream continues the tip; `accept_message`: whether a message does
+//! - `lag`: whether the consumer's server keeps up
 //! - `doubts`, `recovery`: what is done when it seems not to
 //! - `rebase`: going on with another stream, because the operator says so
 
+mod accept_message;
 mod consumer;
 mod continuity;
 mod doubts;

@@ -31,7 +31,7 @@ const LIMIT_KEY: &str = "ranktree-limit-before";
 /// has.
 const NO_BYTES: i64 = 1;
 /// On a cluster a message may be on its way into the stream when the limit changes. After so long, none is.
-const SETTLES: Duration = Duration::from_secs(1);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 impl Fetcher {
     /// Decides from which message on the stream is new, and with which offset its messages are applied.
@@ -131,7 +131,7 @@ impl Fetcher {
     pub(super) async fn finish_rebase(&mut self, connection: &Connection) -> Result<(), SessionEnd> {
         let (tip, shard) = (self.tip.sequence.0, self.shared.shard);
         self.change_origin(self.origin.clone()).await?;
-        tokio::time::sleep(SETTLES).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         let info = self.stream_info(connection).await?;
         if identity(&info) != self.origin.stream || !refuses_publishers(&info) {
             return Err(SessionEnd::Retry("the stream was changed while it was taken up".to_owned()));

@@ -22,7 +22,7 @@ use crate::writer::ShardState;
 /// How often the leader is asked again about a suspected mismatch.
 const SUSPICION_PAUSE: Duration = Duration::from_millis(500);
 /// How often a shard that is halted checks its stream again.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Fetcher {
     /// After a consumer brought something that does not fit.
@@ -37,7 +37,7 @@ impl Fetcher {
     pub(super) async fn suspect(&mut self, reason: String) {
         self.doubts.any = true;
         let since = *self.doubts.suspected.get_or_insert_with(Instant::now);
-        if since.elapsed() >= self.shared.on_gap.halt_after {
+        if since.elapsed() >= self.shared.gap_policy.halt_after {
             self.halt(reason).await;
             return;
         }
@@ -54,7 +54,7 @@ impl Fetcher {
         }
         (self.doubts.any, self.doubts.halted) = (true, true);
         self.shared.set_state(ShardState::Halted(reason));
-        self.rest(LOOK_AGAIN).await;
+        self.rest(RECHECK_INTERVAL).await;
     }
 
     /// After a failure that may be over at the next attempt.
@@ -69,7 +69,7 @@ impl Fetcher {
     /// Waits in a state. A shard that is halted stays halted, even if it cannot look again at the moment.
     async fn wait(&self, state: ShardState, pause: Duration) {
         if self.doubts.halted {
-            self.rest(LOOK_AGAIN).await;
+            self.rest(RECHECK_INTERVAL).await;
         } else {
             self.shared.set_state(state);
             self.rest(pause).await;

@@ -39,7 +39,7 @@ const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How often the reason for a missing connection is looked up.
-const DOWN_LOOK: Duration = Duration::from_millis(500);
+const DOWN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reads one shard's stream ahead of its writer.
 pub struct Fetcher {
@@ -143,7 +143,7 @@ impl Fetcher {
             self.note_waiting(connection.why_down());
             tokio::select! {
                 _ = connected.changed() => {}
-                () = tokio::time::sleep(DOWN_LOOK) => {}
+                () = tokio::time::sleep(DOWN_CHECK_INTERVAL) => {}
                 () = self.chunks.closed() => return Err(SessionEnd::Closed),
             }
         }
@@ -182,8 +182,8 @@ impl Fetcher {
             confirm();
             self.note_progress(target);
         }
-        let taken = AtomicU64::new(self.tip.sequence.0.saturating_sub(offset));
-        let mut lag = std::pin::pin!(lag(&shared, connection, &taken));
+        let delivered = AtomicU64::new(self.tip.sequence.0.saturating_sub(offset));
+        let mut lag = std::pin::pin!(lag(&shared, connection, &delivered));
         loop {
             let overlapped = overlaps;
             let mut next = tokio::select! {
@@ -200,7 +200,7 @@ impl Fetcher {
             let mut chunk = Vec::new();
             let (mut jobs, mut bytes, mut failed) = (0, 0, None);
             while let Some(message) = next.take() {
-                match self.accept(message, &mut overlaps) {
+                match self.accept_message(message, &mut overlaps) {
                     Ok(Some(message)) => {
                         jobs += message.payload.cost();
                         bytes += message.bytes;
@@ -218,8 +218,8 @@ impl Fetcher {
                 // Messages that are here already join this chunk. Waiting for more would only delay it.
                 next = messages.next().now_or_never();
             }
-            taken.store(self.tip.sequence.0.saturating_sub(offset), Ordering::Relaxed);
-            let goes_on = !chunk.is_empty() || overlapped && !overlaps;
+            delivered.store(self.tip.sequence.0.saturating_sub(offset), Ordering::Relaxed);
+            let has_progress = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
                 self.decode.record(came.elapsed());
                 shared.growth.note(bytes);
@@ -233,7 +233,7 @@ impl Fetcher {
                 self.finish_rebase(connection).await?;
                 return Err(SessionEnd::Again);
             }
-            if goes_on {
+            if has_progress {
                 confirm();
                 self.note_progress(target);
             }

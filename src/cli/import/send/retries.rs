@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ureq::http::StatusCode;
 
-use crate::cli::client::{Failed, Reply, Retries};
+use crate::cli::client::{Backoff, Failed, Reply};
 use crate::cli::import::ImportError;
 use crate::cli::import::send::answer::Answer;
 use crate::cli::import::send::service::Service;
@@ -21,53 +21,53 @@ const REQUEST_NOT_APPLIED: [&str; 2] = ["overloaded", "shard_unavailable"];
 pub enum Ended {
     Answered(StatusCode, Box<Answer>),
     /// It may have been applied, and trying again could apply it twice.
-    InDoubt {
+    OutcomeUnknown {
         reason: String,
     },
-    Hopeless {
+    Permanent {
         reason: String,
     },
 }
 
-/// Tries until there is an answer other than "not now".
+/// Retries until there is an answer other than "not now".
 ///
 /// # Errors
 /// When the service has failed for longer than it is given.
 pub fn until_answered(
     request: impl Fn() -> Result<Reply, Failed>,
     is_repeatable: bool,
-    tries: &mut Tries<'_>,
+    retries: &mut Retries<'_>,
 ) -> Result<Ended, ImportError> {
     loop {
         let attempt = attempt(request());
-        if !matches!(attempt, Attempt::NotThere { .. }) {
-            tries.service.note_answered();
+        if !matches!(attempt, Attempt::NotReached { .. }) {
+            retries.service.note_answered();
         }
         match attempt {
-            Attempt::NotThere { reason } => tries.wait(reason, Duration::ZERO)?,
+            Attempt::NotReached { reason } => retries.wait(reason, Duration::ZERO)?,
             Attempt::Answered(status, answer) => return Ok(Ended::Answered(status, answer)),
-            Attempt::NotApplied { reason, wait } => tries.wait(reason, wait)?,
+            Attempt::NotApplied { reason, wait } => retries.wait(reason, wait)?,
             Attempt::Unknown { reason } if is_repeatable => {
-                tries.wait(reason, Duration::ZERO)?;
-                tries.sent_twice = true;
+                retries.wait(reason, Duration::ZERO)?;
+                retries.sent_twice = true;
             }
-            Attempt::Unknown { reason } => return Ok(Ended::InDoubt { reason }),
-            Attempt::Hopeless { reason } => return Ok(Ended::Hopeless { reason }),
+            Attempt::Unknown { reason } => return Ok(Ended::OutcomeUnknown { reason }),
+            Attempt::Permanent { reason } => return Ok(Ended::Permanent { reason }),
         }
     }
 }
 
-/// The tries of one request, or of a batch whose jobs are settled one after the other.
-pub struct Tries<'a> {
+/// The retries of one request, or of a batch whose jobs are settled one after the other.
+pub struct Retries<'a> {
     service: &'a Service<'a>,
-    retries: Retries,
+    backoff: Backoff,
     /// A request may have been applied whose answer was lost, and was sent again.
     pub sent_twice: bool,
 }
 
-impl<'a> Tries<'a> {
+impl<'a> Retries<'a> {
     pub fn new(service: &'a Service<'a>) -> Self {
-        Self { service, retries: Retries::default(), sent_twice: false }
+        Self { service, backoff: Backoff::default(), sent_twice: false }
     }
 
     /// Waits before the next try.
@@ -80,10 +80,10 @@ impl<'a> Tries<'a> {
         let Some(retry_for) = self.service.retry_for() else {
             return Err(ImportError::NotThere { to, reason });
         };
-        if !self.retries.has_failed() {
+        if !self.backoff.has_failed() {
             tally.note(&format!("{to} cannot be written to ({reason}); trying again"));
         }
-        let Some(pause) = self.retries.pause(at_least, retry_for) else {
+        let Some(pause) = self.backoff.pause(at_least, retry_for) else {
             return Err(ImportError::Unreachable { to, seconds: retry_for.as_secs(), reason });
         };
         thread::sleep(pause);
@@ -95,7 +95,7 @@ impl<'a> Tries<'a> {
 enum Attempt {
     Answered(StatusCode, Box<Answer>),
     /// Nobody took the request.
-    NotThere {
+    NotReached {
         reason: String,
     },
     NotApplied {
@@ -105,7 +105,7 @@ enum Attempt {
     Unknown {
         reason: String,
     },
-    Hopeless {
+    Permanent {
         reason: String,
     },
 }
@@ -113,15 +113,15 @@ enum Attempt {
 fn attempt(reply: Result<Reply, Failed>) -> Attempt {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Failed::NotReached(reason)) => return Attempt::NotThere { reason },
+        Err(Failed::NotReached(reason)) => return Attempt::NotReached { reason },
         Err(Failed::Unknown(reason) | Failed::TooLong(reason)) => return Attempt::Unknown { reason },
-        Err(Failed::Lasting(reason)) => return Attempt::Hopeless { reason },
+        Err(Failed::Permanent(reason)) => return Attempt::Permanent { reason },
     };
     let Reply { status, retry_after, body } = reply;
     let answer: Answer = serde_json::from_slice(&body).unwrap_or_default();
-    let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    let is_transient = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
     // Results say more than the status: which jobs were applied.
-    if !is_passing || !answer.results.is_empty() {
+    if !is_transient || !answer.results.is_empty() {
         return Attempt::Answered(status, Box::new(answer));
     }
     let reason = answer.describe(status);

@@ -34,7 +34,7 @@ fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn batch(source: &mut LocalSource) -> Vec<Message> {
+fn batch(source: &mut EmbeddedSource) -> Vec<Message> {
     let limits = source.limits();
     match source.fetch(limits, AT_ONCE) {
         Fetched::Batch(messages) => messages,
@@ -72,8 +72,8 @@ fn requests_that_wait_share_a_batch_and_each_has_its_own_answer() {
     // Nobody has an answer before the commit.
     assert!(publishing.iter_mut().all(|one| poll_once(one.as_mut()).is_pending()));
     for message in messages {
-        let told = outcome(&message);
-        message.answer.expect("somebody waits").send(Ok(told)).expect("they wait still");
+        let applied = outcome(&message);
+        message.answer.expect("somebody waits").send(Ok(applied)).expect("they wait still");
     }
     let answers: Vec<u64> =
         publishing.into_iter().map(|one| runtime.block_on(one).expect("committed").sequence.0).collect();
@@ -136,9 +136,9 @@ fn closing_drains_what_was_sent_and_refuses_what_comes_after() {
     let refused = poll_once(pin!(publisher.publish_jobs(vec![job("after")])));
     assert!(matches!(refused, Poll::Ready(Err(NotPublished::Unavailable(_)))), "{refused:?}");
     let message = messages.remove(0);
-    let told = outcome(&message);
-    message.answer.expect("somebody waits").send(Ok(told.clone())).expect("they wait still");
-    assert_eq!(runtime.block_on(before), Ok(told));
+    let applied = outcome(&message);
+    message.answer.expect("somebody waits").send(Ok(applied.clone())).expect("they wait still");
+    assert_eq!(runtime.block_on(before), Ok(applied));
     // Nobody is left waiting once the writer has gone.
     drop(source);
     assert!(matches!(runtime.block_on(behind), Err(NotPublished::Unavailable(_))));
@@ -187,8 +187,8 @@ fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
         Some((members(&messages).remove(0), messages.remove(0).answer.expect("somebody waits")))
     };
     let (first, answer) = fetch().expect("there are five");
-    let told = MessageOutcome::of_jobs(Sequence(1), Vec::new());
-    answer.send(Ok(told.clone())).expect("they wait still");
+    let applied = MessageOutcome::of_jobs(Sequence(1), Vec::new());
+    answer.send(Ok(applied.clone())).expect("they wait still");
     let (second, answer) = fetch().expect("there are four");
     let failed = CommitFailed { reason: "the disk is full".to_owned() };
     answer.send(Err(failed.clone())).expect("they wait still");
@@ -196,7 +196,7 @@ fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
     let rest: Vec<String> = (0..4).filter_map(|_| fetch()).map(|(member, _)| member).collect();
     assert_eq!((first.as_str(), second.as_str(), rest), ("a", "b", vec!["other".to_owned()]));
     let outcomes: Vec<_> = publishing.into_iter().map(|one| runtime.block_on(one)).collect();
-    assert_eq!(outcomes[..2], [Ok(told), Err(NotPublished::CommitFailed(failed))]);
+    assert_eq!(outcomes[..2], [Ok(applied), Err(NotPublished::CommitFailed(failed))]);
     for outcome in &outcomes[2..] {
         let Err(NotPublished::CommitFailed(why)) = outcome else { panic!("{outcome:?}") };
         assert!(why.reason.contains("was not applied"), "{why}");

@@ -25,7 +25,7 @@ use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 const HEADERS_BYTES_MAX: usize = 512;
 /// A message that was not acknowledged for so long holds up the next ones no longer. Its connection may be
 /// lost, and another one there already.
-const STORED_SOON: Duration = Duration::from_millis(100);
+const ACK_GRACE: Duration = Duration::from_millis(100);
 
 /// Publishes to one shard's stream; clone it freely.
 #[derive(Clone)]
@@ -126,7 +126,7 @@ impl StreamPublisher {
     ) {
         let began = Instant::now();
         let mut stored = pin!(sent.into_future());
-        let soon = tokio::time::timeout(STORED_SOON, stored.as_mut()).await;
+        let soon = tokio::time::timeout(ACK_GRACE, stored.as_mut()).await;
         drop(in_flight);
         self.send_batches();
         let stored = match soon {

@@ -20,8 +20,8 @@ use crate::writer::{
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
 const WAITING_REQUESTS: usize = 8_192;
 
-/// What travels through the channel.
-enum Sent {
+/// What the channel carries.
+enum QueueItem {
     Write(QueuedWrite),
     /// Ends the queue: writes before it are drained, and writes after it are refused.
     Close,
@@ -36,7 +36,8 @@ struct QueuedWrite {
 }
 
 impl QueuedWrite {
-    /// The write, unless an earlier message of the same HTTP request failed. Then its client is told so.
+    /// The write, unless an earlier message of the same HTTP request failed. Then the client is answered that
+    /// it was not applied.
     fn unless_failed(self) -> Option<Self> {
         if !self.order.has_failed() {
             return Some(self);
@@ -64,13 +65,13 @@ impl QueuedWrite {
 
 /// The publishing end; clone it freely.
 #[derive(Clone)]
-pub struct LocalPublisher {
-    requests: mpsc::Sender<Sent>,
+pub struct EmbeddedPublisher {
+    requests: mpsc::Sender<QueueItem>,
 }
 
 /// The reading end, for the shard's writer.
-pub struct LocalSource {
-    requests: mpsc::Receiver<Sent>,
+pub struct EmbeddedSource {
+    requests: mpsc::Receiver<QueueItem>,
     /// Taken from the channel, but beyond the limits of the batch.
     held_back: Option<QueuedWrite>,
     closed: bool,
@@ -81,9 +82,9 @@ pub struct LocalSource {
 
 /// A queue for one shard.
 #[must_use]
-pub fn channel(runtime: tokio::runtime::Handle) -> (LocalPublisher, LocalSource) {
+pub fn channel(runtime: tokio::runtime::Handle) -> (EmbeddedPublisher, EmbeddedSource) {
     let (sender, receiver) = mpsc::channel(WAITING_REQUESTS);
-    let source = LocalSource {
+    let source = EmbeddedSource {
         requests: receiver,
         held_back: None,
         closed: false,
@@ -91,10 +92,10 @@ pub fn channel(runtime: tokio::runtime::Handle) -> (LocalPublisher, LocalSource)
         last_timestamp: Timestamp::default(),
         runtime,
     };
-    (LocalPublisher { requests: sender }, source)
+    (EmbeddedPublisher { requests: sender }, source)
 }
 
-impl LocalPublisher {
+impl EmbeddedPublisher {
     /// Publishes jobs of this shard as one message, and waits for its synced commit.
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl LocalPublisher {
     /// not applied.
     ///
     /// # Errors
-    /// As [`LocalPublisher::publish_jobs`].
+    /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish_in_order(
         &self,
         jobs: Vec<Job>,
@@ -120,7 +121,7 @@ impl LocalPublisher {
     /// Publishes anything as one message, and waits for its synced commit.
     ///
     /// # Errors
-    /// As [`LocalPublisher::publish_jobs`].
+    /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
         self.send(payload, bytes, MessageOrder::default()).await
     }
@@ -132,7 +133,7 @@ impl LocalPublisher {
         order: MessageOrder,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        let request = Sent::Write(QueuedWrite { payload, bytes, answer, order });
+        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, order });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -144,11 +145,11 @@ impl LocalPublisher {
     }
 }
 
-impl LocalPublisher {
+impl EmbeddedPublisher {
     /// Ends the queue: the writer drains what was sent before, and finishes.
     pub async fn close(&self) {
         // A queue that is closed already needs no closing.
-        let _ = self.requests.send(Sent::Close).await;
+        let _ = self.requests.send(QueueItem::Close).await;
     }
 }
 
@@ -162,12 +163,12 @@ fn job_bytes(job: &Job) -> usize {
     size_of::<Job>() + job.member.as_bytes().len() + boards + metadata
 }
 
-impl LocalSource {
+impl EmbeddedSource {
     /// The write, if it is to be handed on.
-    fn open(&mut self, sent: Sent) -> Option<QueuedWrite> {
-        match sent {
-            Sent::Write(request) => request.unless_failed(),
-            Sent::Close => {
+    fn open(&mut self, item: QueueItem) -> Option<QueuedWrite> {
+        match item {
+            QueueItem::Write(request) => request.unless_failed(),
+            QueueItem::Close => {
                 self.requests.close();
                 self.closed = true;
                 None
@@ -191,7 +192,7 @@ impl LocalSource {
     }
 }
 
-impl JobSource for LocalSource {
+impl JobSource for EmbeddedSource {
     fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String> {
         if !stream.is_empty() {
             return Err(format!(
@@ -210,12 +211,12 @@ impl JobSource for LocalSource {
         let first = match self.held_back.take() {
             Some(request) => request.unless_failed(),
             None => match self.requests.try_recv() {
-                Ok(sent) => self.open(sent),
+                Ok(item) => self.open(item),
                 Err(mpsc::error::TryRecvError::Disconnected) => return Fetched::Ended,
                 Err(mpsc::error::TryRecvError::Empty) => {
                     let requests = &mut self.requests;
                     match self.runtime.block_on(async { timeout(wait, requests.recv()).await }) {
-                        Ok(Some(sent)) => self.open(sent),
+                        Ok(Some(item)) => self.open(item),
                         Ok(None) => return Fetched::Ended,
                         Err(_) => None,
                     }
@@ -228,8 +229,8 @@ impl JobSource for LocalSource {
         let Some(first) = first else { return Fetched::Nothing };
         let (mut jobs, mut bytes) = (first.payload.cost(), first.bytes);
         let mut batch = vec![self.message(first)];
-        while let Ok(sent) = self.requests.try_recv() {
-            let Some(request) = self.open(sent) else {
+        while let Ok(item) = self.requests.try_recv() {
+            let Some(request) = self.open(item) else {
                 if self.closed {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! What `--accept-gap` has to give: one thing that is accepted, once.
+//! The permission that `--accept-gap` gives: one gap is accepted, once.
 //!
 //! Knows: after which applied sequence it was used. It is spent for good only when more than that is applied:
 //! what was fetched and decoded comes again if its commit fails, and is to be accepted again then. Must not
@@ -10,17 +10,17 @@ use crate::types::Sequence;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// There is nothing to give, or it is spent.
+    /// It was not given, or it is spent.
     Spent,
     Open,
     /// For what comes after this sequence.
     Used(Sequence),
 }
 
-/// An operator's word for one shard and one run.
-pub struct Acceptance(Mutex<State>);
+/// An operator's permission to accept one gap, for one shard and one run.
+pub struct GapPermission(Mutex<State>);
 
-impl Acceptance {
+impl GapPermission {
     pub fn new(is_given: bool) -> Self {
         Self(Mutex::new(if is_given { State::Open } else { State::Spent }))
     }
@@ -60,24 +60,24 @@ mod tests {
 
     #[test]
     fn what_was_accepted_and_not_applied_is_accepted_again() {
-        let acceptance = Acceptance::new(true);
-        assert!(acceptance.take(Sequence(7)));
-        assert!(!acceptance.take(Sequence(8)), "only once");
+        let permission = GapPermission::new(true);
+        assert!(permission.take(Sequence(7)));
+        assert!(!permission.take(Sequence(8)), "only once");
         // The commit of messages 7 and 8 failed, then that of 8.
         for applied in [6, 7] {
-            acceptance.resume(Sequence(applied));
-            assert!(acceptance.take(Sequence(7)));
+            permission.resume(Sequence(applied));
+            assert!(permission.take(Sequence(7)));
         }
-        acceptance.resume(Sequence(8));
-        assert!(!acceptance.take(Sequence(8)), "it is applied");
+        permission.resume(Sequence(8));
+        assert!(!permission.take(Sequence(8)), "it is applied");
     }
 
     #[test]
     fn nothing_is_accepted_that_was_not_allowed_or_comes_later() {
-        assert!(!Acceptance::new(false).take(Sequence(0)));
-        let acceptance = Acceptance::new(true);
-        assert!(acceptance.give_up());
-        acceptance.resume(Sequence(0));
-        assert!(!acceptance.take(Sequence(0)) && !acceptance.give_up());
+        assert!(!GapPermission::new(false).take(Sequence(0)));
+        let permission = GapPermission::new(true);
+        assert!(permission.give_up());
+        permission.resume(Sequence(0));
+        assert!(!permission.take(Sequence(0)) && !permission.give_up());
     }
 }

@@ -1,0 +1,109 @@
+//! Collects routes, and makes the router of them.
+//!
+//! A route is added with all that there is to say about it: its path, its name, what it needs of a token,
+//! where its handler works, and its description. So the router, the check of tokens and the OpenAPI document
+//! have the same routes.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::handler::Handler as _;
+use axum::routing::{MethodFilter, on};
+
+use crate::http::api::Api;
+use crate::http::guard::authorize::Needs;
+use crate::http::openapi::doc::Doc;
+use crate::http::openapi::operation::{Method, Operation};
+use crate::http::render::problem::Problem;
+use crate::http::routing::endpoint::{Endpoint, Guarded, Handler, Measured, Unlimited, Work};
+use crate::http::routing::unrouted::Unrouted;
+use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
+use crate::http::routing::verbs::{self, BOARD};
+
+/// Where a route is. Its name is its label in metrics, and its `operationId` in the document.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    method: Method,
+    path: &'static str,
+    name: &'static str,
+}
+
+pub fn get(path: &'static str, name: &'static str) -> Route {
+    Route { method: Method::Get, path, name }
+}
+
+pub fn put(path: &'static str, name: &'static str) -> Route {
+    Route { method: Method::Put, path, name }
+}
+
+pub fn post(path: &'static str, name: &'static str) -> Route {
+    Route { method: Method::Post, path, name }
+}
+
+pub fn delete(path: &'static str, name: &'static str) -> Route {
+    Route { method: Method::Delete, path, name }
+}
+
+/// The routes that were added.
+#[derive(Default)]
+pub struct RouterBuilder {
+    router: Router<Arc<Api>>,
+    verbs: Vec<VerbEndpoint>,
+    /// All routes, in the order in which the document has them.
+    pub operations: Vec<Operation>,
+}
+
+impl RouterBuilder {
+    /// Adds a route whose requests are shed when there are too many, and measured.
+    ///
+    /// # Arguments
+    /// `needs`: what a request needs of its token.
+    /// `work`: the handler, and where it works.
+    pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
+        self.put(route, needs, Measured::new(work, needs, route.name), doc)
+    }
+
+    /// Adds a route that an overloaded node answers all the same.
+    pub fn add_unlimited<H>(&mut self, route: Route, needs: Needs, handler: H, doc: Doc) -> &mut Self
+    where
+        Unlimited<H>: Endpoint,
+    {
+        self.put(route, needs, Unlimited(handler), doc)
+    }
+
+    fn put(&mut self, route: Route, needs: Needs, endpoint: impl Endpoint, doc: Doc) -> &mut Self {
+        let Route { method, path, name } = route;
+        let verb = verbs::verb_of(path);
+        let guarded = Guarded::new(endpoint, needs, verb);
+        if let Some(verb) = verb {
+            let answer = move |request, api| guarded.clone().call(request, api);
+            self.verbs.push(VerbEndpoint { verb, answer: Arc::new(answer) });
+        } else {
+            self.router = std::mem::take(&mut self.router).route(path, on(filter(method), guarded));
+        }
+        self.operations.push(Operation { method, path, name, needs, doc });
+        self
+    }
+
+    /// The router of all routes.
+    pub fn build(self, api: Arc<Api>) -> Router {
+        let Self { router, verbs, .. } = self;
+        let names: Arc<[_]> = verbs.iter().map(|endpoint| endpoint.verb).collect();
+        let unrouted = |problem| Unrouted::new(problem, Arc::clone(&names));
+        let dispatch = VerbDispatch::new(verbs, unrouted(Problem::method_not_allowed));
+        router
+            .route(BOARD, on(MethodFilter::POST, dispatch))
+            .fallback(unrouted(Problem::unknown_route))
+            .method_not_allowed_fallback(unrouted(Problem::method_not_allowed))
+            .with_state(api)
+    }
+}
+
+fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Put => MethodFilter::PUT,
+        Method::Post => MethodFilter::POST,
+        Method::Delete => MethodFilter::DELETE,
+    }
+}

@@ -1,0 +1,99 @@
+//! One message on its way from the stream to the writer: checked against the tip, and decoded.
+//!
+//! Knows: which mismatch may be the fault of a consumer's server, and what a command of a later version
+//! means. Must not know: what is done about a mismatch; see `recovery`.
+
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::pull;
+
+use crate::queue::nats::consume::fetcher::run::Fetcher;
+use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
+use crate::queue::nats::consume::fingerprint::{hash, micros_of};
+use crate::queue::nats::message::{self, Control};
+use crate::state::Applied;
+use crate::types::Sequence;
+use crate::writer::{Message, Payload};
+
+impl Fetcher {
+    /// Checks and decodes a message for the writer; `None` if it was handed on before.
+    pub(super) fn accept_message(
+        &mut self,
+        next: Option<Result<jetstream::Message, pull::MessagesError>>,
+        overlaps: &mut bool,
+    ) -> Result<Option<Message>, SessionEnd> {
+        let message = next
+            .ok_or_else(|| SessionEnd::Retry("the server ended the delivery".to_owned()))?
+            .map_err(|error| SessionEnd::Retry(format!("the delivery failed: {error}")))?;
+        let info =
+            message.info().map_err(|error| SessionEnd::Retry(format!("a message has no place: {error}")))?;
+        let sequence = info.stream_sequence + self.origin.sequence_offset;
+        let timestamp = micros_of(info.published.unix_timestamp_nanos());
+        let hash = hash(&message.payload);
+        let tip = self.tip;
+        if *overlaps && sequence == tip.sequence.0 {
+            if (timestamp, hash) != (tip.timestamp, tip.hash) {
+                return Err(SessionEnd::Doubt(format!(
+                    "the message {sequence} of the stream is not the one that was applied here (it is of {timestamp}, \
+                     and that one was of {}), as its consumer's server has it",
+                    tip.timestamp
+                )));
+            }
+            *overlaps = false;
+            return Ok(None);
+        }
+        if sequence <= tip.sequence.0 {
+            return Ok(None);
+        }
+        if (*overlaps || sequence != tip.sequence.0 + 1) && !self.admits_gap {
+            // The missing messages may have been lost on the way here, or the consumer's server may lack
+            // them.
+            return Err(SessionEnd::Doubt(format!(
+                "the stream goes on at {sequence} after {}, as its consumer's server has it: messages between are missing",
+                tip.sequence
+            )));
+        }
+        let headers = message.headers.as_ref();
+        let payload = if message.subject.as_str() == self.control_subject {
+            match message::decode_control(headers, &message.payload) {
+                Control::RegisteredBoard(payload) => payload,
+                Control::Unknown(name) => self.reject_unknown_command(&name, sequence, &message.payload)?,
+            }
+        } else {
+            message::decode_jobs(&mut self.names, &message.payload)
+        };
+        *overlaps = false;
+        self.admits_gap = false;
+        self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
+        self.shared.health.set_last_sequence(sequence + info.pending);
+        let id = headers.and_then(|headers| headers.get(async_nats::header::NATS_MESSAGE_ID));
+        let answer = id.and_then(|id| self.shared.pending_replies.find(id.as_str()));
+        Ok(Some(Message {
+            sequence: self.tip.sequence,
+            timestamp,
+            hash,
+            payload,
+            bytes: message.length,
+            answer,
+        }))
+    }
+
+    /// Rejects a command that this version does not know, if the operator accepts one gap. Otherwise the
+    /// shard stops here.
+    fn reject_unknown_command(
+        &self,
+        command: &str,
+        sequence: u64,
+        bytes: &[u8],
+    ) -> Result<Payload, SessionEnd> {
+        let shard = self.shared.shard;
+        if self.shared.accept_gap.take(self.tip.sequence) {
+            tracing::warn!(%shard, sequence, command, "a command that this version does not know is rejected, as --accept-gap says");
+            return Ok(message::no_command(bytes));
+        }
+        Err(SessionEnd::Refuse(format!(
+            "the message {sequence} of the shard's stream is a command that this ranktree does not know, {command:?}: nodes of a \
+             later version may have done what it says; start that version here, or start with --accept-gap {shard} to have \
+             it rejected, if no node of yours has written it"
+        )))
+    }
+}
