@@ -7,7 +7,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
-use ranktree::query::{self, BoardSelection, TrimScan};
+use ranktree::query::{
+    BoardSelection, FindTrimPoint, MemberOnBoards, OfBoard, TotalOnly, TrimFrom, TrimScan, read_in_memory,
+};
 use ranktree::types::{BoardName, MemberId, Score};
 
 use crate::shard::{Running, wanted};
@@ -292,11 +294,12 @@ fn gauges(_: &mut Running, _: &Sizes) -> Option<String> {
 fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     let mut longest = Duration::ZERO;
     let mut found = 0;
-    let all = BoardSelection::All { after: None, limit: BOARDS_MAX };
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
+        let boards = BoardSelection::All { after: None, limit: BOARDS_MAX };
+        let all = MemberOnBoards { member: id, boards, is_wanted: |_: &BoardName| true };
         let asked = Instant::now();
-        let answer = query::entries_of_member(&running.node, &running.registry, &id, all, &|_| true);
+        let answer = read_in_memory(&running.node, &running.registry, &all).expect("shards in memory answer");
         longest = longest.max(asked.elapsed());
         found += answer.entries.len();
     }
@@ -366,11 +369,16 @@ fn define_wanted(running: &mut Running, sizes: &Sizes) -> Option<String> {
 
 fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
     let arena = board(ARENA);
-    let found = query::read(&running.node, &running.registry, ARENA, |board| {
-        let left = board.total() / 10 * 9;
-        (query::trim_point_of_position(board, left).expect("somebody is there"), left, board.incarnation)
-    });
-    let (cut, left, incarnation) = found.expect("the board is there").body;
+    let read_total = |running: &Running| {
+        let read = OfBoard { board: arena.clone(), read: TotalOnly };
+        let answer = read_in_memory(&running.node, &running.registry, &read);
+        answer.expect("shards in memory answer").expect("the board is there").total
+    };
+    let left = read_total(running) / 10 * 9;
+    let read = OfBoard { board: arena.clone(), read: FindTrimPoint(TrimFrom::Position(left)) };
+    let found = read_in_memory(&running.node, &running.registry, &read).expect("shards in memory answer");
+    let (incarnation, cut) = found.expect("the board is there").body;
+    let cut = cut.expect("a position").expect("somebody is there");
     let mut scan = TrimScan::new(arena.clone(), incarnation, cut.clone());
     while !scan.is_finished() {
         // As a request does: some messages, and then it waits until they are applied.
@@ -385,8 +393,7 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
         }
         running.wait_for_all();
     }
-    let answer = query::read(&running.node, &running.registry, ARENA, |_| ());
-    assert_eq!(answer.expect("it is there").total, left);
+    assert_eq!(read_total(running), left);
     None
 }
 

@@ -1,9 +1,10 @@
 //! What answers consist of: entries, pages, and how a score stands. The whole, with its `as_of`, is `Answer`
 //! of `query::read`.
 
-use crate::query::board_view::Part;
+use crate::board::Definition;
 use crate::query::cursor::PageCursor;
-use crate::query::merge::MergedEntry;
+use crate::query::merge::{EntrySource, MergedEntry};
+use crate::query::question::EntryMetadata;
 use crate::state::TreeId;
 use crate::types::{Score, ShardId, Timestamp};
 
@@ -71,24 +72,42 @@ impl Listed {
     }
 
     #[must_use]
-    pub(super) fn new(part: &Part<'_>, found: &MergedEntry<'_>, better: u64, position: u64) -> Option<Self> {
-        let (tree, window) = part.window?;
-        let extra = window.extra(found.handle);
+    pub(super) fn new(
+        definition: &Definition,
+        found: &MergedEntry<'_>,
+        better: u64,
+        position: u64,
+    ) -> Option<Self> {
         let words = found.key.words.as_slice();
-        let reached_at = window.definition.reached_at(words);
-        let on_disk = extra.as_ref().is_some_and(|extra| extra.has_metadata);
+        let reached_at = definition.reached_at(words);
+        let (updated_at, metadata) = match found.source {
+            EntrySource::InMemory(part, handle) => {
+                let (tree, window) = part.window?;
+                let extra = window.extra(handle);
+                let on_disk = extra.as_ref().is_some_and(|extra| extra.has_metadata);
+                let metadata =
+                    if on_disk { ListedMetadata::OnDisk(found.shard, tree) } else { ListedMetadata::None };
+                let updated_at = extra.map(|extra| extra.updated_at);
+                (updated_at.or(reached_at).unwrap_or_default(), metadata)
+            }
+            EntrySource::Replied(entry) => {
+                let metadata = match &entry.metadata {
+                    EntryMetadata::None => ListedMetadata::None,
+                    EntryMetadata::OnDisk(tree) => ListedMetadata::OnDisk(found.shard, *tree),
+                    EntryMetadata::Json(json) => ListedMetadata::Json(json.clone()),
+                    EntryMetadata::Unreadable => ListedMetadata::Unreadable,
+                };
+                (entry.updated_at, metadata)
+            }
+        };
         Some(Self {
             member: String::from_utf8_lossy(found.key.member).into(),
-            score: window.definition.score_of(words),
+            score: definition.score_of(words),
             better,
             position,
-            updated_at: extra.map_or_else(|| reached_at.unwrap_or_default(), |extra| extra.updated_at),
+            updated_at,
             reached_at,
-            metadata: if on_disk {
-                ListedMetadata::OnDisk(part.shard.id, tree)
-            } else {
-                ListedMetadata::None
-            },
+            metadata,
         })
     }
 }

@@ -1,9 +1,14 @@
 //! A member and its neighbours.
 
 use crate::query::answer::Listed;
+use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
+use crate::query::member::runs_of_others;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::{member, page};
+use crate::query::page;
+use crate::query::read::BoardRead;
+use crate::query::shard_run::ShardRun;
+use crate::query::top::before;
 use crate::types::MemberId;
 
 /// How many neighbours on each side.
@@ -15,25 +20,58 @@ pub struct Around {
     pub fill: bool,
 }
 
-/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
-#[must_use]
-pub fn around(board: &BoardView<'_>, id: &MemberId, asked: Around) -> Option<Vec<Listed>> {
-    let found = member::find(board, id)?;
-    let starts: Vec<u64> = board.parts().iter().map(|part| part.before(&found.key)).collect();
-    let ahead: u64 = starts.iter().sum();
-    let behind = board.total() - ahead - 1;
+/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed. One
+/// exchange with its home shard, and then one with the others.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn around(
+    board: &BoardView<'_>,
+    id: &MemberId,
+    asked: Around,
+) -> Result<Option<Vec<Listed>>, ReadError> {
+    // Each side may have to fill in for the other, which nobody knows before the counts.
+    let most = |side: u64| {
+        let most = if asked.fill { asked.above + asked.below } else { side };
+        u32::try_from(most).unwrap_or(u32::MAX)
+    };
+    let (most_above, most_below) = (most(asked.above), most(asked.below));
+    let Some(home) = board.run_of_member(id, most_above, most_below).await? else { return Ok(None) };
+    let mut runs = vec![home];
+    let others = match forward(&runs).next() {
+        Some(found) => runs_of_others(board, &runs, &found, most_above, most_below).await?,
+        None => return Ok(None),
+    };
+    runs.extend(others);
+    let ahead = before(&runs);
+    let total: u64 = runs.iter().map(ShardRun::total).sum();
+    let behind = total - ahead - 1;
     let (mut above, mut below) = (asked.above.min(ahead), asked.below.min(behind));
     if asked.fill {
         let (missing_above, missing_below) = (asked.above - above, asked.below - below);
         above = (above + missing_below).min(ahead);
         below = (below + missing_above).min(behind);
     }
-    let mut run: Vec<MergedEntry<'_>> = backward(board, &starts).take(count(above)).collect();
+    let mut run: Vec<MergedEntry<'_>> = backward(&runs).take(count(above)).collect();
     run.reverse();
-    run.extend(forward(board, &starts).take(count(below + 1)));
-    Some(page::with_ranks(board, &run, ahead - above + 1))
+    run.extend(forward(&runs).take(count(below + 1)));
+    Ok(Some(page::with_ranks(board, &runs, &run, ahead - above + 1)))
 }
 
 fn count(of: u64) -> usize {
     usize::try_from(of).unwrap_or(usize::MAX)
+}
+
+/// Reads [`around`].
+pub struct AroundMember {
+    pub member: MemberId,
+    pub around: Around,
+}
+
+impl BoardRead for AroundMember {
+    type Answer = Option<Vec<Listed>>;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        around(board, &self.member, self.around).await
+    }
 }

@@ -1,21 +1,27 @@
-//! One board over all shards of a view: the sums that every read is made of.
+//! One board over all shards: the sums that every read is made of.
+//!
+//! The shards are either all in memory and locked, so that every count is of one moment, or they are asked, each
+//! exchange being of one moment of each shard. A read is written once, for both. It is an `async fn`, which never
+//! waits over shards in memory ([`at_once`]).
 
-use std::cmp::Ordering;
+use std::future::Future;
 use std::sync::Arc;
 
-use crate::board::Definition;
-use crate::query::node::View;
-use crate::state::{Incarnation, Shard, TreeId, WindowTree};
-use crate::tree::{Handle, Words};
-use crate::types::{AsOf, ShardId};
-use crate::writer::RegisteredBoard;
+use futures_util::FutureExt as _;
 
-/// Where an entry stands in the total order that all shards share: words, then the bytes of the id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SortKey<'a> {
-    pub words: Words,
-    pub member: &'a [u8],
-}
+use crate::board::Definition;
+use crate::query::ask_shards::{AskedShards, ReadError, unexpected};
+use crate::query::node::View;
+use crate::query::part::Part;
+use crate::query::question::{
+    self, BoardLife, KeyCounts, Mark, PartCounts, PicksQuestion, PicksReply, Question, Reply, RunQuestion,
+    ShardEntry, SortKey,
+};
+use crate::query::shard_run::ShardRun;
+use crate::state::Incarnation;
+use crate::tree::Words;
+use crate::types::{AsOf, BoardName, MemberId, ShardId, shard_of};
+use crate::writer::RegisteredBoard;
 
 /// How one shard's entries compare with a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,71 +35,80 @@ pub struct ShardStanding {
     pub total: u64,
 }
 
-/// One board's tree on one shard.
-#[derive(Clone, Copy)]
-pub struct Part<'v> {
-    pub shard: &'v Shard,
-    /// `None` if the board is not on this shard yet.
-    pub window: Option<(TreeId, &'v WindowTree)>,
-}
-
-/// One board over all shards of a view.
+/// One board over all shards.
 pub struct BoardView<'v> {
     pub definition: Arc<Definition>,
     pub incarnation: Incarnation,
-    parts: Vec<Part<'v>>,
+    shards: BoardShards<'v>,
+}
+
+enum BoardShards<'v> {
+    InMemory(Vec<Part<'v>>),
+    Asked { shards: &'v AskedShards<'v>, life: BoardLife },
+}
+
+/// What a shard replies to a look-up.
+pub struct ShardLookup {
+    pub shard: ShardId,
+    /// One for each of its members that were asked for; `None` if it is not listed.
+    pub members: Vec<Option<ShardEntry>>,
+    /// One for each key.
+    pub keys: Vec<KeyCounts>,
+}
+
+/// Runs a read over shards in memory.
+///
+/// # Errors
+/// When the read gives up.
+///
+/// # Panics
+/// When the read waits for something, which only reads over asked shards do.
+pub fn at_once<A>(read: impl Future<Output = Result<A, ReadError>>) -> Result<A, ReadError> {
+    read.now_or_never().expect("a read over shards in memory does not wait")
 }
 
 impl<'v> BoardView<'v> {
     /// The board with the incarnation of `known`, which may not have reached every shard.
     #[must_use]
     pub fn new(view: &'v View<'_>, name: &str, known: &RegisteredBoard) -> Self {
-        let part = |shard: &'v Shard| {
-            // A shard may still hold an earlier incarnation of the name, which readers must not see.
-            let board = shard.board(name).filter(|board| board.incarnation == known.incarnation);
-            Part { shard, window: board.and_then(|board| Some((board.all, shard.tree(board.all)?))) }
-        };
-        let parts = view.shards.iter().map(|guard| part(guard)).collect();
-        Self { definition: Arc::clone(&known.definition), incarnation: known.incarnation, parts }
+        let parts = view.shards.iter().map(|shard| Part::of(shard, name, known.incarnation)).collect();
+        Self {
+            definition: Arc::clone(&known.definition),
+            incarnation: known.incarnation,
+            shards: BoardShards::InMemory(parts),
+        }
     }
 
-    /// Every shard, by number.
+    /// The board over shards that are asked.
     #[must_use]
-    pub fn parts(&self) -> &[Part<'v>] {
-        &self.parts
+    pub fn asked(shards: &'v AskedShards<'v>, name: BoardName, known: &RegisteredBoard) -> Self {
+        Self {
+            definition: Arc::clone(&known.definition),
+            incarnation: known.incarnation,
+            shards: BoardShards::Asked {
+                shards,
+                life: BoardLife { board: name, incarnation: known.incarnation },
+            },
+        }
     }
 
-    pub fn windows(&self) -> impl Iterator<Item = &'v WindowTree> {
-        self.parts.iter().filter_map(|part| part.window).map(|(_, window)| window)
-    }
-
-    /// Members counted and listed, on all shards.
     #[must_use]
-    pub fn total(&self) -> u64 {
-        self.windows().map(WindowTree::total).sum()
+    pub fn shard_count(&self) -> u16 {
+        match &self.shards {
+            BoardShards::InMemory(parts) => u16::try_from(parts.len()).unwrap_or(u16::MAX),
+            BoardShards::Asked { shards, .. } => shards.shard_count(),
+        }
     }
 
-    /// Entries strictly better than a score's words.
     #[must_use]
-    pub fn better(&self, score: &[u64]) -> u64 {
-        self.windows().map(|window| window.tree.count_below(score)).sum()
+    pub fn home_of(&self, member: &MemberId) -> ShardId {
+        shard_of(member, self.shard_count())
     }
 
-    /// Entries better than a score's words, or equal to them.
+    /// Whether all exchanges of a read are of one moment.
     #[must_use]
-    pub fn through(&self, score: &[u64]) -> u64 {
-        self.windows().map(|window| window.tree.count_through(score)).sum()
-    }
-
-    /// How every shard's entries compare with a score's words.
-    pub fn standings(&self, score: &[u64]) -> impl Iterator<Item = ShardStanding> {
-        self.parts.iter().map(move |part| part.standing(score))
-    }
-
-    /// The applied sequences behind this view.
-    #[must_use]
-    pub fn as_of(&self) -> AsOf {
-        AsOf(self.parts.iter().map(|part| (part.shard.id, part.shard.applied.sequence)).collect())
+    pub fn is_frozen(&self) -> bool {
+        matches!(self.shards, BoardShards::InMemory(_))
     }
 
     /// The words of the score that an entry's words begin with.
@@ -102,42 +117,203 @@ impl<'v> BoardView<'v> {
         let words = words.as_slice();
         words.get(..self.definition.keys.len()).unwrap_or(words)
     }
-}
 
-impl Part<'_> {
+    /// The applied sequences behind what was read.
     #[must_use]
-    pub fn total(&self) -> u64 {
-        self.window.map_or(0, |(_, window)| window.total())
+    pub fn as_of(&self) -> AsOf {
+        match &self.shards {
+            BoardShards::InMemory(parts) => {
+                AsOf(parts.iter().map(|part| (part.shard.id, part.shard.applied.sequence)).collect())
+            }
+            BoardShards::Asked { shards, .. } => shards.as_of(),
+        }
     }
 
-    /// How this shard's entries compare with a score's words.
-    #[must_use]
-    pub fn standing(&self, score: &[u64]) -> ShardStanding {
-        let shard = self.shard.id;
-        let Some((_, window)) = self.window else {
-            return ShardStanding { shard, better: 0, tied: 0, total: 0 };
+    /// Members counted and listed, on all shards. Asks for it only if no exchange has told it.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn total(&self) -> Result<u64, ReadError> {
+        match &self.shards {
+            BoardShards::InMemory(parts) => Ok(parts.iter().map(Part::total).sum()),
+            BoardShards::Asked { shards, .. } => match shards.total() {
+                Some(total) => Ok(total),
+                None => self.totals().await.map(|(total, _)| total),
+            },
+        }
+    }
+
+    /// Members counted and listed, on all shards, and hidden ones.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn totals(&self) -> Result<(u64, u64), ReadError> {
+        let counts = self.counts(&[]).await?;
+        let total = counts.iter().map(|(_, counts)| counts.total).sum();
+        Ok((total, counts.iter().map(|(_, counts)| counts.hidden).sum()))
+    }
+
+    /// Each shard's counts at some marks.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn counts(&self, marks: &[Mark<'_>]) -> Result<Vec<(ShardId, PartCounts)>, ReadError> {
+        match &self.shards {
+            BoardShards::InMemory(parts) => {
+                Ok(parts.iter().map(|part| (part.shard.id, question::counts_of_part(part, marks))).collect())
+            }
+            BoardShards::Asked { shards, life } => {
+                let question = Question::Counts(vec![(life.clone(), marks.to_vec())]);
+                let replies = shards.ask_all(&question).await?;
+                let counts = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Counts(mut counts) if counts.len() == 1 => {
+                        let counts = counts.swap_remove(0);
+                        if counts.marks.len() != marks.len() {
+                            return Err(unexpected(shard));
+                        }
+                        shards.note_total(shard, counts.total);
+                        Ok((shard, counts))
+                    }
+                    _ => Err(unexpected(shard)),
+                });
+                counts.collect()
+            }
+        }
+    }
+
+    /// A run on each shard but `except`.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn runs(
+        &self,
+        run: &RunQuestion<'_>,
+        except: Option<ShardId>,
+    ) -> Result<Vec<ShardRun<'v>>, ReadError> {
+        match &self.shards {
+            BoardShards::InMemory(parts) => {
+                let parts = parts.iter().filter(|part| Some(part.shard.id) != except);
+                Ok(parts.filter_map(|part| ShardRun::in_memory(*part, run)).collect())
+            }
+            BoardShards::Asked { shards, life } => {
+                let question = Question::Run(life.clone(), *run);
+                let ids = shards.ids().filter(|shard| Some(*shard) != except);
+                let replies = shards.ask(ids.map(|shard| (shard, &question))).await?;
+                let runs = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Run(Some(reply)) => {
+                        shards.note_total(shard, reply.total);
+                        Ok(ShardRun::replied(shard, run, reply, self.definition.keys.len()))
+                    }
+                    _ => Err(unexpected(shard)),
+                });
+                runs.collect()
+            }
+        }
+    }
+
+    /// The run on the home shard of a member from its entry on; `None` if it is not listed: never here, removed
+    /// or hidden.
+    ///
+    /// # Errors
+    /// When the shard does not reply.
+    pub async fn run_of_member(
+        &self,
+        member: &MemberId,
+        above: u32,
+        below: u32,
+    ) -> Result<Option<ShardRun<'v>>, ReadError> {
+        let home = self.home_of(member);
+        let run = RunQuestion {
+            start: crate::query::question::RunStart::Member(member.as_str()),
+            worst: None,
+            above,
+            below: below.saturating_add(1),
         };
-        let (better, through) = window.tree.count_range(score);
-        let tied = through - better;
-        ShardStanding { shard, better, tied, total: window.total() }
+        match &self.shards {
+            BoardShards::InMemory(parts) => {
+                Ok(parts.get(home.index()).and_then(|part| ShardRun::in_memory(*part, &run)))
+            }
+            BoardShards::Asked { shards, life } => {
+                let question = Question::Run(life.clone(), run);
+                let mut replies = shards.ask([(home, &question)]).await?;
+                match replies.pop() {
+                    Some((_, Reply::Run(None))) => Ok(None),
+                    Some((_, Reply::Run(Some(reply)))) if !reply.below.is_empty() => {
+                        shards.note_total(home, reply.total);
+                        Ok(Some(ShardRun::replied(home, &run, reply, self.definition.keys.len())))
+                    }
+                    _ => Err(unexpected(home)),
+                }
+            }
+        }
     }
 
-    /// Entries before the key, which need not be here.
-    #[must_use]
-    pub fn before(&self, key: &SortKey<'_>) -> u64 {
-        self.count(key, |other| other)
+    /// Entries of each shard that divide what lies between two keys.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn picks(&self, picks: &PicksQuestion<'_>) -> Result<Vec<PicksReply>, ReadError> {
+        match &self.shards {
+            BoardShards::InMemory(parts) => {
+                Ok(parts.iter().map(|part| question::picks_of_part(part, picks)).collect())
+            }
+            BoardShards::Asked { shards, life } => {
+                let question = Question::Picks(life.clone(), *picks);
+                let replies = shards.ask_all(&question).await?;
+                let picks = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Picks(reply) => {
+                        shards.note_total(shard, reply.total);
+                        Ok(reply)
+                    }
+                    _ => Err(unexpected(shard)),
+                });
+                picks.collect()
+            }
+        }
     }
 
-    /// Entries before the key, and the one at it.
-    #[must_use]
-    pub fn through(&self, key: &SortKey<'_>) -> u64 {
-        self.count(key, |other| other.then(Ordering::Less))
-    }
-
-    fn count(&self, key: &SortKey<'_>, adjust: impl Fn(Ordering) -> Ordering) -> u64 {
-        let Some((_, window)) = self.window else { return 0 };
-        let members = &self.shard.members;
-        let mut compare = |handle: Handle| adjust(members.id(handle).cmp(key.member));
-        window.tree.count_before(key.words.as_slice(), &mut compare)
+    /// Each shard's members of those named, and its counts at keys.
+    ///
+    /// # Arguments
+    /// `members`: for each shard, by number, those of which it is the home.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn look_up(
+        &self,
+        members: &[Vec<&str>],
+        keys: &[SortKey<'_>],
+    ) -> Result<Vec<ShardLookup>, ReadError> {
+        match &self.shards {
+            BoardShards::InMemory(parts) => {
+                let found = parts.iter().zip(members).map(|(part, members)| ShardLookup {
+                    shard: part.shard.id,
+                    members: question::entries_of_members(part, members),
+                    keys: keys.iter().map(|key| part.key_counts(key)).collect(),
+                });
+                Ok(found.collect())
+            }
+            BoardShards::Asked { shards, life } => {
+                let questions: Vec<_> = members
+                    .iter()
+                    .map(|members| Question::Lookup {
+                        board: life.clone(),
+                        members: members.clone(),
+                        keys: keys.to_vec(),
+                    })
+                    .collect();
+                let replies = shards.ask(shards.ids().zip(&questions)).await?;
+                let found = replies.into_iter().zip(members).map(|((shard, reply), asked)| match reply {
+                    Reply::Lookup { total, members, keys: counts }
+                        if members.len() == asked.len() && counts.len() == keys.len() =>
+                    {
+                        shards.note_total(shard, total);
+                        Ok(ShardLookup { shard, members, keys: counts })
+                    }
+                    _ => Err(unexpected(shard)),
+                });
+                found.collect()
+            }
+        }
     }
 }

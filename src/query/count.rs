@@ -1,8 +1,15 @@
 //! How many entries have a first key within bounds, and how they spread.
 
 use crate::board::{Order, decode, encode};
+use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
-use crate::types::{self, MAX_KEYS};
+use crate::query::question::{BoardLife, Mark, PicksQuestion};
+use crate::query::read::BoardRead;
+use crate::query::read::ShardsRead;
+use crate::query::read_shards::ReadShards;
+use crate::tree::Words;
+use crate::types::{AsOf, BoardName, MAX_KEYS};
+use crate::writer::{RegisteredBoard, Registry};
 
 /// Entries with a first key of `min..=max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,19 +28,42 @@ pub struct Histogram {
 }
 
 /// All entries, hidden ones included.
-#[must_use]
-pub fn count_all(board: &BoardView<'_>) -> u64 {
-    board.windows().map(|window| window.total() + types::count(window.hidden_count())).sum()
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn count_all(board: &BoardView<'_>) -> Result<u64, ReadError> {
+    let (listed, hidden) = board.totals().await?;
+    Ok(listed + hidden)
 }
 
-/// Entries whose first key is within `min..=max`. Two descents per shard.
-#[must_use]
-pub fn count(board: &BoardView<'_>, min: i64, max: i64) -> u64 {
-    if min > max {
-        return 0;
+/// Entries whose first key is within `min..=max`. One exchange with each shard.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn count(board: &BoardView<'_>, min: i64, max: i64) -> Result<u64, ReadError> {
+    let (within, _) = count_within(board, &[(min, max)]).await?;
+    Ok(within.first().copied().unwrap_or(0))
+}
+
+/// For each pair, the entries whose first key is within it; and all entries.
+async fn count_within(board: &BoardView<'_>, bounds: &[(i64, i64)]) -> Result<(Vec<u64>, u64), ReadError> {
+    let mut marks = Vec::with_capacity(2 * bounds.len());
+    for (min, max) in bounds {
+        let (best, worst) = best_and_worst(board, *min, *max);
+        marks.extend([best, worst].map(|word| Mark::Score(Words::from_slice(&[word]))));
     }
-    let (first, last) = best_and_worst(board, min, max);
-    board.through(&[last]) - board.better(&[first])
+    let counts = board.counts(&marks).await?;
+    let total = counts.iter().map(|(_, counts)| counts.total).sum();
+    let mut within = vec![0; bounds.len()];
+    for (_, counts) in &counts {
+        for (sum, pair) in within.iter_mut().zip(counts.marks.chunks(2)) {
+            if let [best, worst] = pair {
+                // Bounds that cross have nothing between them.
+                *sum += worst.through.saturating_sub(best.before);
+            }
+        }
+    }
+    Ok((within, total))
 }
 
 /// The words of the best and of the worst first key within `min..=max`.
@@ -47,29 +77,34 @@ pub(super) fn best_and_worst(board: &BoardView<'_>, min: i64, max: i64) -> (u64,
 }
 
 /// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last
-/// one up to its upper edge, inclusive.
-#[must_use]
-pub fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Histogram {
-    let mut buckets = Vec::with_capacity(edges.len());
+/// one up to its upper edge, inclusive. One exchange with each shard.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Result<Histogram, ReadError> {
     let last = edges.len().saturating_sub(2);
+    let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(edges.len());
     for (index, pair) in edges.windows(2).enumerate() {
         let [from, to] = *pair else { continue };
-        let max = if index == last { to } else { to.saturating_sub(1) };
-        buckets.push(Bucket { min: from, max, count: count(board, from, max) });
+        bounds.push((from, if index == last { to } else { to.saturating_sub(1) }));
     }
-    let below = match edges.first().and_then(|first| first.checked_sub(1)) {
-        Some(max) => count(board, i64::MIN, max),
-        None => 0,
-    };
-    let inside: u64 = buckets.iter().map(|bucket| bucket.count).sum();
-    Histogram { buckets, below, above: board.total() - below - inside }
+    let below = edges.first().and_then(|first| first.checked_sub(1)).map(|max| (i64::MIN, max));
+    bounds.extend(below);
+    let (mut counts, total) = count_within(board, &bounds).await?;
+    let below = below.and_then(|_| counts.pop()).unwrap_or(0);
+    let buckets =
+        bounds.iter().zip(&counts).map(|((min, max), count)| Bucket { min: *min, max: *max, count: *count });
+    let inside: u64 = counts.iter().sum();
+    Ok(Histogram { buckets: buckets.collect(), below, above: total - below - inside })
 }
 
 /// Edges of up to `buckets` equally wide buckets from the least to the greatest first key; none on an empty
-/// board.
-#[must_use]
-pub fn edges_over(board: &BoardView<'_>, buckets: u32) -> Vec<i64> {
-    let Some((least, greatest)) = extremes(board) else { return Vec::new() };
+/// board. One exchange with each shard.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn edges_over(board: &BoardView<'_>, buckets: u32) -> Result<Vec<i64>, ReadError> {
+    let Some((least, greatest)) = extremes(board).await? else { return Ok(Vec::new()) };
     // As 128 bits, because the span of 64-bit scores does not fit 64.
     let (least, greatest) = (i128::from(least), i128::from(greatest));
     let buckets = i128::from(buckets.max(1));
@@ -81,22 +116,91 @@ pub fn edges_over(board: &BoardView<'_>, buckets: u32) -> Vec<i64> {
         edge += width;
     }
     edges.extend(i64::try_from(greatest));
-    edges
+    Ok(edges)
 }
 
 /// The least and the greatest first key.
-fn extremes(board: &BoardView<'_>) -> Option<(i64, i64)> {
+async fn extremes(board: &BoardView<'_>) -> Result<Option<(i64, i64)>, ReadError> {
     debug_assert!(board.definition.keys.len() <= MAX_KEYS, "a validated definition");
-    let order = board.definition.keys.first()?.order;
+    let Some(order) = board.definition.keys.first().map(|key| key.order) else { return Ok(None) };
+    let picks = PicksQuestion { ends: true, ..PicksQuestion::default() };
     let mut extremes: Option<(i64, i64)> = None;
-    for window in board.windows() {
-        let last = window.total().checked_sub(1);
-        for index in [Some(0), last].into_iter().flatten() {
-            let Some((_, words)) = window.tree.select(index) else { continue };
-            let value = decode(*words.as_slice().first()?, order);
+    for reply in board.picks(&picks).await? {
+        for pick in &reply.picks {
+            let Some(word) = pick.words.as_slice().first() else { continue };
+            let value = decode(*word, order);
             let (low, high) = extremes.unwrap_or((value, value));
             extremes = Some((low.min(value), high.max(value)));
         }
     }
-    extremes
+    Ok(extremes)
+}
+
+/// Reads [`count`].
+pub struct CountBetween {
+    pub min: i64,
+    pub max: i64,
+}
+
+impl BoardRead for CountBetween {
+    type Answer = u64;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        count(board, self.min, self.max).await
+    }
+}
+
+/// Reads [`count_all`].
+pub struct CountAll;
+
+impl BoardRead for CountAll {
+    type Answer = u64;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        count_all(board).await
+    }
+}
+
+/// Where the buckets of a histogram lie.
+pub enum HistogramEdges {
+    /// Ascending, at least two.
+    Given(Vec<i64>),
+    /// So many equally wide buckets over all scores.
+    Over(u32),
+}
+
+/// Reads [`histogram`].
+pub struct HistogramOver(pub HistogramEdges);
+
+impl BoardRead for HistogramOver {
+    type Answer = Histogram;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        match &self.0 {
+            HistogramEdges::Given(edges) => histogram(board, edges).await,
+            HistogramEdges::Over(buckets) => histogram(board, &edges_over(board, *buckets).await?).await,
+        }
+    }
+}
+
+/// The totals of boards, in their order, and the sequences that they are exact at.
+pub struct TotalsOf<'a>(pub &'a [(BoardName, RegisteredBoard)]);
+
+impl ShardsRead for TotalsOf<'_> {
+    type Answer = (Vec<u64>, AsOf);
+
+    async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
+        let life = |(board, known): &(BoardName, RegisteredBoard)| BoardLife {
+            board: board.clone(),
+            incarnation: known.incarnation,
+        };
+        let boards = self.0.iter().map(|board| (life(board), Vec::new())).collect();
+        let mut totals = vec![0; self.0.len()];
+        for (_, counts) in shards.counts(boards, None).await? {
+            for (total, counts) in totals.iter_mut().zip(&counts) {
+                *total += counts.total;
+            }
+        }
+        Ok((totals, shards.as_of()))
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::query::question::SortKey;
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{MAX_MEMBER_BYTES, fnv1a_32};
 
@@ -29,6 +30,12 @@ pub struct PageCursor {
 const HEAD_BYTES: usize = 5;
 
 impl PageCursor {
+    /// The entry that the page ended with.
+    #[must_use]
+    pub fn key(&self) -> SortKey<'_> {
+        SortKey { words: self.words, member: &self.member }
+    }
+
     /// URL-safe text: hexadecimal, because it is short enough and has nothing to escape.
     #[must_use]
     pub fn encode(&self, board: &str) -> String {

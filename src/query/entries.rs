@@ -47,3 +47,11 @@ impl VisitEntries for Page {
         self.entries.each_entry(visit);
     }
 }
+
+impl<A: ConsistentAnswer> ConsistentAnswer for Option<A> {
+    fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
+        if let Some(answer) = self {
+            answer.each_entry_as_of(visit);
+        }
+    }
+}

@@ -1,13 +1,16 @@
 //! The entries of one member on several boards, at one `as_of`.
 
-use crate::query::answer::{Listed, MemberEntry};
-use crate::query::board_view::BoardView;
+use crate::query::answer::{Listed, MemberEntry, Standing};
+use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
-use crate::query::member::member;
-use crate::query::node::Node;
+use crate::query::merge::{EntrySource, MergedEntry};
+use crate::query::question::{BoardLife, FoundMember, Mark};
+use crate::query::read::ShardsRead;
+use crate::query::read_shards::ReadShards;
 use crate::state::TreeId;
+use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId};
-use crate::writer::Registry;
+use crate::writer::{RegisteredBoard, Registry};
 
 /// A member's entries.
 #[derive(Debug, Clone)]
@@ -21,17 +24,14 @@ pub struct EntriesOfMember {
 }
 
 /// Which boards of a member are asked for.
-#[derive(Debug, Clone, Copy)]
-pub enum BoardSelection<'a> {
+#[derive(Debug, Clone)]
+pub enum BoardSelection {
     /// These, in this order.
-    Named(&'a [BoardName]),
-    /// Those that list it, from behind a place on: `limit` of them, for which no more than [`LOOKED_AT_MAX`]
-    /// are looked at.
+    Named(Vec<BoardName>),
+    /// Those that list it, from behind a place on: at most `limit` of them. The home shard looks at a limited
+    /// number of boards for a page, so that a page may be shorter than that and yet not the last one.
     All { after: Option<TreeId>, limit: usize },
 }
-
-/// Boards of a member that are looked at for one page. A token may be confined to few of many.
-const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 
 impl ConsistentAnswer for EntriesOfMember {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
@@ -42,56 +42,109 @@ impl ConsistentAnswer for EntriesOfMember {
 }
 
 /// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page
-/// has them in the order in which boards came, and by name within the page. Only boards that know the member
-/// are looked at.
-#[must_use]
-pub fn entries_of_member(
-    node: &Node,
+/// has them in the order in which boards came, and by name within the page. One exchange with the member's home
+/// shard, which knows its boards, and one with the others.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn entries_of_member(
+    shards: ReadShards<'_>,
     registry: &Registry,
     id: &MemberId,
-    selection: BoardSelection<'_>,
-    is_wanted: &dyn Fn(&BoardName) -> bool,
-) -> EntriesOfMember {
-    let view = node.view();
-    let entry = |name: &BoardName| {
-        let known = registry.get(name.as_str())?;
-        member(&BoardView::new(&view, name.as_str(), &known), id)
-    };
-    let (mut entries, mut not_found, mut next) = (Vec::new(), Vec::new(), None);
+    selection: &BoardSelection,
+    is_wanted: &(dyn Fn(&BoardName) -> bool + Sync),
+) -> Result<EntriesOfMember, ReadError> {
+    let (mut missing, mut next): (Vec<(usize, BoardName)>, _) = (Vec::new(), None);
+    let mut found: Vec<(RegisteredBoard, BoardLife, FoundMember)> = Vec::new();
     match selection {
         BoardSelection::Named(boards) => {
-            for name in boards {
-                match entry(name) {
-                    Some(entry) => entries.push((name.clone(), entry)),
-                    None => not_found.push(name.clone()),
+            let mut known = Vec::with_capacity(boards.len());
+            for (nth, name) in boards.iter().enumerate() {
+                match registry.get(name.as_str()) {
+                    Some(registered) => known.push((nth, name, registered)),
+                    None => missing.push((nth, name.clone())),
                 }
             }
+            let life = |(_, name, known): &(usize, &BoardName, RegisteredBoard)| BoardLife {
+                board: (*name).clone(),
+                incarnation: known.incarnation,
+            };
+            let lives: Vec<BoardLife> = known.iter().map(life).collect();
+            let members = shards.member_on_boards(id, lives.clone()).await?;
+            for (((nth, name, registered), life), member) in known.into_iter().zip(lives).zip(members) {
+                match member {
+                    Some(member) => found.push((registered, life, member)),
+                    None => missing.push((nth, name.clone())),
+                }
+            }
+            missing.sort_unstable_by_key(|(nth, _)| *nth);
         }
         BoardSelection::All { after, limit } => {
-            let home = view.shards.get(node.home_of(id).index());
-            let handle = home.and_then(|home| home.members.get(id.as_bytes()));
-            if let Some((home, handle)) = home.zip(handle) {
-                let mut last = after;
-                for (looked_at, tree) in home.members.trees_after(handle, after).enumerate() {
-                    if entries.len() == limit || looked_at == LOOKED_AT_MAX {
-                        next = last;
-                        break;
-                    }
-                    last = Some(tree);
-                    // Trees of dropped boards count as well: until they have released the member, there may
-                    // be any number.
-                    let Some(window) = home.tree(tree) else { continue };
-                    if is_wanted(&window.board)
-                        && window.tree.contains(handle)
-                        && let Some(entry) = entry(&window.board)
-                    {
-                        entries.push((window.board.clone(), entry));
-                    }
-                }
-                entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
+            let page = shards.boards_of_member(id, after.map(|tree| tree.0), limit).await?;
+            next = page.next.map(TreeId);
+            for (life, member) in page.boards.into_iter().filter(|(life, _)| is_wanted(&life.board)) {
+                let known = registry.get(life.board.as_str());
+                let known = known.filter(|known| known.incarnation == life.incarnation);
+                found.extend(known.map(|known| (known, life, member)));
             }
+            found.sort_by(|(_, a, _), (_, b, _)| a.board.cmp(&b.board));
         }
     }
-    let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());
-    EntriesOfMember { as_of, entries, not_found, next }
+    let entries = sum(shards, id, &found).await?;
+    let not_found = missing.into_iter().map(|(_, name)| name).collect();
+    Ok(EntriesOfMember { as_of: shards.as_of(), entries, not_found, next })
+}
+
+/// Adds the other shards' counts to what the home shard found.
+async fn sum(
+    shards: ReadShards<'_>,
+    id: &MemberId,
+    found: &[(RegisteredBoard, BoardLife, FoundMember)],
+) -> Result<Vec<(BoardName, MemberEntry)>, ReadError> {
+    let home = shards.home_of(id);
+    let marks = |known: &RegisteredBoard, member: &'_ FoundMember| {
+        let words = member.entry.words.as_slice();
+        Mark::Score(Words::from_slice(words.get(..known.definition.keys.len()).unwrap_or(words)))
+    };
+    let boards = found.iter().map(|(known, life, member)| {
+        (life.clone(), vec![marks(known, member), Mark::Entry(member.entry.key())])
+    });
+    let counts = shards.counts(boards.collect(), Some(home)).await?;
+    let entries = found.iter().enumerate().filter_map(|(nth, (known, life, member))| {
+        let FoundMember { entry, at_score, index, total } = member;
+        let (mut better, mut tied, mut total, mut ahead) =
+            (at_score.before, at_score.through - at_score.before, *total, *index);
+        for (_, boards) in &counts {
+            let board = boards.get(nth)?;
+            let [score, key] = board.marks.as_slice() else { return None };
+            better += score.before;
+            tied += score.through - score.before;
+            total += board.total;
+            ahead += key.before;
+        }
+        let merged = MergedEntry { shard: home, key: entry.key(), source: EntrySource::Replied(entry) };
+        let listed = Listed::new(&known.definition, &merged, better, ahead + 1)?;
+        Some((life.board.clone(), MemberEntry { listed, standing: Standing { better, tied, total } }))
+    });
+    Ok(entries.collect())
+}
+
+/// Reads [`entries_of_member`].
+pub struct MemberOnBoards<W> {
+    pub member: MemberId,
+    pub boards: BoardSelection,
+    pub is_wanted: W,
+}
+
+impl<W: Fn(&BoardName) -> bool + Send + Sync> ShardsRead for MemberOnBoards<W> {
+    type Answer = EntriesOfMember;
+
+    async fn read<'r>(
+        &'r self,
+        shards: ReadShards<'r>,
+        registry: &'r Registry,
+    ) -> Result<Self::Answer, ReadError> {
+        entries_of_member(shards, registry, &self.member, &self.boards, &self.is_wanted).await
+    }
 }

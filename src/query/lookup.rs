@@ -3,11 +3,16 @@
 use std::collections::HashSet;
 
 use crate::query::answer::Listed;
-use crate::query::board_view::BoardView;
+use crate::query::ask_shards::ReadError;
+use crate::query::board_view::{BoardView, ShardLookup};
 use crate::query::entries::VisitEntries;
-use crate::query::member;
-use crate::query::merge::MergedEntry;
-use crate::types::MemberId;
+use crate::query::merge::{EntrySource, MergedEntry};
+use crate::query::question::{ShardEntry, SortKey};
+use crate::query::read::BoardRead;
+use crate::types::{MemberId, ShardId};
+
+/// Exchanges that follow members whose scores change while they are counted.
+const ATTEMPTS: u32 = 16;
 
 /// The members that were found, and those that were not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,33 +31,102 @@ impl VisitEntries for Lookup {
     }
 }
 
-/// Each member once, however often it is named.
-#[must_use]
-pub fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Lookup {
+/// Each member once, however often it is named. One exchange with each shard finds the members, and one counts at
+/// their keys. If a member has moved between the two, the second one found its new key and is followed by another.
+///
+/// # Errors
+/// When some shard does not reply, or members kept changing too quickly.
+pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Lookup, ReadError> {
+    let mut by_shard: Vec<Vec<&str>> = vec![Vec::new(); usize::from(board.shard_count())];
+    let mut indexes: Vec<Vec<usize>> = vec![Vec::new(); by_shard.len()];
     let mut named = HashSet::with_capacity(members.len());
-    let mut run: Vec<MergedEntry<'_>> = Vec::with_capacity(members.len());
-    let mut not_found = Vec::new();
     for (index, id) in members.iter().enumerate().filter(|(_, id)| named.insert(*id)) {
-        match member::find(board, id) {
-            Some(found) => run.push(found),
-            None => not_found.push(index),
+        let home = board.home_of(id).index();
+        if let (Some(shard), Some(indexes)) = (by_shard.get_mut(home), indexes.get_mut(home)) {
+            shard.push(id.as_str());
+            indexes.push(index);
         }
     }
-    run.sort_unstable_by_key(|found| found.key);
+    let mut replies = board.look_up(&by_shard, &[]).await?;
+    // Over shards that stay as they are the members are not looked for again.
+    let again = if board.is_frozen() { vec![Vec::new(); by_shard.len()] } else { by_shard };
+    for _ in 0..ATTEMPTS {
+        let found = found_in(&replies);
+        let keys: Vec<SortKey<'_>> = found.iter().map(|(_, entry)| entry.key()).collect();
+        let counted = board.look_up(&again, &keys).await?;
+        let is_same = || found.iter().map(|(_, entry)| entry.key()).eq(keys_in(&counted));
+        if board.is_frozen() || is_same() {
+            let latest = if board.is_frozen() { &replies } else { &counted };
+            return Ok(ranked(board, latest, &counted, &indexes));
+        }
+        replies = counted;
+    }
+    Err(ReadError::KeptChanging(ATTEMPTS))
+}
+
+/// The members found, shard by shard.
+fn found_in(replies: &[ShardLookup]) -> Vec<(ShardId, &ShardEntry)> {
+    let mut found = Vec::new();
+    for reply in replies {
+        found.extend(reply.members.iter().flatten().map(|entry| (reply.shard, entry)));
+    }
+    found
+}
+
+fn keys_in(replies: &[ShardLookup]) -> impl Iterator<Item = SortKey<'_>> {
+    replies.iter().flat_map(|reply| reply.members.iter().flatten().map(ShardEntry::key))
+}
+
+/// # Arguments
+/// `counted`: the shards' counts at the keys of the members in `replies`.
+fn ranked(
+    board: &BoardView<'_>,
+    replies: &[ShardLookup],
+    counted: &[ShardLookup],
+    indexes: &[Vec<usize>],
+) -> Lookup {
+    let found = found_in(replies);
+    let mut run: Vec<(usize, MergedEntry<'_>)> = Vec::with_capacity(found.len());
+    for (nth, (shard, entry)) in found.into_iter().enumerate() {
+        run.push((nth, MergedEntry { shard, key: entry.key(), source: EntrySource::Replied(entry) }));
+    }
+    run.sort_unstable_by_key(|(_, found)| found.key);
     let mut entries = Vec::with_capacity(run.len());
     let mut previous: Option<&MergedEntry<'_>> = None;
-    let (mut better, mut group_rank) = (0, 0);
-    for (found, place) in run.iter().zip(1_u64..) {
+    let mut group_rank = 0;
+    for ((nth, found), place) in run.iter().zip(1_u64..) {
         let score = board.score_words(&found.key.words);
         if previous.is_none_or(|previous| board.score_words(&previous.key.words) != score) {
-            better = board.better(score);
             group_rank = place;
         }
         previous = Some(found);
-        let position = member::ahead(board, found) + 1;
-        let listed =
-            board.parts().get(found.part).and_then(|part| Listed::new(part, found, better, position));
+        let (mut better, mut ahead) = (0, 0);
+        for at in counted.iter().filter_map(|reply| reply.keys.get(*nth)) {
+            better += at.better;
+            ahead += at.before;
+        }
+        let listed = Listed::new(&board.definition, found, better, ahead + 1);
         entries.extend(listed.map(|listed| (listed, group_rank)));
     }
+    let mut not_found: Vec<usize> = replies
+        .iter()
+        .zip(indexes)
+        .flat_map(|(reply, indexes)| reply.members.iter().zip(indexes))
+        .filter_map(|(found, index)| found.is_none().then_some(*index))
+        .collect();
+    not_found.sort_unstable();
     Lookup { entries, not_found }
+}
+
+/// Reads [`lookup`].
+pub struct LookupMembers {
+    pub members: Vec<MemberId>,
+}
+
+impl BoardRead for LookupMembers {
+    type Answer = Lookup;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        lookup(board, &self.members).await
+    }
 }

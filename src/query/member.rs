@@ -1,43 +1,68 @@
 //! One member's entry.
 
 use crate::query::answer::{Listed, MemberEntry, Standing};
-use crate::query::board_view::{BoardView, SortKey};
-use crate::query::merge::MergedEntry;
-use crate::types::{MemberId, shard_of};
+use crate::query::ask_shards::ReadError;
+use crate::query::board_view::BoardView;
+use crate::query::merge::{MergedEntry, forward};
+use crate::query::question::{Mark, RunQuestion, RunStart};
+use crate::query::read::BoardRead;
+use crate::query::shard_run::ShardRun;
+use crate::types::MemberId;
 
-/// The member's entry; `None` if it is not listed: never here, removed or hidden.
-#[must_use]
-pub fn member(board: &BoardView<'_>, member: &MemberId) -> Option<MemberEntry> {
-    let found = find(board, member)?;
-    let standing = standing(board, &found);
-    let listed =
-        Listed::new(board.parts().get(found.part)?, &found, standing.better, ahead(board, &found) + 1)?;
+/// The member's entry; `None` if it is not listed: never here, removed or hidden. One exchange with its home
+/// shard, and then one with the others.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn member(board: &BoardView<'_>, member: &MemberId) -> Result<Option<MemberEntry>, ReadError> {
+    let Some(home) = board.run_of_member(member, 0, 0).await? else { return Ok(None) };
+    let home = [home];
+    let Some(found) = forward(&home).next() else { return Ok(None) };
+    let others = runs_of_others(board, &home, &found, 0, 0).await?;
+    Ok(entry(&board.definition, &found, home.iter().chain(&others)))
+}
+
+/// Runs of the other shards before the entry found.
+pub(super) async fn runs_of_others<'v>(
+    board: &BoardView<'v>,
+    home: &[ShardRun<'v>],
+    found: &MergedEntry<'_>,
+    above: u32,
+    below: u32,
+) -> Result<Vec<ShardRun<'v>>, ReadError> {
+    let start = RunStart::Before(Mark::Entry(found.key));
+    let except = home.first().map(|home| home.shard);
+    board.runs(&RunQuestion { start, worst: None, above, below }, except).await
+}
+
+/// The entry before which all runs start.
+pub(super) fn entry<'r, 'v: 'r>(
+    definition: &crate::board::Definition,
+    found: &MergedEntry<'_>,
+    runs: impl Iterator<Item = &'r ShardRun<'v>>,
+) -> Option<MemberEntry> {
+    let mut standing = Standing { better: 0, tied: 0, total: 0 };
+    let mut ahead = 0;
+    for run in runs {
+        let at_score = run.at_start();
+        standing.better += at_score.before;
+        standing.tied += at_score.through - at_score.before;
+        standing.total += run.total();
+        ahead += run.start();
+    }
+    let listed = Listed::new(definition, found, standing.better, ahead + 1)?;
     Some(MemberEntry { listed, standing })
 }
 
-/// Where a listed member is.
-pub(super) fn find<'v>(board: &BoardView<'v>, member: &'v MemberId) -> Option<MergedEntry<'v>> {
-    let shards = u16::try_from(board.parts().len()).ok()?;
-    let index = shard_of(member, shards).index();
-    let part = board.parts().get(index)?;
-    let (_, window) = part.window?;
-    let handle = part.shard.members.get(member.as_bytes())?;
-    let words = window.tree.get(handle)?;
-    Some(MergedEntry { part: index, handle, key: SortKey { words, member: member.as_bytes() } })
+/// Reads [`member`].
+pub struct MemberOf {
+    pub member: MemberId,
 }
 
-/// Entries before it: on its own shard by its place in the tree, elsewhere by its key.
-pub(super) fn ahead(board: &BoardView<'_>, found: &MergedEntry<'_>) -> u64 {
-    let parts = board.parts().iter().enumerate();
-    let ahead = parts.map(|(index, part)| match part.window {
-        Some((_, window)) if index == found.part => window.tree.index_of(found.handle).unwrap_or(0),
-        _ => part.before(&found.key),
-    });
-    ahead.sum()
-}
+impl BoardRead for MemberOf {
+    type Answer = Option<MemberEntry>;
 
-pub(super) fn standing(board: &BoardView<'_>, found: &MergedEntry<'_>) -> Standing {
-    let score = board.score_words(&found.key.words);
-    let better = board.better(score);
-    Standing { better, tied: board.through(score) - better, total: board.total() }
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        member(board, &self.member).await
+    }
 }

@@ -1,81 +1,105 @@
-//! The shards' ordered streams as one, forward or backward from a place in each.
+//! The shards' runs as one ordered stream, forward or backward from where they start.
 
-use crate::query::board_view::{BoardView, Part, SortKey};
-use crate::tree::{Handle, Words};
+use crate::query::part::Part;
+use crate::query::question::{ShardEntry, SortKey};
+use crate::query::shard_run::{RunEntries, ShardRun};
+use crate::tree::{Cursor, Handle};
+use crate::types::ShardId;
 
 /// An entry met on the way.
-#[derive(Debug, Clone, Copy)]
-pub struct MergedEntry<'v> {
-    /// The shard it is on.
-    pub part: usize,
-    pub handle: Handle,
-    pub key: SortKey<'v>,
+#[derive(Clone, Copy)]
+pub struct MergedEntry<'r> {
+    pub shard: ShardId,
+    pub key: SortKey<'r>,
+    pub source: EntrySource<'r>,
 }
 
-/// Entries from the places on, best first. `starts` has one place per shard: the entries before it.
-pub fn forward<'v>(board: &BoardView<'v>, starts: &[u64]) -> impl Iterator<Item = MergedEntry<'v>> + use<'v> {
-    let lanes = lanes(board, starts, |part, start| {
-        let (_, window) = part.window?;
-        let mut cursor = window.tree.cursor_at(start);
-        Some(move || cursor.next())
-    });
-    merge(lanes, |candidate, best| candidate < best)
+/// Where the rest of an entry is found.
+#[derive(Clone, Copy)]
+pub enum EntrySource<'r> {
+    InMemory(Part<'r>, Handle),
+    Replied(&'r ShardEntry),
 }
 
-/// Entries from the places back, the nearest first. `starts` as in [`forward`].
-pub fn backward<'v>(
-    board: &BoardView<'v>,
-    starts: &[u64],
-) -> impl Iterator<Item = MergedEntry<'v>> + use<'v> {
-    let lanes = lanes(board, starts, |part, start| {
-        let (_, window) = part.window?;
-        let mut cursor = window.tree.cursor_at(start);
-        Some(move || cursor.prev())
-    });
-    merge(lanes, |candidate, best| candidate > best)
+/// Entries from the runs' starts on, best first.
+pub fn forward<'r>(runs: &'r [ShardRun<'_>]) -> impl Iterator<Item = MergedEntry<'r>> + use<'r> {
+    merge(lanes(runs, Direction::Forward), |candidate, best| candidate < best)
 }
 
-struct ShardCursor<'v, N> {
-    part: Part<'v>,
-    index: usize,
-    next: N,
-    head: Option<MergedEntry<'v>>,
+/// Entries from the runs' starts back, the nearest first.
+pub fn backward<'r>(runs: &'r [ShardRun<'_>]) -> impl Iterator<Item = MergedEntry<'r>> + use<'r> {
+    merge(lanes(runs, Direction::Backward), |candidate, best| candidate > best)
 }
 
-impl<N: FnMut() -> Option<(Handle, Words)>> ShardCursor<'_, N> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// One shard's entries, and the next of them.
+struct Lane<'r> {
+    shard: ShardId,
+    rest: Rest<'r>,
+    head: Option<MergedEntry<'r>>,
+}
+
+enum Rest<'r> {
+    InMemory { part: Part<'r>, cursor: Cursor<'r, 64, 64>, direction: Direction },
+    Replied(std::slice::Iter<'r, ShardEntry>),
+}
+
+impl<'r> Lane<'r> {
+    fn of(run: &'r ShardRun<'_>, direction: Direction) -> Option<Self> {
+        let rest = match run.entries() {
+            RunEntries::InMemory { part, start, .. } => {
+                let (_, window) = part.window?;
+                Rest::InMemory { part: *part, cursor: window.tree.cursor_at(*start), direction }
+            }
+            RunEntries::Replied { reply, .. } => Rest::Replied(match direction {
+                Direction::Forward => reply.below.iter(),
+                Direction::Backward => reply.above.iter(),
+            }),
+        };
+        let mut lane = Self { shard: run.shard, rest, head: None };
+        lane.step();
+        Some(lane)
+    }
+
     fn step(&mut self) {
-        let (part, index) = (self.part, self.index);
-        self.head = (self.next)().map(|(handle, words)| MergedEntry {
-            part: index,
-            handle,
-            key: SortKey { words, member: part.shard.members.id(handle) },
-        });
+        let shard = self.shard;
+        self.head = match &mut self.rest {
+            Rest::InMemory { part, cursor, direction } => {
+                let next = match direction {
+                    Direction::Forward => cursor.next(),
+                    Direction::Backward => cursor.prev(),
+                };
+                next.map(|(handle, words)| MergedEntry {
+                    shard,
+                    key: SortKey { words, member: part.shard.members.id(handle) },
+                    source: EntrySource::InMemory(*part, handle),
+                })
+            }
+            Rest::Replied(entries) => entries.next().map(|entry| MergedEntry {
+                shard,
+                key: SortKey { words: entry.words, member: &entry.member },
+                source: EntrySource::Replied(entry),
+            }),
+        };
     }
 }
 
-fn lanes<'v, N: FnMut() -> Option<(Handle, Words)>>(
-    board: &BoardView<'v>,
-    starts: &[u64],
-    open: impl Fn(&Part<'v>, u64) -> Option<N>,
-) -> Vec<ShardCursor<'v, N>> {
-    let mut lanes = Vec::with_capacity(starts.len());
-    for (index, (part, start)) in board.parts().iter().zip(starts).enumerate() {
-        if let Some(next) = open(part, *start) {
-            let mut lane = ShardCursor { part: *part, index, next, head: None };
-            lane.step();
-            lanes.push(lane);
-        }
-    }
-    lanes
+fn lanes<'r>(runs: &'r [ShardRun<'_>], direction: Direction) -> Vec<Lane<'r>> {
+    runs.iter().filter_map(|run| Lane::of(run, direction)).collect()
 }
 
 /// Takes the foremost head each time. A scan and no heap: shards are 64 at most, mostly a few.
-fn merge<'v, N: FnMut() -> Option<(Handle, Words)>>(
-    mut lanes: Vec<ShardCursor<'v, N>>,
-    leads: impl Fn(&SortKey<'v>, &SortKey<'v>) -> bool,
-) -> impl Iterator<Item = MergedEntry<'v>> {
+fn merge<'r>(
+    mut lanes: Vec<Lane<'r>>,
+    leads: impl Fn(&SortKey<'r>, &SortKey<'r>) -> bool,
+) -> impl Iterator<Item = MergedEntry<'r>> {
     std::iter::from_fn(move || {
-        let mut foremost: Option<&mut ShardCursor<'v, N>> = None;
+        let mut foremost: Option<&mut Lane<'r>> = None;
         for lane in &mut lanes {
             let Some(head) = &lane.head else { continue };
             let lead = match foremost.as_ref().and_then(|lane| lane.head.as_ref()) {

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::query::answer::ListedMetadata;
+use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
+use crate::query::read::{ShardsRead, read_in_memory};
 use crate::state::TreeId;
 use crate::storage::StorageError;
 use crate::storage::codec::MetadataRecord;
 use crate::types::{AsOf, Sequence, ShardId};
+use crate::writer::Registry;
 
 /// The least time between two log lines about metadata that cannot be read.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -35,11 +38,16 @@ pub fn missing_metadata(answer: &mut impl ConsistentAnswer) -> usize {
     missing
 }
 
-/// Asks, and reads metadata that belongs to the same moment. Blocks on the disk.
+/// Reads shards in memory, and metadata that belongs to the same moment. Blocks on the disk.
 ///
-/// # Arguments
-/// `ask`: asks without metadata; `None` if there is no such board.
-pub fn with_metadata<A: ConsistentAnswer>(node: &Node, ask: impl Fn() -> Option<A>) -> Option<A> {
+/// # Errors
+/// When the read gives up.
+pub fn with_metadata<R: ShardsRead<Answer: ConsistentAnswer>>(
+    node: &Node,
+    registry: &Registry,
+    read: &R,
+) -> Result<R::Answer, ReadError> {
+    let ask = || read_in_memory(node, registry, read);
     let mut answer = ask()?;
     for _ in 0..ATTEMPTS {
         let ahead = fill_from_snapshots(node, &mut answer);
@@ -49,7 +57,7 @@ pub fn with_metadata<A: ConsistentAnswer>(node: &Node, ask: impl Fn() -> Option<
         wait_for(node, &ahead);
         answer = ask()?;
     }
-    Some(answer)
+    Ok(answer)
 }
 
 /// Waits until readers see what the disk has.

@@ -1,12 +1,20 @@
 //! Reads: one shard's counts and entries, summed and merged over all shards of the node.
 //!
 //! Knows: that rank and position add up, and that all shards share one total order. Must not know: HTTP or
-//! JSON. A read is a plain function over a [`BoardView`]; nothing here awaits, and the disk is read
-//! (metadata) only after the shards' locks were released.
+//! JSON. A read is a function over a [`BoardView`], written once for shards in memory and for shards that are
+//! asked elsewhere ([`question`]). Over shards in memory nothing waits, and the disk is read (metadata) only
+//! after their locks were released.
 
 mod node;
 
+pub mod question;
+
+mod part;
+mod shard_run;
+
+mod ask_shards;
 mod board_view;
+mod read_shards;
 
 mod answer;
 mod merge;
@@ -38,22 +46,27 @@ mod model;
 mod tests;
 
 pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
-pub use around::{Around, around};
-pub use board_view::{BoardView, ShardStanding, SortKey};
-pub use count::{Bucket, Histogram, count, count_all, edges_over, histogram};
+pub use around::{Around, AroundMember, around};
+pub use ask_shards::{AskShards, AskedShards, ReadError, ShardUnavailable};
+pub use board_view::{BoardView, ShardStanding, at_once};
+pub use count::{
+    Bucket, CountAll, CountBetween, Histogram, HistogramEdges, HistogramOver, TotalsOf, count, count_all,
+    edges_over, histogram,
+};
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
-pub use entries_of_member::{BoardSelection, EntriesOfMember, entries_of_member};
-pub use lookup::{Lookup, lookup};
-pub use member::member;
+pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
+pub use lookup::{Lookup, LookupMembers, lookup};
+pub use member::{MemberOf, member};
 pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};
 pub use node::{Node, ShardHandle, View};
-pub use outcome::{EntryChange, Previous, add_other_shards};
-pub use position::from_position;
-pub use range::range;
-pub use rank::{ScoreRank, rank_of_score};
-pub use read::{Answer, read};
+pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
+pub use position::{FromPosition, from_position};
+pub use range::{Range, range};
+pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
+pub use read::{Answer, BoardRead, OfBoard, ShardsRead, TotalOnly, read, read_in_memory};
+pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
-pub use score_at::{ScoreTarget, score_at};
-pub use top::{Start, top};
-pub use trim_scan::{TrimScan, trim_point_of_position, trim_point_of_score};
+pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
+pub use top::{Start, Top, top};
+pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

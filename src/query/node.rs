@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::query::ask_shards::AskShards;
 use crate::state_lock::{Purpose, ReadGuard, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
@@ -30,6 +31,8 @@ pub struct ShardHandle {
 /// Every shard, by number.
 pub struct Node {
     pub shards: Vec<ShardHandle>,
+    /// Asks shards that are not in this node's memory; `None` if all are.
+    pub elsewhere: Option<Arc<dyn AskShards>>,
 }
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.

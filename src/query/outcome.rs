@@ -2,10 +2,16 @@
 //! counts of the others are added here.
 
 use crate::query::answer::{Listed, ListedMetadata, MemberEntry, Standing};
-use crate::query::board_view::{BoardView, SortKey};
+use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
-use crate::query::node::View;
-use crate::state::TreeId;
+use crate::query::node::ShardHandle;
+use crate::query::part::Part;
+use crate::query::question::{BoardLife, Mark, SortKey};
+use crate::query::read::ShardsRead;
+use crate::query::read_shards::{CountsOfBoards, ReadShards};
+use crate::state::{Shard, TreeId};
+use crate::state_lock::Purpose;
+use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
 use crate::writer::{BoardOutcome, Registry, ShardRanking};
 
@@ -37,50 +43,100 @@ impl ConsistentAnswer for EntryChange {
     }
 }
 
-/// Adds the other shards' counts to what the shard `home` found at `sequence`.
-#[must_use]
-pub fn add_other_shards(
-    view: &View<'_>,
+/// What the writer of a shard found of a job on one board.
+#[derive(Clone, Copy)]
+pub struct FoundOutcome<'a> {
+    pub member: &'a MemberId,
+    /// Where in the shard's queue it holds.
+    pub sequence: Sequence,
+    pub outcome: &'a BoardOutcome,
+}
+
+/// Adds the other shards' counts to what the shard `home` found. One exchange with each of them for all outcomes.
+///
+/// # Arguments
+/// `tree_of`: the tree of a board on the home shard, where metadata is read from.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn add_other_shards(
+    shards: ReadShards<'_>,
     registry: &Registry,
     home: ShardId,
-    sequence: Sequence,
-    member: &MemberId,
-    outcome: &BoardOutcome,
-) -> EntryChange {
-    let name = outcome.board.as_str();
-    let known = registry.get(name);
-    let board = known.map(|known| BoardView::new(view, name, &known));
-    let sum = |ranking: &ShardRanking| {
-        Summed::over(board.as_ref(), home, member, ranking, outcome.definition.columns())
-    };
-    let tree = board.as_ref().and_then(|board| board.parts().get(home.index())?.window).map(|(tree, _)| tree);
-    let after = outcome.after.as_ref().map(|after| (after, sum(after)));
-    let before = outcome.before.as_ref().map(|before| (before, sum(before)));
-    let as_of = view
-        .shards
+    found: &[FoundOutcome<'_>],
+    tree_of: impl Fn(&BoardLife) -> Option<TreeId>,
+) -> Result<Vec<EntryChange>, ReadError> {
+    let lives: Vec<Option<BoardLife>> = found
         .iter()
-        .map(|shard| (shard.id, if shard.id == home { sequence } else { shard.applied.sequence }));
-    EntryChange {
-        board: outcome.board.clone(),
-        changed: outcome.changed,
-        entry: after.map(|(after, summed)| MemberEntry {
-            listed: Listed {
-                member: member.as_str().into(),
-                score: outcome.definition.score_of(after.words.as_slice()),
-                better: summed.standing.better,
+        .map(|found| {
+            let known = registry.get(found.outcome.board.as_str())?;
+            Some(BoardLife { board: found.outcome.board.clone(), incarnation: known.incarnation })
+        })
+        .collect();
+    let mut boards = Vec::with_capacity(found.len());
+    // For each outcome, which of the boards asked are its own.
+    let mut asked = Vec::with_capacity(found.len());
+    for (found, life) in found.iter().zip(&lives) {
+        let life = life.as_ref();
+        let marks = found.rankings().flat_map(|ranking| found.marks(ranking)).collect();
+        asked.push(life.map(|_| boards.len()));
+        boards.extend(life.map(|life| (life.clone(), marks)));
+    }
+    let counts = shards.counts(boards, Some(home)).await?;
+    let others = shards.as_of();
+    let changes = found.iter().zip(asked).zip(&lives).map(|((found, nth), life)| {
+        let tree = life.as_ref().and_then(&tree_of);
+        let mut as_of: Vec<(ShardId, Sequence)> =
+            others.0.iter().copied().filter(|(shard, _)| *shard != home).collect();
+        as_of.push((home, found.sequence));
+        as_of.sort_by_key(|(shard, _)| *shard);
+        let mut place = 0;
+        let mut summed = |ranking: &ShardRanking| {
+            let sum = Summed::over(ranking, &counts, nth, place);
+            place += 1;
+            sum
+        };
+        let before = found.outcome.before.as_ref().map(|before| (before, summed(before)));
+        let after = found.outcome.after.as_ref().map(|after| (after, summed(after)));
+        let definition = &found.outcome.definition;
+        EntryChange {
+            board: found.outcome.board.clone(),
+            changed: found.outcome.changed,
+            entry: after.map(|(after, summed)| MemberEntry {
+                listed: Listed {
+                    member: found.member.as_str().into(),
+                    score: definition.score_of(after.words.as_slice()),
+                    better: summed.standing.better,
+                    position: summed.ahead + 1,
+                    updated_at: after.updated_at,
+                    reached_at: definition.reached_at(after.words.as_slice()),
+                    metadata: metadata(after, home, tree),
+                },
+                standing: summed.standing,
+            }),
+            previous: before.map(|(before, summed)| Previous {
+                score: definition.score_of(before.words.as_slice()),
+                rank: summed.standing.rank(),
                 position: summed.ahead + 1,
-                updated_at: after.updated_at,
-                reached_at: outcome.definition.reached_at(after.words.as_slice()),
-                metadata: metadata(after, home, tree),
-            },
-            standing: summed.standing,
-        }),
-        previous: before.map(|(before, summed)| Previous {
-            score: outcome.definition.score_of(before.words.as_slice()),
-            rank: summed.standing.rank(),
-            position: summed.ahead + 1,
-        }),
-        as_of: AsOf(as_of.collect()),
+            }),
+            as_of: AsOf(as_of),
+        }
+    });
+    Ok(changes.collect())
+}
+
+impl<'a> FoundOutcome<'a> {
+    /// Before and after.
+    fn rankings(&self) -> impl Iterator<Item = &'a ShardRanking> + use<'a> {
+        self.outcome.before.iter().chain(&self.outcome.after)
+    }
+
+    /// What the other shards count for a ranking: at its score, and at its key.
+    fn marks(&self, ranking: &ShardRanking) -> [Mark<'a>; 2] {
+        let words = ranking.words.as_slice();
+        let score = words.get(..self.outcome.definition.keys.len()).unwrap_or(words);
+        let key = SortKey { words: ranking.words, member: self.member.as_bytes() };
+        [Mark::Score(Words::from_slice(score)), Mark::Entry(key)]
     }
 }
 
@@ -97,28 +153,47 @@ struct Summed {
 }
 
 impl Summed {
-    fn over(
-        board: Option<&BoardView<'_>>,
-        home: ShardId,
-        member: &MemberId,
-        ranking: &ShardRanking,
-        columns: usize,
-    ) -> Self {
+    /// # Arguments
+    /// `nth`: which of the boards counted is the ranking's. `place`: which of this board's rankings it is.
+    fn over(ranking: &ShardRanking, counts: &[CountsOfBoards], nth: Option<usize>, place: usize) -> Self {
         let mut sum = Self {
             standing: Standing { better: ranking.better, tied: ranking.tied, total: ranking.total },
             ahead: ranking.ahead,
         };
-        let words = ranking.words.as_slice();
-        let score = words.get(..columns.saturating_sub(1)).unwrap_or(words);
-        let key = SortKey { words: ranking.words, member: member.as_bytes() };
-        let parts = board.into_iter().flat_map(BoardView::parts);
-        for part in parts.filter(|part| part.shard.id != home) {
-            let there = part.standing(score);
-            sum.standing.better += there.better;
-            sum.standing.tied += there.tied;
-            sum.standing.total += there.total;
-            sum.ahead += part.before(&key);
+        for (_, boards) in counts {
+            let Some(board) = nth.and_then(|nth| boards.get(nth)) else { continue };
+            let at = |mark: usize| board.marks.get(2 * place + mark).copied().unwrap_or_default();
+            let (score, key) = (at(0), at(1));
+            sum.standing.better += score.before;
+            sum.standing.tied += score.through - score.before;
+            sum.standing.total += board.total;
+            sum.ahead += key.before;
         }
         sum
+    }
+}
+
+/// Reads [`add_other_shards`].
+pub struct AddOtherShards<'a> {
+    pub home: &'a ShardHandle,
+    pub found: &'a [FoundOutcome<'a>],
+}
+
+impl ShardsRead for AddOtherShards<'_> {
+    type Answer = Vec<EntryChange>;
+
+    async fn read<'r>(
+        &'r self,
+        shards: ReadShards<'r>,
+        registry: &'r Registry,
+    ) -> Result<Self::Answer, ReadError> {
+        let home = self.home.id;
+        let tree_on =
+            |shard: &Shard, life: &BoardLife| Part::of_life(shard, life).window.map(|(tree, _)| tree);
+        let tree_of = |life: &BoardLife| match shards {
+            ReadShards::InMemory(view) => tree_on(view.shards.get(home.index())?, life),
+            ReadShards::Asked(_) => tree_on(&self.home.state.read(Purpose::Read), life),
+        };
+        add_other_shards(shards, registry, home, self.found, tree_of).await
     }
 }

@@ -1,16 +1,39 @@
 //! The page that starts at a position, however deep.
 
 use crate::query::answer::Page;
+use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
-use crate::query::split::split;
-use crate::query::top::downward;
+use crate::query::cursor::End;
+use crate::query::page;
+use crate::query::read::BoardRead;
+use crate::query::split::find_place;
+use crate::query::top::next_cursor;
 
-/// Up to `limit` entries from `position` on (1-based); none past the end.
-#[must_use]
-pub fn from_position(board: &BoardView<'_>, position: u64, limit: usize) -> Page {
-    let before = position.saturating_sub(1);
-    if before >= board.total() {
-        return Page { entries: Vec::new(), next: None };
+/// Up to `limit` entries from `position` on (1-based); none past the end. A handful of exchanges with each
+/// shard, the last of which decides.
+///
+/// # Errors
+/// When some shard does not reply, or the board kept changing too quickly.
+pub async fn from_position(board: &BoardView<'_>, position: u64, limit: usize) -> Result<Page, ReadError> {
+    let index = position.saturating_sub(1);
+    let place = find_place(board, |total| Some(index).filter(|index| *index < total), limit).await?;
+    let Some(place) = place else { return Ok(Page { entries: Vec::new(), next: None }) };
+    let run = place.entries(limit);
+    let more = place.total > index + crate::types::count(run.len());
+    let next = next_cursor(run.last(), more, End::Top);
+    Ok(Page { entries: page::with_ranks(board, &place.runs, &run, index + 1), next })
+}
+
+/// Reads [`from_position`].
+pub struct FromPosition {
+    pub position: u64,
+    pub limit: usize,
+}
+
+impl BoardRead for FromPosition {
+    type Answer = Page;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        from_position(board, self.position, self.limit).await
     }
-    downward(board, &split(board, before), limit)
 }

@@ -1,36 +1,62 @@
 //! Entries whose first key lies between two values.
 
 use crate::query::answer::Page;
-use crate::query::board_view::{BoardView, SortKey};
+use crate::query::ask_shards::ReadError;
+use crate::query::board_view::BoardView;
 use crate::query::count::best_and_worst;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, forward};
 use crate::query::page;
-use crate::query::top::next_cursor;
+use crate::query::question::{Mark, RunQuestion, RunStart};
+use crate::query::read::BoardRead;
+use crate::query::shard_run::ShardRun;
+use crate::query::top::{before, next_cursor};
+use crate::tree::Words;
 
 /// Up to `limit` entries with a first key of `min..=max`, best first; behind an entry, whether it is still
-/// there or not. Two or three descents per shard; nothing before the page is walked.
-#[must_use]
-pub fn range(board: &BoardView<'_>, min: i64, max: i64, behind: Option<&PageCursor>, limit: usize) -> Page {
+/// there or not. One exchange with each shard; nothing before the page is walked.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn range(
+    board: &BoardView<'_>,
+    min: i64,
+    max: i64,
+    behind: Option<&PageCursor>,
+    limit: usize,
+) -> Result<Page, ReadError> {
     if min > max {
-        return Page { entries: Vec::new(), next: None };
+        return Ok(Page { entries: Vec::new(), next: None });
     }
     let (best, worst) = best_and_worst(board, min, max);
-    let mut starts = Vec::with_capacity(board.parts().len());
-    let mut left = 0;
-    for part in board.parts() {
-        let (from, end) = part.window.map_or((0, 0), |(_, window)| {
-            (window.tree.count_below(&[best]), window.tree.count_through(&[worst]))
-        });
-        let through =
-            behind.map_or(0, |cursor| part.through(&SortKey { words: cursor.words, member: &cursor.member }));
-        let start = through.clamp(from, end.max(from));
-        starts.push(start);
-        left += end.saturating_sub(start);
-    }
+    // An entry that is better than all within the bounds is before them.
+    let behind = behind.filter(|cursor| cursor.words.as_slice().first().is_some_and(|first| *first >= best));
+    let start = match behind {
+        Some(cursor) => RunStart::Through(Mark::Entry(cursor.key())),
+        None => RunStart::Before(Mark::Score(Words::from_slice(&[best]))),
+    };
+    let below = u32::try_from(limit).unwrap_or(u32::MAX);
+    let runs = board.runs(&RunQuestion { start, worst: Some(worst), above: 0, below }, None).await?;
+    let left: u64 = runs.iter().map(ShardRun::left).sum();
     // What is within the bounds comes before all else from there on.
     let taken = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
-    let run: Vec<MergedEntry<'_>> = forward(board, &starts).take(taken).collect();
-    let next = next_cursor(run.last(), u64::try_from(taken).unwrap_or(u64::MAX) < left, End::Top);
-    Page { entries: page::with_ranks(board, &run, starts.iter().sum::<u64>() + 1), next }
+    let run: Vec<MergedEntry<'_>> = forward(&runs).take(taken).collect();
+    let next = next_cursor(run.last(), crate::types::count(taken) < left, End::Top);
+    Ok(Page { entries: page::with_ranks(board, &runs, &run, before(&runs) + 1), next })
+}
+
+/// Reads [`range`].
+pub struct Range {
+    pub min: i64,
+    pub max: i64,
+    pub behind: Option<PageCursor>,
+    pub limit: usize,
+}
+
+impl BoardRead for Range {
+    type Answer = Page;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        range(board, self.min, self.max, self.behind.as_ref(), self.limit).await
+    }
 }

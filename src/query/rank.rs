@@ -1,7 +1,10 @@
 //! The rank of any score, submitted or not: its counts on each shard, and their sums.
 
 use crate::query::answer::Standing;
+use crate::query::ask_shards::ReadError;
 use crate::query::board_view::{BoardView, ShardStanding};
+use crate::query::question::Mark;
+use crate::query::read::BoardRead;
 use crate::types::Score;
 
 /// A score's standing, and each shard's share of it.
@@ -11,20 +14,43 @@ pub struct ScoreRank {
     pub shards: Vec<ShardStanding>,
 }
 
-/// Two descents per shard. The score has as many keys as the board.
-#[must_use]
-pub fn rank_of_score(board: &BoardView<'_>, score: &Score) -> ScoreRank {
-    let words = board.definition.score_words(score);
-    let shards: Vec<ShardStanding> = board.standings(words.as_slice()).collect();
-    ScoreRank { standing: sum(&shards), shards }
+/// The standings of scores, each with as many keys as the board. One exchange with each shard.
+///
+/// # Errors
+/// When some shard does not reply.
+pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<Vec<ScoreRank>, ReadError> {
+    let marks: Vec<Mark<'_>> =
+        scores.iter().map(|score| Mark::Score(board.definition.score_words(score))).collect();
+    let counts = board.counts(&marks).await?;
+    let rank = |nth: usize| {
+        let mut standing = Standing { better: 0, tied: 0, total: 0 };
+        let mut shards = Vec::with_capacity(counts.len());
+        for (shard, counts) in &counts {
+            let at = counts.marks.get(nth).copied().unwrap_or_default();
+            let (better, tied, total) = (at.before, at.through - at.before, counts.total);
+            shards.push(ShardStanding { shard: *shard, better, tied, total });
+            standing.better += better;
+            standing.tied += tied;
+            standing.total += total;
+        }
+        ScoreRank { standing, shards }
+    };
+    Ok((0..scores.len()).map(rank).collect())
 }
 
-pub(super) fn sum(shards: &[ShardStanding]) -> Standing {
-    let mut sum = Standing { better: 0, tied: 0, total: 0 };
-    for shard in shards {
-        sum.better += shard.better;
-        sum.tied += shard.tied;
-        sum.total += shard.total;
+/// Reads [`ranks_of_scores`], if all scores have as many keys as the board; the first that has not otherwise.
+pub struct RanksOf<'a> {
+    pub scores: &'a [Score],
+}
+
+impl BoardRead for RanksOf<'_> {
+    type Answer = Result<Vec<ScoreRank>, Score>;
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        let keys = board.definition.keys.len();
+        if let Some(other) = self.scores.iter().find(|score| score.keys().len() != keys) {
+            return Ok(Err(*other));
+        }
+        ranks_of_scores(board, self.scores).await.map(Ok)
     }
-    sum
 }

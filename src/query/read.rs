@@ -1,15 +1,45 @@
-//! One read of one board: locks the shards, reads, and unlocks them. Metadata is read afterwards
-//! (`metadata`).
+//! Reads as values: what is asked, of one board or of all, apart from where the shards are.
+//!
+//! A read over shards in memory holds their locks while it is worked out, and does not wait. A read over asked
+//! shards goes on while replies are on their way. Metadata of shards in memory is read afterwards (`metadata`).
 
+use std::future::Future;
 use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
-use crate::query::board_view::BoardView;
+use crate::query::ask_shards::{AskedShards, ReadError};
+use crate::query::board_view::{BoardView, at_once};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
-use crate::types::AsOf;
+use crate::query::read_shards::ReadShards;
+use crate::types::{AsOf, BoardName};
 use crate::writer::Registry;
+
+/// A read of all shards.
+pub trait ShardsRead: Send + Sync {
+    type Answer: Send;
+
+    /// # Errors
+    /// When some shard does not reply, or what is asked for kept changing.
+    fn read<'r>(
+        &'r self,
+        shards: ReadShards<'r>,
+        registry: &'r Registry,
+    ) -> impl Future<Output = Result<Self::Answer, ReadError>> + Send + 'r;
+}
+
+/// A read of one board.
+pub trait BoardRead: Send + Sync {
+    type Answer: Send;
+
+    /// # Errors
+    /// When some shard does not reply, or what is asked for kept changing.
+    fn read<'r>(
+        &'r self,
+        board: &'r BoardView<'r>,
+    ) -> impl Future<Output = Result<Self::Answer, ReadError>> + Send + 'r;
+}
 
 /// What a read found, and what it was exact at.
 #[derive(Debug, Clone)]
@@ -21,6 +51,15 @@ pub struct Answer<A> {
     pub body: A,
 }
 
+impl<A> Answer<A> {
+    /// What was found, apart from what it was exact at.
+    #[must_use]
+    pub fn split(self) -> (Answer<()>, A) {
+        let Self { as_of, definition, total, body } = self;
+        (Answer { as_of, definition, total, body: () }, body)
+    }
+}
+
 impl<A: VisitEntries> ConsistentAnswer for Answer<A> {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
         let Self { as_of, body, .. } = self;
@@ -28,18 +67,64 @@ impl<A: VisitEntries> ConsistentAnswer for Answer<A> {
     }
 }
 
-/// Asks a board, without its metadata; `None` if there is no such board.
-pub fn read<A>(
+/// A read of the board of this name; `None` if there is none.
+pub struct OfBoard<R> {
+    pub board: BoardName,
+    pub read: R,
+}
+
+impl<R: BoardRead> ShardsRead for OfBoard<R> {
+    type Answer = Option<Answer<R::Answer>>;
+
+    async fn read<'r>(
+        &'r self,
+        shards: ReadShards<'r>,
+        registry: &'r Registry,
+    ) -> Result<Self::Answer, ReadError> {
+        // After shards in memory are locked: a board whose drop had begun before is unknown, so that no answer
+        // counts some shards before the drop and others after it.
+        let Some(known) = registry.get(self.board.as_str()) else { return Ok(None) };
+        let board = shards.board(&self.board, &known);
+        let body = self.read.read(&board).await?;
+        let total = board.total().await?;
+        Ok(Some(Answer { as_of: board.as_of(), total, definition: Arc::clone(&known.definition), body }))
+    }
+}
+
+/// Only the board's total.
+pub struct TotalOnly;
+
+impl BoardRead for TotalOnly {
+    type Answer = ();
+
+    async fn read<'r>(&'r self, _: &'r BoardView<'r>) -> Result<(), ReadError> {
+        Ok(())
+    }
+}
+
+/// Reads, without the metadata of shards in memory.
+///
+/// # Errors
+/// When some shard does not reply, or what was asked for kept changing.
+pub async fn read<R: ShardsRead>(node: &Node, registry: &Registry, read: &R) -> Result<R::Answer, ReadError> {
+    match &node.elsewhere {
+        None => read_in_memory(node, registry, read),
+        Some(shards) => {
+            let asked = AskedShards::new(&**shards);
+            read.read(ReadShards::Asked(&asked), registry).await
+        }
+    }
+}
+
+/// As [`read`], on a node that has every shard in memory.
+///
+/// # Errors
+/// When the read gives up.
+pub fn read_in_memory<R: ShardsRead>(
     node: &Node,
     registry: &Registry,
-    name: &str,
-    ask: impl FnOnce(&BoardView<'_>) -> A,
-) -> Option<Answer<A>> {
+    read: &R,
+) -> Result<R::Answer, ReadError> {
     let view = node.view();
-    // After the shards are held: a board whose drop had begun before is unknown, so that no answer counts
-    // some shards before the drop and others after it.
-    let known = registry.get(name)?;
-    let board = BoardView::new(&view, name, &known);
-    let body = ask(&board);
-    Some(Answer { as_of: board.as_of(), total: board.total(), definition: known.definition, body })
+    at_once(read.read(ReadShards::InMemory(&view), registry))
 }

@@ -1,174 +1,276 @@
-//! Where the first `n` entries of a board end on each shard: what a deep page begins with.
+//! The entry that `n` others are before, wherever shards are: what a deep page begins with.
 //!
-//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard's
-//! undecided range, bounds how many entries of all shards are before each of them by what is known of the
-//! other shards' splitters, and counts exactly for the nearest two; what is before the one and behind the
-//! other is decided. Two exchanges with each shard per round, whatever the number of entries; nothing before
-//! the position is read.
+//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard between
+//! two keys, and bounds how many entries of all shards are before each of them by what is known of the other
+//! shards' splitters. What is before one of them for sure, or behind another one, is decided: these two are the
+//! next round's keys. Nothing before the place is read.
+//!
+//! If shards are asked, they may move between two rounds, so that a round's counts are hints for the next one.
+//! Only the last exchange counts: each shard returns its entries on both sides of one key and how many are before
+//! it, from one applied sequence. If entries came or went meanwhile, the place is some entries further up or down
+//! among those returned.
 
-use crate::query::board_view::{BoardView, SortKey};
-use crate::query::merge::forward;
+use crate::query::ask_shards::ReadError;
+use crate::query::board_view::BoardView;
+use crate::query::merge::{MergedEntry, backward, forward};
+use crate::query::question::{Mark, Pick, PicksQuestion, PicksReply, RunQuestion, RunStart};
+use crate::query::shard_run::ShardRun;
+use crate::query::top::before;
 
 /// Evenly spaced splitters per shard and round: whatever the data, a round divides the undecided by half of
 /// it.
-const EVEN: u64 = 8;
-/// Undecided entries per shard below which merging them is cheaper than another round.
+const EVEN: u16 = 8;
+/// Undecided entries per shard below which reading them is cheaper than another round.
 const FEW: u64 = 16;
+/// Entries that are returned beyond what a place needs, on both sides, for what shards applied since the round
+/// before.
+const SPARE: u32 = 64;
+/// Rounds of a search. Each divides what is undecided by four at least, unless shards move.
+const ROUNDS_MAX: u32 = 64;
+/// Searches that are begun for one place. Another one is needed only if shards moved by more than [`SPARE`]
+/// entries within an exchange.
+const ATTEMPTS: u32 = 16;
 
-/// The undecided part of a shard: the split is at `low` at least and `high` at most.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    low: u64,
-    high: u64,
+/// Runs of all shards, and the place that was looked for among their entries.
+pub struct Place<'v> {
+    pub runs: Vec<ShardRun<'v>>,
+    /// Entries before the place.
+    pub index: u64,
+    /// All entries.
+    pub total: u64,
 }
 
-impl Range {
-    fn open(self) -> u64 {
-        self.high - self.low
+impl Place<'_> {
+    /// Up to `limit` entries from the place on.
+    ///
+    /// # Arguments
+    /// `limit`: at most what was asked for.
+    #[must_use]
+    pub fn entries(&self, limit: usize) -> Vec<MergedEntry<'_>> {
+        let start = before(&self.runs);
+        let behind = usize::try_from(start.saturating_sub(self.index)).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(self.index.saturating_sub(start)).unwrap_or(usize::MAX);
+        let mut entries: Vec<MergedEntry<'_>> = backward(&self.runs).take(behind).collect();
+        entries.reverse();
+        entries.extend(forward(&self.runs).skip(skipped).take(limit.saturating_sub(behind)));
+        entries.truncate(limit);
+        entries
     }
-}
 
-struct Splitter<'v> {
-    key: SortKey<'v>,
-    part: usize,
-    /// Entries of its own shard before it.
-    index: u64,
-}
-
-/// Per shard, how many of its entries are among the first `n` of the board, which has at least `n`.
-pub fn split(board: &BoardView<'_>, n: u64) -> Vec<u64> {
-    split_counting_rounds(board, n).0
-}
-
-pub(super) fn split_counting_rounds(board: &BoardView<'_>, n: u64) -> (Vec<u64>, u32) {
-    let mut ranges: Vec<Range> =
-        board.parts().iter().map(|part| Range { low: 0, high: part.total() }).collect();
-    let shards = u64::try_from(ranges.len()).unwrap_or(1);
-    let mut rounds = 0;
-    loop {
-        let decided: u64 = ranges.iter().map(|range| range.low).sum();
-        let open: u64 = ranges.iter().map(|range| range.open()).sum();
-        // With one shard undecided, what is missing is all on it.
-        if let [one] = ranges.iter_mut().filter(|range| range.open() > 0).collect::<Vec<_>>().as_mut_slice() {
-            one.low += n - decided;
-            break;
-        }
-        if open <= FEW * shards {
-            return (finish(board, &ranges, n - decided), rounds);
-        }
-        narrow(board, &mut ranges, n);
-        rounds += 1;
-    }
-    (ranges.iter().map(|range| range.low).collect(), rounds)
-}
-
-/// Walks the `missing` entries behind the ranges' lower ends.
-fn finish(board: &BoardView<'_>, ranges: &[Range], missing: u64) -> Vec<u64> {
-    let mut starts: Vec<u64> = ranges.iter().map(|range| range.low).collect();
-    let missing = usize::try_from(missing).unwrap_or(usize::MAX);
-    let walked: Vec<usize> = forward(board, &starts).take(missing).map(|found| found.part).collect();
-    for part in walked {
-        if let Some(start) = starts.get_mut(part) {
-            *start += 1;
-        }
-    }
-    starts
-}
-
-/// One round. Every range contains its split before and after, and at least one of them gets smaller.
-fn narrow(board: &BoardView<'_>, ranges: &mut [Range], n: u64) {
-    let splitters = splitters(board, ranges, n);
-    let bounds = bounds(&splitters, ranges);
-    // The last splitter that is surely among the first n, and the first that surely is not.
-    let inside = bounds.iter().rposition(|(_, most)| *most < n).and_then(|at| splitters.get(at));
-    let outside = bounds.iter().position(|(least, _)| *least >= n).and_then(|at| splitters.get(at));
-    if let Some(splitter) = inside {
-        raise(board, ranges, &splitter.key);
-    }
-    if let Some(splitter) = outside {
-        lower(board, ranges, &splitter.key);
-    }
-    if inside.is_none() && outside.is_none() {
-        // Nothing is sure yet: count exactly for the one in the middle, which decides on one side or the
-        // other.
-        let Some(splitter) = splitters.get(splitters.len() / 2) else { return };
-        let before: u64 = board.parts().iter().map(|part| part.before(&splitter.key)).sum();
-        if before < n {
-            raise(board, ranges, &splitter.key);
+    /// The entry that `index` others are before, at most [`SPARE`] entries above the place and shown by the runs.
+    #[must_use]
+    pub fn shown_above(&self, index: u64) -> Option<MergedEntry<'_>> {
+        let start = before(&self.runs);
+        if index < start {
+            let above = start - index;
+            let nth = usize::try_from(above - 1).ok()?;
+            if above > u64::from(SPARE) { None } else { backward(&self.runs).nth(nth) }
         } else {
-            lower(board, ranges, &splitter.key);
+            // Between the start and the place.
+            forward(&self.runs).nth(usize::try_from(index - start).ok()?)
+        }
+    }
+
+    /// Whether the runs reach from the place to `limit` entries after it.
+    fn is_within(&self, above: u32, below: u32, limit: u64) -> bool {
+        let start = before(&self.runs);
+        if self.index < start {
+            start - self.index <= u64::from(above) && limit <= u64::from(below)
+        } else {
+            self.index - start + limit <= u64::from(below)
         }
     }
 }
 
-/// Everything up to the key is among the first n.
-fn raise(board: &BoardView<'_>, ranges: &mut [Range], key: &SortKey<'_>) {
-    for (range, part) in ranges.iter_mut().zip(board.parts()) {
-        range.low = part.through(key).clamp(range.low, range.high);
-    }
+/// Finds the place that a board of a given size is asked for, with `limit` entries from it on. `None` if
+/// `index_of` says that there is none.
+///
+/// # Arguments
+/// `index_of`: how many entries are before the place, by the total.
+///
+/// # Errors
+/// When some shard does not reply, or the board kept changing too quickly.
+pub async fn find_place<'v>(
+    board: &BoardView<'v>,
+    index_of: impl Fn(u64) -> Option<u64>,
+    limit: usize,
+) -> Result<Option<Place<'v>>, ReadError> {
+    find_counting_rounds(board, index_of, limit).await.map(|(place, _)| place)
 }
 
-/// Nothing from the key on is among the first n.
-fn lower(board: &BoardView<'_>, ranges: &mut [Range], key: &SortKey<'_>) {
-    for (range, part) in ranges.iter_mut().zip(board.parts()) {
-        range.high = part.before(key).clamp(range.low, range.high);
+/// Also returns how many exchanges it took.
+pub(super) async fn find_counting_rounds<'v>(
+    board: &BoardView<'v>,
+    index_of: impl Fn(u64) -> Option<u64>,
+    limit: usize,
+) -> Result<(Option<Place<'v>>, u32), ReadError> {
+    let limit = crate::types::count(limit);
+    // Over shards that stay as they are the place is where the last round found it.
+    let spare = if board.is_frozen() { 0 } else { SPARE };
+    let mut rounds = 0;
+    for _ in 0..ATTEMPTS {
+        let Some(found) = search(board, &index_of, &mut rounds).await? else { return Ok((None, rounds)) };
+        let below = u64::from(spare) + found.behind + limit + 1;
+        let below = u32::try_from(below).unwrap_or(u32::MAX);
+        let start = match &found.start {
+            FoundStart::Top => RunStart::Top,
+            FoundStart::Behind(low) => RunStart::Through(Mark::Entry(low.key())),
+            FoundStart::Index(index) => RunStart::Index(*index),
+        };
+        let runs = board.runs(&RunQuestion { start, worst: None, above: spare, below }, None).await?;
+        rounds += 1;
+        let total = runs.iter().map(ShardRun::total).sum();
+        let Some(index) = index_of(total).filter(|index| *index < total) else { return Ok((None, rounds)) };
+        let place = Place { runs, index, total };
+        if board.is_frozen() || place.is_within(spare, below, limit) {
+            return Ok((Some(place), rounds));
+        }
     }
+    Err(ReadError::KeptChanging(ATTEMPTS))
 }
 
-/// Splitters of all undecided ranges, in order: evenly spaced ones, which serve any data, and some about
-/// where the split is if members are spread by their hash, within a deviation and four of them.
-fn splitters<'v>(board: &BoardView<'v>, ranges: &[Range], n: u64) -> Vec<Splitter<'v>> {
-    let decided: u64 = ranges.iter().map(|range| range.low).sum();
-    let open: u64 = ranges.iter().map(|range| range.open()).sum();
-    let mut splitters = Vec::new();
-    for (index, (range, part)) in ranges.iter().zip(board.parts()).enumerate() {
-        let Some((_, window)) = part.window else { continue };
-        let span = range.open();
-        if span == 0 {
+/// Where the last exchange begins.
+struct Found {
+    start: FoundStart,
+    /// Entries between the start and the place.
+    behind: u64,
+}
+
+enum FoundStart {
+    Top,
+    /// Behind an entry shortly before the place.
+    Behind(Pick),
+    /// So many entries are before the place on the only shard.
+    Index(u64),
+}
+
+/// The entries between two keys, as the rounds know them.
+struct Search {
+    low: Option<Pick>,
+    high: Option<Pick>,
+    /// Where the place is expected between them, in millionths.
+    near: Option<u32>,
+}
+
+async fn search(
+    board: &BoardView<'_>,
+    index_of: &impl Fn(u64) -> Option<u64>,
+    rounds: &mut u32,
+) -> Result<Option<Found>, ReadError> {
+    let mut search = Search { low: None, high: None, near: None };
+    for _ in 0..ROUNDS_MAX {
+        // A single shard tells its total; what is before the place on it is no question.
+        let even = if board.shard_count() == 1 { 0 } else { EVEN };
+        let picks = PicksQuestion {
+            low: search.low.as_ref().map(Pick::key),
+            high: search.high.as_ref().map(Pick::key),
+            even,
+            near: search.near,
+            ends: false,
+        };
+        let replies = board.picks(&picks).await?;
+        *rounds += 1;
+        let total = replies.iter().map(|reply| reply.total).sum();
+        let Some(n) = index_of(total).filter(|index| *index < total) else { return Ok(None) };
+        if let [_] = replies.as_slice() {
+            return Ok(Some(Found { start: FoundStart::Index(n), behind: 0 }));
+        }
+        let decided: u64 = replies.iter().map(|reply| reply.low).sum();
+        let open: u64 = replies.iter().map(|reply| reply.high - reply.low).sum();
+        if n < decided || n > decided + open {
+            if search.low.is_none() && search.high.is_none() {
+                return Ok(Some(Found { start: FoundStart::Top, behind: n }));
+            }
+            // Entries came or went: what was decided is not so any more.
+            if n < decided {
+                search.low = None;
+            } else {
+                search.high = None;
+            }
+            search.near = None;
             continue;
         }
-        let expected = scale(span, n - decided, open);
-        let deviation = span.isqrt() / 2 + 1;
-        let mut offsets: Vec<u64> = (1..=EVEN).map(|step| scale(span, step, EVEN + 1)).collect();
-        offsets.extend([4 * deviation, deviation, 0].map(|below| expected.saturating_sub(below)));
-        offsets.extend([deviation, 4 * deviation].map(|above| expected + above));
-        offsets.sort_unstable();
-        offsets.dedup();
-        for offset in offsets.into_iter().filter(|offset| *offset < span) {
-            let at = range.low + offset;
-            if let Some((handle, words)) = window.tree.select(at) {
-                let key = SortKey { words, member: part.shard.members.id(handle) };
-                splitters.push(Splitter { key, part: index, index: at });
-            }
+        if open <= FEW * u64::from(board.shard_count()) {
+            let start = search.low.map_or(FoundStart::Top, FoundStart::Behind);
+            return Ok(Some(Found { start, behind: n - decided }));
+        }
+        if search.narrow(&replies, n) {
+            continue;
+        }
+        // Nothing is sure yet: count exactly for the splitter in the middle, which decides on one side or the
+        // other.
+        let splitters = in_order(&replies);
+        let Some((_, middle)) = splitters.get(splitters.len() / 2) else { break };
+        let counts = board.counts(&[Mark::Entry(middle.key())]).await?;
+        *rounds += 1;
+        let before: u64 = counts.iter().flat_map(|(_, counts)| &counts.marks).map(|at| at.before).sum();
+        search.near = None;
+        if before < n {
+            search.low = Some((*middle).clone());
+        } else {
+            search.high = Some((*middle).clone());
         }
     }
-    splitters.sort_unstable_by_key(|splitter| splitter.key);
+    Err(ReadError::KeptChanging(ROUNDS_MAX))
+}
+
+impl Search {
+    /// One round. False: nothing could be decided.
+    fn narrow(&mut self, replies: &[PicksReply], n: u64) -> bool {
+        let splitters = in_order(replies);
+        let bounds = bounds(&splitters, replies);
+        // The last splitter that is surely before the place, and the first that surely is not.
+        let inside = bounds.iter().rposition(|(_, most)| *most < n);
+        let outside = bounds.iter().position(|(least, _)| *least >= n);
+        let mut has_narrowed = false;
+        let pick = |at: usize| splitters.get(at).map(|(_, pick)| (*pick).clone());
+        let expected = |at: usize| bounds.get(at).map(|(least, most)| least.midpoint(*most));
+        let total: u64 = replies.iter().map(|reply| reply.high).sum();
+        let decided: u64 = replies.iter().map(|reply| reply.low).sum();
+        let (mut from, mut to) = (decided, total);
+        if let Some(at) = inside {
+            (self.low, has_narrowed) = (pick(at), true);
+            from = expected(at).unwrap_or(from);
+        }
+        if let Some(at) = outside {
+            (self.high, has_narrowed) = (pick(at), true);
+            to = expected(at).unwrap_or(to);
+        }
+        let span = to.saturating_sub(from);
+        self.near = (span > 0).then(|| {
+            let share = u128::from(n.saturating_sub(from)) * 1_000_000 / u128::from(span);
+            u32::try_from(share.min(1_000_000)).unwrap_or(1_000_000)
+        });
+        has_narrowed
+    }
+}
+
+/// All picks in order, each with the number of its shard's reply.
+fn in_order(replies: &[PicksReply]) -> Vec<(usize, &Pick)> {
+    let numbered = replies.iter().enumerate();
+    let mut splitters: Vec<(usize, &Pick)> =
+        numbered.flat_map(|(part, reply)| reply.picks.iter().map(move |pick| (part, pick))).collect();
+    splitters.sort_unstable_by_key(|(_, pick)| pick.key());
     splitters
 }
 
-/// `value * numerator / denominator`, in 128 bits.
-fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
-    let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
-    u64::try_from(scaled).unwrap_or(u64::MAX)
-}
-
 /// For each splitter, the least and the most entries of all shards that can be before it.
-fn bounds(splitters: &[Splitter<'_>], ranges: &[Range]) -> Vec<(u64, u64)> {
+fn bounds(splitters: &[(usize, &Pick)], replies: &[PicksReply]) -> Vec<(u64, u64)> {
     // A shard's entries up to its last splitter before this one are before it for sure, ...
-    let mut known: Vec<u64> = ranges.iter().map(|range| range.low).collect();
+    let mut known: Vec<u64> = replies.iter().map(|reply| reply.low).collect();
     let mut sum: u64 = known.iter().sum();
     let mut bounds = Vec::with_capacity(splitters.len());
-    for splitter in splitters {
-        let Some(own) = known.get_mut(splitter.part) else { continue };
+    for (part, splitter) in splitters {
+        let Some(own) = known.get_mut(*part) else { continue };
         bounds.push((sum - *own + splitter.index, 0));
         sum += splitter.index + 1 - *own;
         *own = splitter.index + 1;
     }
     // ... and those from its next splitter on are behind it for sure.
-    let mut known: Vec<u64> = ranges.iter().map(|range| range.high).collect();
+    let mut known: Vec<u64> = replies.iter().map(|reply| reply.high).collect();
     let mut sum: u64 = known.iter().sum();
-    for (splitter, bound) in splitters.iter().zip(&mut bounds).rev() {
-        let Some(own) = known.get_mut(splitter.part) else { continue };
+    for ((part, splitter), bound) in splitters.iter().zip(&mut bounds).rev() {
+        let Some(own) = known.get_mut(*part) else { continue };
         sum = sum - *own + splitter.index;
         *own = splitter.index;
         bound.1 = sum;

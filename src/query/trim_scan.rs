@@ -6,9 +6,11 @@
 
 use std::cmp::Ordering;
 
+use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
-use crate::query::merge::forward;
-use crate::query::split::split;
+use crate::query::merge::MergedEntry;
+use crate::query::read::BoardRead;
+use crate::query::split::find_place;
 use crate::state::{Incarnation, Shard, TrimPoint, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MemberId, Score};
@@ -19,11 +21,19 @@ const LISTED_AT_ONCE: usize = if cfg!(test) { 3 } else { 256 };
 const HANDLES_AT_ONCE: u32 = if cfg!(test) { 4 } else { 512 };
 
 /// The place of the entry at a position (1-based); `None` if the board has fewer.
-#[must_use]
-pub fn trim_point_of_position(board: &BoardView<'_>, position: u64) -> Option<TrimPoint> {
-    let before = position.checked_sub(1).filter(|before| *before < board.total())?;
-    let found = forward(board, &split(board, before)).next()?;
-    Some(TrimPoint { words: found.key.words, member: Some(found.key.member.into()) })
+///
+/// # Errors
+/// When some shard does not reply, or the board kept changing too quickly.
+pub async fn trim_point_of_position(
+    board: &BoardView<'_>,
+    position: u64,
+) -> Result<Option<TrimPoint>, ReadError> {
+    let Some(index) = position.checked_sub(1) else { return Ok(None) };
+    let place = find_place(board, |total| Some(index).filter(|index| *index < total), 1).await?;
+    let Some(place) = place else { return Ok(None) };
+    let point =
+        |found: &MergedEntry<'_>| TrimPoint { words: found.key.words, member: Some(found.key.member.into()) };
+    Ok(place.entries(1).first().map(point))
 }
 
 /// The place of a score, or of the first keys of one: those who hold it are not behind it.
@@ -116,5 +126,32 @@ impl TrimScan {
         let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_behind);
         let next = if end >= space { ScanPosition::End } else { ScanPosition::Hidden(end) };
         (next, found.map(|(handle, _)| handle).collect())
+    }
+}
+
+/// From which place on a trim removes.
+#[derive(Debug, Clone)]
+pub enum TrimFrom {
+    /// Behind the entry at this position.
+    Position(u64),
+    /// Behind a score, or the first keys of one.
+    Score(Score),
+}
+
+/// Finds the place that a trim begins behind, and the life of the board that has it; `None` if no entry is behind
+/// it. An error is how many keys the score and the board have, if the score has more.
+pub struct FindTrimPoint(pub TrimFrom);
+
+impl BoardRead for FindTrimPoint {
+    type Answer = (Incarnation, Result<Option<TrimPoint>, (usize, usize)>);
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        let keys = board.definition.keys.len();
+        let point = match &self.0 {
+            TrimFrom::Position(position) => Ok(trim_point_of_position(board, *position).await?),
+            TrimFrom::Score(score) if score.keys().len() > keys => Err((score.keys().len(), keys)),
+            TrimFrom::Score(score) => Ok(Some(trim_point_of_score(board, score))),
+        };
+        Ok((board.incarnation, point))
     }
 }

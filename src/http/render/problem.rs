@@ -7,9 +7,10 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::Scope;
 use crate::board::InvalidDefinition;
-use crate::http::render::json::Object;
+use crate::http::render::json::{self, Object};
 use crate::http::render::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
+use crate::query::ReadError;
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::types::{Malformed, quoted};
@@ -311,6 +312,21 @@ impl Problem {
     /// A job that the current state refuses.
     pub fn rejected_job(reject: &Reject) -> Self {
         Self::new(StatusCode::CONFLICT, reject.code.name(), reject.detail.clone())
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(why: ReadError) -> Self {
+        match &why {
+            ReadError::Unavailable(shards) => {
+                let mut members = b"\"shards\":".to_vec();
+                json::array(&mut members, shards, |out, shard| {
+                    json::unsigned(out, u64::from(shard.shard.0));
+                });
+                Self::shard_unavailable(format!("a shard does not answer: {why}")).with(members)
+            }
+            ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
+        }
     }
 }
 

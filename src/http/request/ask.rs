@@ -14,10 +14,10 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::MAX_METADATA_BYTES;
 use crate::query::{
-    Answer, BoardView, ConsistentAnswer, EntryChange, VisitEntries, fill_metadata, fill_unchanged_metadata,
-    missing_metadata, read, with_metadata,
+    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ShardsRead, VisitEntries, fill_metadata,
+    fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
-use crate::types::{AsOf, Sequence, ShardId};
+use crate::types::{AsOf, BoardName, Sequence, ShardId};
 
 /// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
 /// costs more.
@@ -66,10 +66,10 @@ impl Call {
     /// Asks the board of the path for what needs no disk: counts.
     ///
     /// # Errors
-    /// When there is no such board.
-    pub fn ask<A>(&self, ask: impl FnOnce(&BoardView<'_>) -> A) -> Result<Answer<A>, Problem> {
+    /// When there is no such board, or some shard does not reply.
+    pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
-        let answer = read(&self.api.node, &self.api.registry, self.board(), ask);
+        let answer = read(&self.api.node, &self.api.registry, &self.of_board(asked)?).await?;
         self.record_read(started);
         answer.ok_or_else(Problem::unknown_board)
     }
@@ -77,29 +77,32 @@ impl Call {
     /// Asks the board of the path for entries, with their metadata.
     ///
     /// # Errors
-    /// When there is no such board. When the answer may be larger than there is room for.
-    pub async fn ask_entries<A: VisitEntries + Send + 'static>(
-        &self,
-        ask: impl Fn(&BoardView<'_>) -> A + Send + 'static,
-    ) -> Result<Answer<A>, Problem> {
-        let answer = self.ask_with_metadata(move |api, board| read(&api.node, &api.registry, board, &ask));
-        answer.await?.ok_or_else(Problem::unknown_board)
+    /// When there is no such board, or some shard does not reply. When the answer may be larger than there is
+    /// room for.
+    pub async fn ask_entries<R>(&self, asked: R) -> Result<Answer<R::Answer>, Problem>
+    where
+        R: BoardRead<Answer: VisitEntries> + 'static,
+    {
+        self.ask_with_metadata(self.of_board(asked)?).await?.ok_or_else(Problem::unknown_board)
     }
 
-    /// Asks for entries, with their metadata.
-    ///
-    /// # Arguments
-    /// `ask`: asks, without metadata, given the board of the path. It is asked again if much metadata is to
-    /// be read.
+    /// A read of the board of the path.
+    fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
+        // What is no board's name is the name of no board.
+        let board = BoardName::new(self.board()).map_err(|_| Problem::unknown_board())?;
+        Ok(OfBoard { board, read: asked })
+    }
+
+    /// Asks for entries, with their metadata. It is asked again if much metadata is to be read.
     ///
     /// # Errors
-    /// When the answer may be larger than there is room for.
-    pub async fn ask_with_metadata<A: ConsistentAnswer + Send + 'static>(
-        &self,
-        ask: impl Fn(&Api, &str) -> Option<A> + Send + 'static,
-    ) -> Result<Option<A>, Problem> {
+    /// When some shard does not reply, or the answer may be larger than there is room for.
+    pub async fn ask_with_metadata<R>(&self, asked: R) -> Result<R::Answer, Problem>
+    where
+        R: ShardsRead<Answer: ConsistentAnswer> + 'static,
+    {
         let started = Instant::now();
-        let Some(mut answer) = ask(&self.api, self.board()) else { return Ok(None) };
+        let mut answer = read(&self.api.node, &self.api.registry, &asked).await?;
         let missing = missing_metadata(&mut answer);
         let is_filled =
             missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, &mut answer));
@@ -109,15 +112,12 @@ impl Call {
             self.in_progress.count_answer(missing_metadata(&mut answer) * each)?;
             drop(answer);
             // The disk blocks: off the threads that serve other connections.
-            let (api, board) = (Arc::clone(&self.api), self.board().to_owned());
-            let again = move || with_metadata(&api.node, || ask(&api, &board));
-            let Some(again) = self.api.offload.read_disk(self.permit(), again).await? else {
-                return Ok(None);
-            };
-            answer = again;
+            let api = Arc::clone(&self.api);
+            let again = move || with_metadata(&api.node, &api.registry, &asked);
+            answer = self.api.offload.read_disk(self.permit(), again).await??;
         }
         self.record_read(started);
-        Ok(Some(answer))
+        Ok(answer)
     }
 
     /// Records the time of a read that began at `started`.

@@ -18,7 +18,7 @@ use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
 use crate::http::writes::boards::{define, drop_board};
 use crate::http::writes::options::read_wait;
-use crate::query::{Answer, BoardView, read};
+use crate::query::{Answer, OfBoard, TotalOnly, TotalsOf, read};
 use crate::types::{AsOf, BoardName};
 
 fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
@@ -31,7 +31,7 @@ fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, tot
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
-    let answer = call.ask(|_| ())?;
+    let answer = call.ask(TotalOnly).await?;
     Ok(Reply::object(|object| {
         write_board(object, call.board(), &answer.definition, answer.total);
         fields::tail(object, &answer.as_of, call.api.is_stale());
@@ -47,15 +47,13 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let allowed = |name: &BoardName| call.confined_to().is_none_or(|grant| grant.allows_board(name.as_str()));
     // One board more tells whether there is a next page.
     let mut boards = call.api.registry.page_after(cursor.as_ref(), limit + 1, allowed);
-    let view = call.api.node.view();
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);
-    let as_of = AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect());
+    let (totals, as_of) = read(&call.api.node, &call.api.registry, &TotalsOf(&boards)).await?;
     Ok(Reply::sized(boards.len() * 240 + 200, |object| {
-        object.array("boards", &boards, |out, (name, known)| {
+        object.array("boards", boards.iter().zip(&totals), |out, ((name, known), total)| {
             let mut object = Object::begin(out);
-            let total = BoardView::new(&view, name.as_str(), known).total();
-            write_board(&mut object, name.as_str(), &known.definition, total);
+            write_board(&mut object, name.as_str(), &known.definition, *total);
             object.end();
         });
         match next {
@@ -109,7 +107,8 @@ async fn define_within_limit(
     let (created, token) = define(&api, &name, definition.clone()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
-    let defined = match read(&api.node, &api.registry, name.as_str(), |_| ()) {
+    let asked = OfBoard { board: name.clone(), read: TotalOnly };
+    let defined = match read(&api.node, &api.registry, &asked).await? {
         Some(answer) => {
             let Answer { as_of, definition, total, .. } = answer;
             DefinedBoard { created, token, definition, total, as_of }

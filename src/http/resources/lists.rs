@@ -6,7 +6,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{not_so, number};
-use crate::query::{self, Answer, End, Page, PageCursor, Start};
+use crate::query::{Answer, End, FromPosition, Page, PageCursor, Range, Start, Top};
 
 /// The most entries of a page.
 pub const PAGE_MAX: u64 = 1_000;
@@ -33,7 +33,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
     };
     let with_reached = params.flag("reached_at")?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(move |board| query::top(board, &start, limit)).await?;
+    let answer = call.ask_entries(Top { start, limit }).await?;
     Ok(page(&call, &answer, with_reached))
 }
 
@@ -54,7 +54,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(move |board| query::range(board, min, max, cursor.as_ref(), limit)).await?;
+    let answer = call.ask_entries(Range { min, max, behind: cursor, limit }).await?;
     Ok(page(&call, &answer, false))
 }
 
@@ -65,7 +65,7 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
     let position =
         position.ok_or_else(|| not_so("a position is a whole number from 1 on", call.segment("position")))?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(move |board| query::from_position(board, position, limit)).await?;
+    let answer = call.ask_entries(FromPosition { position, limit }).await?;
     Ok(page(&call, &answer, false))
 }
 

@@ -1,6 +1,5 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
-use crate::http::api::Api;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
@@ -14,7 +13,7 @@ use crate::http::writes::results::JobResult;
 use crate::http::writes::results_json::{accepted, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
-use crate::query::{self, Around, BoardSelection};
+use crate::query::{Around, AroundMember, BoardSelection, LookupMembers, MemberOf, MemberOnBoards};
 use crate::state::TreeId;
 use crate::types::{BoardName, Malformed, MemberId};
 use crate::wire;
@@ -28,7 +27,7 @@ pub const NEIGHBOURS: u64 = 4;
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
     let member = call.member()?;
-    let answer = call.ask_entries(move |board| query::member(board, &member)).await?;
+    let answer = call.ask_entries(MemberOf { member }).await?;
     let entry = answer.body.ok_or_else(Problem::unknown_member)?;
     Ok(Reply::object(|object| {
         fields::entry(object, call.board(), &entry, &answer.as_of);
@@ -46,7 +45,7 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
         fill: params.flag("fill")?,
     };
     let member = call.member()?;
-    let mut answer = call.ask_entries(move |board| query::around(board, &member, asked)).await?;
+    let mut answer = call.ask_entries(AroundMember { member, around: asked }).await?;
     let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
         fields::head(object, call.board(), &answer);
@@ -66,7 +65,7 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     let asked = parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?;
     let members: Vec<MemberId> = asked.into_iter().map(member_id).collect::<Result<_, Problem>>()?;
     let named = members.clone();
-    let answer = call.ask_entries(move |board| query::lookup(board, &members)).await?;
+    let answer = call.ask_entries(LookupMembers { members }).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
         fields::head(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
@@ -167,14 +166,11 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
     let id = member.clone();
     let is_allowed =
         move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
-    let ask = move |api: &Api, _: &str| {
-        let which = match &boards {
-            Some(boards) => BoardSelection::Named(boards),
-            None => BoardSelection::All { after, limit: BATCH_MAX },
-        };
-        Some(query::entries_of_member(&api.node, &api.registry, &id, which, &is_allowed))
+    let boards = match boards {
+        Some(boards) => BoardSelection::Named(boards),
+        None => BoardSelection::All { after, limit: BATCH_MAX },
     };
-    let answer = call.ask_with_metadata(ask).await?.ok_or_else(Problem::internal)?;
+    let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards, is_wanted: is_allowed }).await?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         object.text("window", fields::WINDOW);

@@ -1,6 +1,5 @@
 //! Ranks of any scores, scores at any rank, and counts between scores.
 
-use crate::board::Definition;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
@@ -8,24 +7,12 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::not_so;
-use crate::query::{self, ScoreTarget, Standing};
+use crate::query::{CountBetween, HistogramEdges, HistogramOver, RanksOf, ScoreTarget, ScoresAt, Standing};
 use crate::types::Score;
 use crate::wire::lenient::{parse_integer, parse_score, score_of};
 
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;
-
-/// `describe`: how a score of the board looks, as the request says scores.
-fn check_keys(
-    score: &Score,
-    definition: &Definition,
-    describe: impl Fn(&Definition, &Score) -> String,
-) -> Result<(), Problem> {
-    if score.keys().len() == definition.keys.len() {
-        return Ok(());
-    }
-    Err(Problem::bad_score(describe(definition, score)))
-}
 
 pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["score"]).await?;
@@ -42,11 +29,9 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
         Problem::bad_score(format!("not a score: {why}{form}"))
     };
     let score = parse_score(text).map_err(wrong)?;
-    let answer = call.ask(|board| {
-        check_keys(&score, &board.definition, Definition::not_a_score_in_query)?;
-        Ok::<_, Problem>(query::rank_of_score(board, &score))
-    })?;
-    let ranked = answer.body?;
+    let (answer, ranks) = call.ask(RanksOf { scores: &[score] }).await?.split();
+    let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score_in_query(&score)))?;
+    let ranked = ranks.first().ok_or_else(Problem::internal)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
@@ -63,12 +48,8 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
         let wrong = |why| Problem::bad_score(format!("scores[{index}] is not a score: {why}"));
         scores.push(score_of(json).map_err(wrong)?);
     }
-    let mut answer = call.ask(|board| {
-        let check = |score| check_keys(score, &board.definition, Definition::not_a_score);
-        scores.iter().try_for_each(check)?;
-        Ok::<_, Problem>(scores.iter().map(|score| query::rank_of_score(board, score)).collect::<Vec<_>>())
-    })?;
-    let ranks = std::mem::replace(&mut answer.body, Ok(Vec::new()))?;
+    let (answer, ranks) = call.ask(RanksOf { scores: &scores }).await?.split();
+    let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score(&score)))?;
     Ok(Reply::sized(scores.len() * 160 + 200, |object| {
         fields::head(object, call.board(), &answer);
         object.array("ranks", scores.iter().zip(&ranks), |out, (score, ranked)| {
@@ -96,8 +77,8 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
             ));
         }
     };
-    let answer = call.ask(|board| query::score_at(board, mark))?;
-    let (score, standing) = answer.body.ok_or_else(Problem::unknown_position)?;
+    let (answer, found) = call.ask(ScoresAt { targets: vec![mark] }).await?.split();
+    let (score, standing) = found.into_iter().next().flatten().ok_or_else(Problem::unknown_position)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
@@ -133,10 +114,8 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
             wanted.len()
         )));
     }
-    let answer = call.ask(|board| {
-        let at = |wanted: &f64| query::score_at(board, ScoreTarget::Percentile(*wanted));
-        wanted.iter().map(at).collect::<Vec<_>>()
-    })?;
+    let targets = wanted.iter().map(|wanted| ScoreTarget::Percentile(*wanted)).collect();
+    let answer = call.ask(ScoresAt { targets }).await?;
     Ok(Reply::sized(wanted.len() * 120 + 200, |object| {
         fields::head(object, call.board(), &answer);
         object.array("percentiles", wanted.iter().zip(&answer.body), |out, (wanted, found)| {
@@ -166,7 +145,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     if least > most {
         return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}; exchange them")));
     }
-    let answer = call.ask(|board| query::count(board, least, most))?;
+    let answer = call.ask(CountBetween { min: least, max: most }).await?;
     Ok(Reply::object(|object| {
         fields::head(object, call.board(), &answer);
         write_bound(object, "min", min);
@@ -184,10 +163,8 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
     }
     let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
     let buckets = u32::try_from(params.bounded("buckets", BUCKETS, 1, most)?).unwrap_or(u32::MAX);
-    let answer = call.ask(|board| match &edges {
-        Some(edges) => query::histogram(board, edges),
-        None => query::histogram(board, &query::edges_over(board, buckets)),
-    })?;
+    let edges = edges.map_or(HistogramEdges::Over(buckets), HistogramEdges::Given);
+    let answer = call.ask(HistogramOver(edges)).await?;
     Ok(Reply::sized(answer.body.buckets.len() * 60 + 300, |object| {
         fields::head(object, call.board(), &answer);
         object.array("buckets", &answer.body.buckets, |out, bucket| {

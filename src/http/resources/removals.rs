@@ -17,9 +17,8 @@ use crate::http::writes::boards::{Removed, clear_board};
 use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
-use crate::query::{BoardView, trim_point_of_position, trim_point_of_score};
-use crate::state::TrimPoint;
-use crate::types::{BoardName, Score};
+use crate::query::{FindTrimPoint, TrimFrom};
+use crate::types::BoardName;
 use crate::wire::lenient::{score_of, unsigned_of};
 
 /// The most characters that are shown of a value that is refused.
@@ -63,20 +62,14 @@ fn present<'a, 'de: 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Which entries a trim removes.
-enum TrimBound {
-    Beyond(u64),
-    Worse(Score),
-}
-
-fn parse_trim_bound(body: &[u8]) -> Result<TrimBound, Problem> {
+fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
     // serde would read an array as the values of the fields in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let body: TrimBody<'_> = parse_body(body)?;
     match (body.positions_beyond.filter(|_| is_object), body.worse_than.filter(|_| is_object)) {
         (Some(position), None) => {
             let position = unsigned_of(position.get()).filter(|position| *position > 0);
-            position.map(TrimBound::Beyond).ok_or_else(|| {
+            position.map(TrimFrom::Position).ok_or_else(|| {
                 Problem::bad_parameter(format!(
                     "positions_beyond is {}: send the last position that stays, a whole number from 1 on, or clear the board",
                     shown(body.positions_beyond)
@@ -86,7 +79,7 @@ fn parse_trim_bound(body: &[u8]) -> Result<TrimBound, Problem> {
         (None, Some(score)) => {
             let wrong =
                 |why: String| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
-            score_of(score.get()).map(TrimBound::Worse).map_err(wrong)
+            score_of(score.get()).map(TrimFrom::Score).map_err(wrong)
         }
         _ => Err(Problem::bad_parameter(
             "send one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",
@@ -98,37 +91,26 @@ fn shown(value: Option<&RawValue>) -> String {
     value.map(RawValue::get).unwrap_or_default().chars().take(SHOWN_CHARS).collect()
 }
 
-/// The cut behind which entries are removed; `None` if no entry is behind it.
-fn find_cut(board: &BoardView<'_>, bound: &TrimBound) -> Result<Option<TrimPoint>, Problem> {
-    match bound {
-        TrimBound::Beyond(position) => Ok(trim_point_of_position(board, *position)),
-        TrimBound::Worse(score) => {
-            let (keys, given) = (board.definition.keys.len(), score.keys().len());
-            if given > keys {
-                let plural = if keys == 1 { "" } else { "s" };
-                let detail = format!(
-                    "the board's scores have {keys} key{plural}, and worse_than has {given}; give the first key, or the first keys as a list"
-                );
-                return Err(Problem::bad_score(detail));
-            }
-            Ok(Some(trim_point_of_score(board, score)))
-        }
-    }
+/// The score of a trim has more keys than the board's.
+fn too_many_keys((given, keys): (usize, usize)) -> Problem {
+    let plural = if keys == 1 { "" } else { "s" };
+    Problem::bad_score(format!(
+        "the board's scores have {keys} key{plural}, and worse_than has {given}; give the first key, or the first keys as a list"
+    ))
 }
 
 pub async fn trim(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (api, name) = (&call.api, call.board_name()?);
-    let bound = parse_trim_bound(&call.body)?;
+    let start = parse_trim_start(&call.body)?;
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
         let due = boards.drops_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
         boards.wait_for_drops(due).await?;
     }
-    let found = call.ask(|board| (board.incarnation, find_cut(board, &bound)))?;
-    let (incarnation, cut) = found.body;
-    let removed = match cut? {
-        Some(cut) => trim_board(api, &name, incarnation, cut, &found.as_of).await?,
+    let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
+    let removed = match point.map_err(too_many_keys)? {
+        Some(point) => trim_board(api, &name, incarnation, point, &found.as_of).await?,
         None => Removed { entries: 0, token: found.as_of },
     };
     Ok(reply(&call, &name, &removed))

@@ -7,9 +7,9 @@ use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
-use crate::query::{EntryChange, add_other_shards};
+use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ShardHandle, read};
 use crate::queue::NotPublished;
-use crate::types::{BoardName, MemberId, ShardId};
+use crate::types::{BoardName, MemberId};
 use crate::writer::{BoardOutcome, JobOutcome};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
@@ -84,57 +84,71 @@ impl ReportedJob {
     }
 }
 
-/// The outcome of a message's jobs. Holds all shards for a part of the jobs at a time.
-pub fn message_results(
+/// The outcome of a message's jobs.
+///
+/// # Errors
+/// When the other shards' counts cannot be had.
+pub async fn message_results(
     api: &Api,
-    shard: ShardId,
+    home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
     outcome: Result<SettledMessage, NotPublished>,
-) -> Vec<JobResult> {
+) -> Result<Vec<JobResult>, ReadError> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
+        Err(why) => return Ok(indexes.iter().map(|_| JobResult::Failed(why.clone())).collect()),
     };
+    let changes = changes_of(api, home, indexes, reported, &outcome).await?;
+    let mut changes = changes.into_iter();
     let mut results = Vec::with_capacity(indexes.len());
     let mut sent = SentMetadata::default();
-    let (mut view, mut looks) = (None, 0);
     for (index, job) in indexes.iter().zip(outcome.jobs) {
-        let (sequence, job) = match job {
-            Ok(known) => known,
-            Err(why) => {
-                results.push(JobResult::Failed(why));
-                continue;
-            }
-        };
         results.push(match (job, reported.get(*index)) {
-            (JobOutcome::Rejected(reject), _) => JobResult::Rejected(reject),
-            (JobOutcome::Parked(_), _) => JobResult::Parked,
-            (JobOutcome::Applied(boards), Some(reported)) => {
+            (Err(why), _) => JobResult::Failed(why),
+            (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
+            (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
+            (Ok((_, JobOutcome::Applied(boards))), Some(reported)) => {
                 if let Some(result) = reported.without_entries(&boards) {
                     results.push(result);
                     continue;
                 }
-                let changes = boards.iter().map(|board| {
-                    if looks >= LOOKS_PER_VIEW {
-                        // Released before it is taken again: otherwise a writer that waits would never get
-                        // its turn.
-                        (view, looks) = (None, 0);
-                    }
-                    looks += api.node.shards.len();
-                    let view = view.get_or_insert_with(|| api.node.view());
-                    let mut change =
-                        add_other_shards(view, &api.registry, shard, sequence, &reported.member, board);
-                    sent.fill_in(&reported.member, reported.meta.as_ref(), &mut change);
-                    change
-                });
+                let mut changes: Vec<EntryChange> = changes.by_ref().take(boards.len()).collect();
+                for change in &mut changes {
+                    sent.fill_in(&reported.member, reported.meta.as_ref(), change);
+                }
                 let by_board = reported.kind == ReportKind::Entries { by_board: true };
-                JobResult::Applied { changes: changes.collect(), by_board }
+                JobResult::Applied { changes, by_board }
             }
-            (JobOutcome::Applied(_), None) => continue,
+            (Ok((_, JobOutcome::Applied(_))), None) => continue,
         });
     }
-    results
+    Ok(results)
+}
+
+/// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a time.
+async fn changes_of(
+    api: &Api,
+    home: &ShardHandle,
+    indexes: &[usize],
+    reported: &[ReportedJob],
+    outcome: &SettledMessage,
+) -> Result<Vec<EntryChange>, ReadError> {
+    let mut found = Vec::new();
+    for (index, job) in indexes.iter().zip(&outcome.jobs) {
+        if let (Ok((sequence, JobOutcome::Applied(boards))), Some(reported)) = (job, reported.get(*index))
+            && matches!(reported.kind, ReportKind::Entries { .. })
+        {
+            let of_board = |outcome| FoundOutcome { member: &reported.member, sequence: *sequence, outcome };
+            found.extend(boards.iter().map(of_board));
+        }
+    }
+    let mut changes = Vec::with_capacity(found.len());
+    let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);
+    for found in found.chunks(at_once) {
+        changes.extend(read(&api.node, &api.registry, &AddOtherShards { home, found }).await?);
+    }
+    Ok(changes)
 }
 
 impl HoldsChanges for Vec<JobResult> {

@@ -104,7 +104,10 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
         }
         let of_message = match (wait, outcome) {
             (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
-            (_, outcome) => message_results(api, shard, &indexes, &reported, outcome),
+            (_, outcome) => match api.node.shards.get(shard.index()) {
+                Some(home) => message_results(api, home, &indexes, &reported, outcome).await?,
+                None => continue,
+            },
         };
         for (index, result) in indexes.iter().zip(of_message) {
             if let Some(slot) = results.get_mut(*index) {

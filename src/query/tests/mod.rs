@@ -9,19 +9,24 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
+mod asked;
+mod moving;
+
+use std::future::Future;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::sync::watch;
 
 use crate::board::{Definition, Key, Order, Ties};
-use crate::query::merge::forward;
 use crate::query::model::{Model, ModelEntry};
-use crate::query::split::split_counting_rounds;
+use crate::query::split::find_counting_rounds;
+use crate::query::tests::asked::AnsweringShards;
 use crate::query::{
-    Around, BoardSelection, BoardView, End, Listed, Node, ScoreTarget, ShardHandle, Start, TrimScan, View,
-    around, count, edges_over, entries_of_member, from_position, histogram, lookup, member, range,
-    rank_of_score, score_at, top, trim_point_of_position, trim_point_of_score,
+    Around, AskedShards, BoardSelection, BoardView, End, Listed, MemberOnBoards, Node, ReadError,
+    ScoreTarget, ShardHandle, Start, TrimScan, View, around, at_once, count, edges_over, from_position,
+    histogram, lookup, member, range, ranks_of_scores, read_in_memory, score_at, top, trim_point_of_position,
+    trim_point_of_score,
 };
 use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
@@ -95,20 +100,31 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<StateLo
     (0..count).map(build).collect()
 }
 
-/// Runs a check on each split.
+/// Runs a check on each split, over shards in memory and over asked ones.
 fn on_every_split(
     definition: &Arc<Definition>,
     rows: &[Row],
-    check: impl Fn(&BoardView<'_>, &Model) -> Result<(), TestCaseError>,
+    check: impl Fn(&BoardView<'_>, &Model, &[StateLock]) -> Result<(), TestCaseError>,
 ) -> Result<(), TestCaseError> {
     let listed = rows.iter().filter(|row| !row.hidden).map(|row| row.entry.clone());
     let model = Model::new(Arc::clone(definition), listed.collect());
     for count in SPLITS {
         let shards = shards(definition, rows, count);
-        let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-        check(&BoardView::new(&view, BOARD, &known(definition)), &model)?;
+        {
+            let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
+            check(&BoardView::new(&view, BOARD, &known(definition)), &model, &shards)?;
+        }
+        let answering = AnsweringShards(&shards);
+        let asked = AskedShards::new(&answering);
+        let name = BoardName::new(BOARD).expect("a good name");
+        check(&BoardView::asked(&asked, name, &known(definition)), &model, &shards)?;
     }
     Ok(())
+}
+
+/// The answer of a read that has nothing to wait for.
+fn ok<A>(read: impl Future<Output = Result<A, ReadError>>) -> A {
+    at_once(read).expect("all shards answer")
 }
 
 /// Compares a run of entries with the model's, `first` being the first one's index there.
@@ -183,12 +199,13 @@ proptest! {
     #[test]
     fn any_score_ranks_alike((definition, rows) in boards(), asked in prop::collection::vec(value(), 3)) {
         let asked = &asked[..definition.keys.len()];
-        on_every_split(&definition, &rows, |board, model| {
-            let ranked = rank_of_score(board, &Score::new(asked).expect("one to three keys"));
+        on_every_split(&definition, &rows, |board, model, _| {
+            let ranks = ok(ranks_of_scores(board, &[Score::new(asked).expect("one to three keys")]));
+            let ranked = &ranks[0];
             prop_assert_eq!(ranked.standing.better, model.better(asked));
             prop_assert_eq!(ranked.standing.tied, model.tied(asked));
             prop_assert_eq!(ranked.standing.total, model.entries.len() as u64);
-            prop_assert_eq!(ranked.shards.len(), board.parts().len());
+            prop_assert_eq!(ranked.shards.len(), usize::from(board.shard_count()));
             let better: u64 = ranked.shards.iter().map(|shard| shard.better).sum();
             prop_assert_eq!(better, ranked.standing.better);
             Ok(())
@@ -197,9 +214,9 @@ proptest! {
 
     #[test]
     fn every_member_stands_alike((definition, rows) in boards()) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             for row in &rows {
-                let found = member(board, &id(&row.entry.member));
+                let found = ok(member(board, &id(&row.entry.member)));
                 let index = model.index_of(&row.entry.member);
                 prop_assert_eq!(found.is_none(), row.hidden);
                 let (Some(found), Some(index)) = (found, index) else { continue };
@@ -210,7 +227,7 @@ proptest! {
                 prop_assert_eq!(found.standing.worse(), worse);
                 prop_assert_eq!(found.listed.updated_at, time(row.updated.unwrap_or(row.entry.reached)));
             }
-            prop_assert!(member(board, &id("nobody")).is_none());
+            prop_assert!(ok(member(board, &id("nobody"))).is_none());
             Ok(())
         })?;
     }
@@ -222,9 +239,9 @@ proptest! {
         below in 0_u64..6,
         fill: bool,
     ) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             for row in rows.iter().step_by(7) {
-                let found = around(board, &id(&row.entry.member), Around { above, below, fill });
+                let found = ok(around(board, &id(&row.entry.member), Around { above, below, fill }));
                 prop_assert_eq!(found.is_none(), row.hidden);
                 let (Some(found), Some(index)) = (found, model.index_of(&row.entry.member)) else { continue };
                 let (above, below) = (above as usize, below as usize);
@@ -243,12 +260,12 @@ proptest! {
 
     #[test]
     fn pages_follow_one_another_from_either_end((definition, rows) in boards(), limit in 1_usize..20) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             for from in [End::Top, End::Bottom] {
                 let mut start = Start::End(from);
                 let mut read = Vec::new();
                 loop {
-                    let page = top(board, &start, limit);
+                    let page = ok(top(board, &start, limit));
                     prop_assert!(page.entries.len() <= limit);
                     read.extend(page.entries);
                     let Some(next) = page.next else { break };
@@ -268,9 +285,9 @@ proptest! {
 
     #[test]
     fn every_position_begins_the_same_page((definition, rows) in boards(), limit in 1_usize..9) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             for position in 1..=model.entries.len() + 2 {
-                let page = from_position(board, position as u64, limit);
+                let page = ok(from_position(board, position as u64, limit));
                 check_run(&page.entries, model, position - 1, limit)?;
                 prop_assert_eq!(page.next.is_some(), position - 1 + limit < model.entries.len());
             }
@@ -280,12 +297,12 @@ proptest! {
 
     #[test]
     fn groups_rank_alike((definition, rows) in boards(), step in 1_usize..4) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             let mut asked: Vec<MemberId> =
                 rows.iter().step_by(step).map(|row| id(&row.entry.member)).collect();
             asked.push(id("nobody"));
             asked.extend(asked.first().cloned());
-            let found = lookup(board, &asked);
+            let found = ok(lookup(board, &asked));
             let named = |entry: &(usize, &ModelEntry)| asked.iter().any(|id| id.as_str() == entry.1.member);
             let group: Vec<_> = model.entries.iter().enumerate().filter(named).collect();
             prop_assert_eq!(found.entries.len(), group.len());
@@ -304,10 +321,10 @@ proptest! {
 
     #[test]
     fn marks_find_the_same_score((definition, rows) in boards(), percent in 0_u32..=1000) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             let total = model.entries.len() as u64;
             for position in 0..=total + 1 {
-                let found = score_at(board, ScoreTarget::Position(position));
+                let found = ok(score_at(board, ScoreTarget::Position(position)));
                 let entry = position.checked_sub(1).and_then(|index| model.entries.get(index as usize));
                 prop_assert_eq!(found.is_some(), entry.is_some());
                 let (Some((score, standing)), Some(entry)) = (found, entry) else { continue };
@@ -324,7 +341,7 @@ proptest! {
             for mark in marks {
                 let expected = model.entries.iter().rev().find(|entry| percentile(entry) >= mark);
                 let expected = expected.or(model.entries.first()).map(|entry| entry.score.clone());
-                let found = score_at(board, ScoreTarget::Percentile(mark));
+                let found = ok(score_at(board, ScoreTarget::Percentile(mark)));
                 prop_assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected);
             }
             Ok(())
@@ -338,13 +355,13 @@ proptest! {
         b in value(),
         limit in 1_usize..9,
     ) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             let is_within = |entry: &&ModelEntry| (a..=b).contains(&entry.score[0]);
             let count = model.entries.iter().filter(is_within).count();
             let first = model.entries.iter().position(|entry| is_within(&entry)).unwrap_or(0);
             let (mut read, mut behind): (Vec<Listed>, _) = (Vec::new(), None);
             loop {
-                let page = range(board, a, b, behind.as_ref(), limit);
+                let page = ok(range(board, a, b, behind.as_ref(), limit));
                 prop_assert_eq!(page.entries.len(), limit.min(count - read.len()));
                 read.extend(page.entries);
                 prop_assert_eq!(page.next.is_some(), read.len() < count);
@@ -359,7 +376,7 @@ proptest! {
                 let words = definition.entry_words(&score, time(entry.reached), entry.member.as_bytes());
                 let member = entry.member.as_bytes().into();
                 let cursor = super::PageCursor { from: End::Top, words, member };
-                let page = range(board, a, b, Some(&cursor), 100);
+                let page = ok(range(board, a, b, Some(&cursor), 100));
                 let begin = (index + 1).max(first);
                 check_run(&page.entries, model, begin, (first + count).saturating_sub(begin))?;
                 prop_assert!(page.next.is_none());
@@ -388,20 +405,20 @@ proptest! {
             let mut expected: Vec<_> =
                 rows.iter().filter(|row| is_behind(&row.entry)).map(|row| row.entry.member.clone()).collect();
             expected.sort();
-            on_every_split(&definition, &rows, |board, _| {
+            on_every_split(&definition, &rows, |board, _, shards| {
                 let cut = match &score {
                     Some(score) => Some(trim_point_of_score(board, score)),
-                    None => trim_point_of_position(board, position as u64),
+                    None => ok(trim_point_of_position(board, position as u64)),
                 };
                 prop_assert_eq!(cut.is_some(), score.is_some() || place.is_some());
                 let mut found = Vec::new();
-                for part in board.parts().iter().filter(|_| cut.is_some()) {
+                for shard in shards.iter().filter(|_| cut.is_some()) {
                     let cut = cut.clone().expect("there is a place");
                     let name = BoardName::new(BOARD).expect("a good name");
                     let mut scan = TrimScan::new(name, board.incarnation, cut);
                     let mut looks = 0;
                     while !scan.is_finished() {
-                        let seen = scan.next_slice(part.shard);
+                        let seen = scan.next_slice(&shard.read(Purpose::Read));
                         prop_assert!(seen.len() <= 4);
                         found.extend(seen.into_iter().map(|member| member.to_string()));
                         looks += 1;
@@ -417,11 +434,11 @@ proptest! {
 
     #[test]
     fn counts_are_alike((definition, rows) in boards(), a in value(), b in value(), buckets in 1_u32..9) {
-        on_every_split(&definition, &rows, |board, model| {
+        on_every_split(&definition, &rows, |board, model, _| {
             let expected = |min: i64, max: i64| model.count(|entry| (min..=max).contains(&entry.score[0]));
-            prop_assert_eq!(count(board, a, b), expected(a, b));
-            for edges in [edges_over(board, buckets), vec![-2, 0, 2], vec![i64::MIN, 0, i64::MAX]] {
-                let found = histogram(board, &edges);
+            prop_assert_eq!(ok(count(board, a, b)), expected(a, b));
+            for edges in [ok(edges_over(board, buckets)), vec![-2, 0, 2], vec![i64::MIN, 0, i64::MAX]] {
+                let found = ok(histogram(board, &edges));
                 prop_assert!(found.buckets.len() <= buckets as usize || edges.len() == 3);
                 let inside: u64 = found.buckets.iter().map(|bucket| bucket.count).sum();
                 prop_assert_eq!(found.below + inside + found.above, model.entries.len() as u64);
@@ -448,32 +465,36 @@ fn numbered_rows(count: usize, score: impl Fn(usize) -> i64) -> Vec<Row> {
 }
 
 #[test]
-fn a_deep_position_is_found_in_a_handful_of_rounds() {
+fn a_deep_position_is_found_in_a_handful_of_exchanges() {
     let definition = Arc::new(Definition::default());
-    let check = |rows: &[Row], most: u32| {
-        let shards = shards(&definition, rows, 10);
+    let check = |rows: &[Row], count: u16, most: u32| {
+        let model = Model::new(Arc::clone(&definition), rows.iter().map(|row| row.entry.clone()).collect());
+        let shards = shards(&definition, rows, count);
         let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-        let board = BoardView::new(&view, BOARD, &known(&definition));
-        // Where a walk from the start gets to is the oracle.
-        let mut expected = vec![0; 10];
-        let mut walk = forward(&board, &expected);
-        for before in 0..=rows.len() as u64 {
-            if before % 997 < 2 {
-                let (starts, rounds) = split_counting_rounds(&board, before);
-                assert_eq!(starts, expected);
-                assert!(rounds <= most, "{rounds} rounds for {before}");
-            }
-            if let Some(found) = walk.next() {
-                expected[found.part] += 1;
+        let answering = AnsweringShards(&shards);
+        let asked = AskedShards::new(&answering);
+        let name = BoardName::new(BOARD).expect("a good name");
+        let in_memory = BoardView::new(&view, BOARD, &known(&definition));
+        for board in [in_memory, BoardView::asked(&asked, name, &known(&definition))] {
+            for before in (0..rows.len() as u64).filter(|before| before % 997 < 2) {
+                let index_of = |total| Some(before).filter(|before| *before < total);
+                let (place, exchanges) = ok(find_counting_rounds(&board, index_of, 3));
+                let place = place.expect("it is on the board");
+                let found = place.entries(3);
+                let expected = model.entries.iter().skip(before as usize).take(3);
+                let members: Vec<&[u8]> = found.iter().map(|found| found.key.member).collect();
+                assert_eq!(members, expected.map(|entry| entry.member.as_bytes()).collect::<Vec<_>>());
+                assert!(exchanges <= most, "{exchanges} exchanges for {before}");
             }
         }
     };
-    check(&numbered_rows(30_000, |index| (index as i64 * 7_919) % 30_011), 4);
-    check(&numbered_rows(30_000, |index| index as i64 % 3), 4);
+    check(&numbered_rows(30_000, |index| (index as i64 * 7_919) % 30_011), 1, 2);
+    check(&numbered_rows(30_000, |index| (index as i64 * 7_919) % 30_011), 10, 6);
+    check(&numbered_rows(30_000, |index| index as i64 % 3), 10, 6);
     // Scores that follow the shards: nothing is where the hash makes one expect it.
     let skewed =
         |index: usize| i64::from(shard_of(&id(&format!("m{index}")), 10).0) * 1_000_000 + index as i64;
-    check(&numbered_rows(30_000, skewed), 6);
+    check(&numbered_rows(30_000, skewed), 10, 9);
 }
 
 #[test]
@@ -483,7 +504,7 @@ fn a_cursor_neither_skips_nor_repeats_while_scores_move() {
     let page = |rows: &[Row], start: &Start| {
         let shards = shards(&definition, rows, 3);
         let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-        top(&BoardView::new(&view, BOARD, &known(&definition)), start, 10)
+        ok(top(&BoardView::new(&view, BOARD, &known(&definition)), start, 10))
     };
     let model = Model::new(Arc::clone(&definition), rows.iter().map(|row| row.entry.clone()).collect());
     let order: Vec<String> = model.entries.iter().map(|entry| entry.member.clone()).collect();
@@ -509,8 +530,8 @@ fn an_earlier_life_of_a_board_is_not_seen() {
     let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
     let later = RegisteredBoard { incarnation: Incarnation(8), ..known(&definition) };
     let board = BoardView::new(&view, BOARD, &later);
-    assert_eq!(board.total(), 0);
-    assert_eq!(top(&board, &Start::End(End::Top), 10).entries, []);
+    assert_eq!(ok(board.total()), 0);
+    assert_eq!(ok(top(&board, &Start::End(End::Top), 10)).entries, []);
     assert_eq!(board.as_of().to_string().split(',').count(), 2);
 }
 
@@ -552,11 +573,13 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
             health: Arc::default(),
             store: Arc::default(),
         }],
+        elsewhere: None,
     };
     let (mut after, mut pages) = (None, Vec::new());
     loop {
-        let page =
-            entries_of_member(&node, &registry, &member, BoardSelection::All { after, limit: 10 }, &|_| true);
+        let boards = BoardSelection::All { after, limit: 10 };
+        let asked = MemberOnBoards { member: member.clone(), boards, is_wanted: |_: &BoardName| true };
+        let page = read_in_memory(&node, &registry, &asked).expect("shards in memory answer");
         pages.push(page.entries.len());
         after = page.next;
         if after.is_none() {

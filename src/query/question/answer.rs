@@ -1,0 +1,205 @@
+//! A shard's reply to a question, from its state in memory.
+//!
+//! Knows: one shard at one applied sequence. Must not know: the other shards, or the disk: metadata is marked as
+//! being there.
+
+use crate::board::Definition;
+use crate::query::part::Part;
+use crate::query::question::{
+    BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, Mark, PartCounts, Pick, PicksQuestion,
+    PicksReply, Question, Reply, RunQuestion, RunReply, ShardEntry,
+};
+use crate::query::shard_run::ShardRun;
+use crate::state::{Shard, TreeId, WindowTree};
+use crate::tree::Handle;
+
+/// Boards that are looked at for one reply: many of them may be dropped ones.
+const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
+
+/// Answers a question. Its limits were checked ([`super::check`]).
+#[must_use]
+pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
+    match question {
+        Question::Counts(boards) => Reply::Counts(
+            boards.iter().map(|(board, marks)| counts_of_part(&Part::of_life(shard, board), marks)).collect(),
+        ),
+        Question::Run(board, run) => Reply::Run(run_reply(&Part::of_life(shard, board), run)),
+        Question::Picks(board, picks) => Reply::Picks(picks_of_part(&Part::of_life(shard, board), picks)),
+        Question::Lookup { board, members, keys } => {
+            let part = Part::of_life(shard, board);
+            let keys = keys.iter().map(|key| part.key_counts(key)).collect();
+            Reply::Lookup { total: part.total(), members: entries_of_members(&part, members), keys }
+        }
+        Question::MemberOnBoards { member, boards } => Reply::MemberOnBoards(
+            boards
+                .iter()
+                .map(|board| found_member(&Part::of_life(shard, board), member.as_bytes()))
+                .collect(),
+        ),
+        Question::BoardsOfMember { member, after, limit } => {
+            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit))
+        }
+    }
+}
+
+/// A board's counts on a shard.
+#[must_use]
+pub fn counts_of_part(part: &Part<'_>, marks: &[Mark<'_>]) -> PartCounts {
+    let hidden = part.window.map_or(0, |(_, window)| crate::types::count(window.hidden_count()));
+    PartCounts { total: part.total(), hidden, marks: marks.iter().map(|mark| part.counted(mark)).collect() }
+}
+
+fn run_reply(part: &Part<'_>, question: &RunQuestion<'_>) -> Option<RunReply> {
+    let run = ShardRun::in_memory(*part, question)?;
+    let definition = part.window.map(|(_, window)| &*window.definition);
+    let take = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut below = Vec::new();
+    let mut above = Vec::new();
+    let mut better_than_first = run.start();
+    if let Some(definition) = definition {
+        let entry = |(handle, _): (Handle, _)| entry_of(part, handle);
+        let mut cursor = part.window.map(|(_, window)| window.tree.cursor_at(run.start()));
+        if let Some(cursor) = &mut cursor {
+            below = cursor.by_ref().take(take(question.below)).filter_map(entry).collect();
+        }
+        let mut cursor = part.window.map(|(_, window)| window.tree.cursor_at(run.start()));
+        if let Some(cursor) = &mut cursor {
+            above =
+                std::iter::from_fn(|| cursor.prev()).take(take(question.above)).filter_map(entry).collect();
+        }
+        if let Some(first) = above.last().or(below.first()) {
+            better_than_first = run.better(score_words(definition, &first.words));
+        }
+    }
+    Some(RunReply {
+        total: part.total(),
+        start: run.start(),
+        left: run.left(),
+        at_start: run.at_start(),
+        better_than_first,
+        above,
+        below,
+    })
+}
+
+fn score_words<'w>(definition: &Definition, words: &'w crate::tree::Words) -> &'w [u64] {
+    let words = words.as_slice();
+    words.get(..definition.keys.len()).unwrap_or(words)
+}
+
+/// An entry as a reply has it.
+fn entry_of(part: &Part<'_>, handle: Handle) -> Option<ShardEntry> {
+    let (tree, window) = part.window?;
+    let words = window.tree.get(handle)?;
+    Some(shard_entry(tree, window, handle, words, part.shard.members.id(handle)))
+}
+
+fn shard_entry(
+    tree: TreeId,
+    window: &WindowTree,
+    handle: Handle,
+    words: crate::tree::Words,
+    member: &[u8],
+) -> ShardEntry {
+    let extra = window.extra(handle);
+    let on_disk = extra.as_ref().is_some_and(|extra| extra.has_metadata);
+    let reached_at = window.definition.reached_at(words.as_slice());
+    ShardEntry {
+        words,
+        member: member.into(),
+        updated_at: extra.map_or_else(|| reached_at.unwrap_or_default(), |extra| extra.updated_at),
+        metadata: if on_disk { EntryMetadata::OnDisk(tree) } else { EntryMetadata::None },
+    }
+}
+
+/// Members of this shard, without counts.
+#[must_use]
+pub fn entries_of_members(part: &Part<'_>, members: &[&str]) -> Vec<Option<ShardEntry>> {
+    let entry = |member: &&str| entry_of(part, part.shard.members.get(member.as_bytes())?);
+    members.iter().map(entry).collect()
+}
+
+/// A member of this shard, with its counts on it.
+#[must_use]
+pub fn found_member(part: &Part<'_>, member: &[u8]) -> Option<FoundMember> {
+    let (tree, window) = part.window?;
+    let handle = part.shard.members.get(member)?;
+    let words = window.tree.get(handle)?;
+    let (before, through) = window.tree.count_range(score_words(&window.definition, &words));
+    Some(FoundMember {
+        entry: shard_entry(tree, window, handle, words, member),
+        at_score: Counted { before, through },
+        index: window.tree.index_of(handle)?,
+        total: window.total(),
+    })
+}
+
+/// Even picks, and some near the place that is looked for if entries are spread by their members' hash: within
+/// a deviation and four of them.
+#[must_use]
+pub fn picks_of_part(part: &Part<'_>, question: &PicksQuestion<'_>) -> PicksReply {
+    let total = part.total();
+    let low = question.low.map_or(0, |key| part.through(&key));
+    let high = question.high.map_or(total, |key| part.before(&key)).max(low);
+    let span = high - low;
+    let mut picks = Vec::new();
+    if let Some((_, window)) = part.window
+        && span > 0
+    {
+        let even = u64::from(question.even);
+        let mut offsets: Vec<u64> = (1..=even).map(|step| scale(span, step, even + 1)).collect();
+        if let Some(near) = question.near {
+            let expected = scale(span, u64::from(near), 1_000_000);
+            let deviation = span.isqrt() / 2 + 1;
+            offsets.extend([4 * deviation, deviation, 0].map(|below| expected.saturating_sub(below)));
+            offsets.extend([deviation, 4 * deviation].map(|above| expected + above));
+        }
+        if question.ends {
+            offsets.extend([0, span - 1]);
+        }
+        offsets.sort_unstable();
+        offsets.dedup();
+        for offset in offsets.into_iter().filter(|offset| *offset < span) {
+            let at = low + offset;
+            if let Some((handle, words)) = window.tree.select(at) {
+                picks.push(Pick { index: at, words, member: part.shard.members.id(handle).into() });
+            }
+        }
+    }
+    PicksReply { total, low, high, picks }
+}
+
+/// `value * numerator / denominator`, in 128 bits.
+fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// The boards that list a member, in the order in which boards came.
+#[must_use]
+pub fn boards_of_member(shard: &Shard, member: &str, after: Option<u32>, limit: u32) -> BoardsOfMember {
+    let (mut boards, mut next) = (Vec::new(), None);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if let Some(handle) = shard.members.get(member.as_bytes()) {
+        let mut last = after;
+        for (looked_at, tree) in shard.members.trees_after(handle, after.map(TreeId)).enumerate() {
+            if boards.len() == limit || looked_at == LOOKED_AT_MAX {
+                next = last;
+                break;
+            }
+            last = Some(tree.0);
+            // Trees of dropped boards count as well: until they have released the member, there may be any
+            // number.
+            let Some(window) = shard.tree(tree).filter(|window| window.tree.contains(handle)) else {
+                continue;
+            };
+            let Some(board) = shard.board(window.board.as_str()).filter(|board| board.all == tree) else {
+                continue;
+            };
+            let life = BoardLife { board: window.board.clone(), incarnation: board.incarnation };
+            let part = Part { shard, window: Some((tree, window)) };
+            boards.extend(found_member(&part, member.as_bytes()).map(|found| (life, found)));
+        }
+    }
+    BoardsOfMember { boards, next }
+}

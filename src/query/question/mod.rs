@@ -1,0 +1,246 @@
+//! What one shard is asked for an answer that several shards have a part in, and what it replies.
+//!
+//! Knows: that everything in a reply is from one applied sequence of the shard, and what a run of entries must
+//! bring along so that nothing has to be asked again. Must not know: where a shard is, or how questions travel.
+//!
+//! The questions are coarse. Most answers take one exchange with each shard; a member's take one with its home
+//! shard and then one with the others; a position is searched in a handful.
+
+mod answer;
+mod limits;
+
+use crate::state::Incarnation;
+use crate::tree::Words;
+use crate::types::{BoardName, Sequence, Timestamp};
+
+pub use answer::{answer, boards_of_member, counts_of_part, entries_of_members, found_member, picks_of_part};
+pub use limits::{InvalidQuestion, check};
+
+/// A board as one of its lives, so that no count mixes two of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardLife {
+    pub board: BoardName,
+    pub incarnation: Incarnation,
+}
+
+/// Where an entry stands in the total order that all shards share: words, then the bytes of the id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SortKey<'a> {
+    pub words: Words,
+    pub member: &'a [u8],
+}
+
+/// A place in the total order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark<'a> {
+    /// A score, or its first keys.
+    Score(Words),
+    /// An entry, which need not be on the shard that counts.
+    Entry(SortKey<'a>),
+}
+
+/// Entries before a mark, and those with the ones at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    pub before: u64,
+    pub through: u64,
+}
+
+/// Where a run of entries begins on a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStart<'a> {
+    /// Before the best entry.
+    Top,
+    /// Behind the worst entry.
+    Bottom,
+    Before(Mark<'a>),
+    Through(Mark<'a>),
+    /// Behind so many of the shard's entries.
+    Index(u64),
+    /// Before this member's entry, on its home shard.
+    Member(&'a str),
+}
+
+/// Neighbouring entries, up and down from a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunQuestion<'a> {
+    pub start: RunStart<'a>,
+    /// First words of the worst score that belongs to the run.
+    pub worst: Option<u64>,
+    /// Entries above the start, at most.
+    pub above: u32,
+    /// Entries from the start on, at most.
+    pub below: u32,
+}
+
+/// Entries that divide what lies between two keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PicksQuestion<'a> {
+    /// Entries behind this one; all if there is none.
+    pub low: Option<SortKey<'a>>,
+    /// Entries before this one.
+    pub high: Option<SortKey<'a>>,
+    /// So many evenly spaced entries.
+    pub even: u16,
+    /// Some entries about this share of what lies between, in millionths.
+    pub near: Option<u32>,
+    /// The first and the last entry.
+    pub ends: bool,
+}
+
+/// What one shard is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question<'a> {
+    /// Counts at marks, for several boards.
+    Counts(Vec<(BoardLife, Vec<Mark<'a>>)>),
+    /// A run of entries.
+    Run(BoardLife, RunQuestion<'a>),
+    /// Entries that divide what lies between two keys.
+    Picks(BoardLife, PicksQuestion<'a>),
+    /// Members of this shard, and counts at the keys of others.
+    Lookup { board: BoardLife, members: Vec<&'a str>, keys: Vec<SortKey<'a>> },
+    /// A member of this shard on the boards named.
+    MemberOnBoards { member: &'a str, boards: Vec<BoardLife> },
+    /// The boards of a member of this shard, from behind a place on.
+    BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32 },
+}
+
+/// An entry that a shard replies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardEntry {
+    pub words: Words,
+    pub member: Box<[u8]>,
+    pub updated_at: Timestamp,
+    pub metadata: EntryMetadata,
+}
+
+/// The metadata of an entry that a shard replies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryMetadata {
+    None,
+    /// Still to be read from this tree of the shard. It never leaves the node.
+    OnDisk(crate::state::TreeId),
+    /// A compact JSON object.
+    Json(Box<str>),
+    /// The shard's disk cannot be read at the moment.
+    Unreadable,
+}
+
+/// One board's counts on a shard.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartCounts {
+    /// Listed entries.
+    pub total: u64,
+    pub hidden: u64,
+    /// One for each mark.
+    pub marks: Vec<Counted>,
+}
+
+/// A run of entries of one shard. See [`crate::query::shard_run::ShardRun`] for what is worked out from it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunReply {
+    pub total: u64,
+    /// Entries before the start.
+    pub start: u64,
+    /// Entries from the start to the end of the run's bound.
+    pub left: u64,
+    /// Counts at the score of the start, if it has one.
+    pub at_start: Counted,
+    /// Entries better than the first entry of the run in order.
+    pub better_than_first: u64,
+    /// Nearest to the start first.
+    pub above: Vec<ShardEntry>,
+    pub below: Vec<ShardEntry>,
+}
+
+/// Entries that divide a shard's entries between two keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PicksReply {
+    pub total: u64,
+    /// Entries through the lower key.
+    pub low: u64,
+    /// Entries before the upper key.
+    pub high: u64,
+    /// In order.
+    pub picks: Vec<Pick>,
+}
+
+/// An entry that divides a shard's entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pick {
+    /// Entries of the shard before it.
+    pub index: u64,
+    pub words: Words,
+    pub member: Box<[u8]>,
+}
+
+impl Pick {
+    #[must_use]
+    pub fn key(&self) -> SortKey<'_> {
+        SortKey { words: self.words, member: &self.member }
+    }
+}
+
+impl ShardEntry {
+    #[must_use]
+    pub fn key(&self) -> SortKey<'_> {
+        SortKey { words: self.words, member: &self.member }
+    }
+}
+
+/// A member found on its home shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundMember {
+    pub entry: ShardEntry,
+    /// Counts at its score.
+    pub at_score: Counted,
+    /// Entries before it.
+    pub index: u64,
+    pub total: u64,
+}
+
+/// What a shard replies to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// One for each board asked.
+    Counts(Vec<PartCounts>),
+    /// `None`: the member that the run should begin at is not listed.
+    Run(Option<RunReply>),
+    Picks(PicksReply),
+    Lookup {
+        total: u64,
+        /// One for each member asked; `None` if it is not listed.
+        members: Vec<Option<ShardEntry>>,
+        /// For each key asked: the entries better than its score, and those before it.
+        keys: Vec<KeyCounts>,
+    },
+    /// One for each board asked; `None` where the member is not listed.
+    MemberOnBoards(Vec<Option<FoundMember>>),
+    BoardsOfMember(BoardsOfMember),
+}
+
+/// Boards that list a member, in the order in which boards came.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BoardsOfMember {
+    pub boards: Vec<(BoardLife, FoundMember)>,
+    /// Where the member's other boards begin, if these are not all.
+    pub next: Option<u32>,
+}
+
+/// Entries of a shard in relation to an entry of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeyCounts {
+    /// Entries with a strictly better score.
+    pub better: u64,
+    /// Entries before it in the total order.
+    pub before: u64,
+}
+
+/// A reply, and what it is exact at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardReply {
+    pub sequence: Sequence,
+    /// Whether the shard applies what is published at present.
+    pub is_live: bool,
+    pub reply: Reply,
+}

@@ -1,0 +1,147 @@
+//! The shards that one read is answered from: all of them in memory and locked, or asked.
+//!
+//! Knows: questions that are about several boards, which every shard replies to in one exchange. Must not know: a
+//! board's sums (`board_view`).
+
+use crate::query::ask_shards::{AskedShards, ReadError, unexpected};
+use crate::query::board_view::BoardView;
+use crate::query::node::View;
+use crate::query::part::Part;
+use crate::query::question::{
+    self, BoardLife, BoardsOfMember, FoundMember, Mark, PartCounts, Question, Reply,
+};
+use crate::types::{AsOf, BoardName, MemberId, ShardId, shard_of};
+use crate::writer::RegisteredBoard;
+
+/// All shards, for one read.
+#[derive(Clone, Copy)]
+pub enum ReadShards<'v> {
+    /// Each at one applied sequence for as long as the read takes.
+    InMemory(&'v View<'v>),
+    Asked(&'v AskedShards<'v>),
+}
+
+/// Counts of one shard, one for each board asked.
+pub type CountsOfBoards = (ShardId, Vec<PartCounts>);
+
+impl<'v> ReadShards<'v> {
+    #[must_use]
+    pub fn board(self, name: &BoardName, known: &RegisteredBoard) -> BoardView<'v> {
+        match self {
+            Self::InMemory(view) => BoardView::new(view, name.as_str(), known),
+            Self::Asked(shards) => BoardView::asked(shards, name.clone(), known),
+        }
+    }
+
+    #[must_use]
+    pub fn shard_count(self) -> u16 {
+        match self {
+            Self::InMemory(view) => u16::try_from(view.shards.len()).unwrap_or(u16::MAX),
+            Self::Asked(shards) => shards.shard_count(),
+        }
+    }
+
+    #[must_use]
+    pub fn home_of(self, member: &MemberId) -> ShardId {
+        shard_of(member, self.shard_count())
+    }
+
+    /// The applied sequences behind what was read.
+    #[must_use]
+    pub fn as_of(self) -> AsOf {
+        match self {
+            Self::InMemory(view) => {
+                AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect())
+            }
+            Self::Asked(shards) => shards.as_of(),
+        }
+    }
+
+    /// Counts on each shard but `except`, for several boards.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn counts(
+        self,
+        boards: Vec<(BoardLife, Vec<Mark<'_>>)>,
+        except: Option<ShardId>,
+    ) -> Result<Vec<CountsOfBoards>, ReadError> {
+        match self {
+            Self::InMemory(view) => {
+                let shards = view.shards.iter().filter(|shard| Some(shard.id) != except);
+                let counts = shards.map(|shard| {
+                    let of_board = |(life, marks): &(BoardLife, Vec<Mark<'_>>)| {
+                        question::counts_of_part(&Part::of_life(shard, life), marks)
+                    };
+                    (shard.id, boards.iter().map(of_board).collect())
+                });
+                Ok(counts.collect())
+            }
+            Self::Asked(shards) => {
+                let asked = boards.len();
+                let question = Question::Counts(boards);
+                let ids = shards.ids().filter(|shard| Some(*shard) != except);
+                let replies = shards.ask(ids.map(|shard| (shard, &question))).await?;
+                let counts = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Counts(counts) if counts.len() == asked => Ok((shard, counts)),
+                    _ => Err(unexpected(shard)),
+                });
+                counts.collect()
+            }
+        }
+    }
+
+    /// The member on boards, from its home shard; `None` where it is not listed.
+    ///
+    /// # Errors
+    /// When the shard does not reply.
+    pub async fn member_on_boards(
+        self,
+        member: &MemberId,
+        boards: Vec<BoardLife>,
+    ) -> Result<Vec<Option<FoundMember>>, ReadError> {
+        let home = self.home_of(member);
+        match self {
+            Self::InMemory(view) => {
+                let Some(shard) = view.shards.get(home.index()) else { return Ok(Vec::new()) };
+                let found = |life| question::found_member(&Part::of_life(shard, life), member.as_bytes());
+                Ok(boards.iter().map(found).collect())
+            }
+            Self::Asked(shards) => {
+                let asked = boards.len();
+                let question = Question::MemberOnBoards { member: member.as_str(), boards };
+                match shards.ask([(home, &question)]).await?.pop() {
+                    Some((_, Reply::MemberOnBoards(found))) if found.len() == asked => Ok(found),
+                    _ => Err(unexpected(home)),
+                }
+            }
+        }
+    }
+
+    /// Boards that list the member, from behind a place on, from its home shard.
+    ///
+    /// # Errors
+    /// When the shard does not reply.
+    pub async fn boards_of_member(
+        self,
+        member: &MemberId,
+        after: Option<u32>,
+        limit: u32,
+    ) -> Result<BoardsOfMember, ReadError> {
+        let home = self.home_of(member);
+        match self {
+            Self::InMemory(view) => {
+                let shard = view.shards.get(home.index());
+                let boards = |shard| question::boards_of_member(shard, member.as_str(), after, limit);
+                Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
+            }
+            Self::Asked(shards) => {
+                let question = Question::BoardsOfMember { member: member.as_str(), after, limit };
+                match shards.ask([(home, &question)]).await?.pop() {
+                    Some((_, Reply::BoardsOfMember(boards))) => Ok(boards),
+                    _ => Err(unexpected(home)),
+                }
+            }
+        }
+    }
+}

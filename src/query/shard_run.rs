@@ -1,0 +1,216 @@
+//! A run of neighbouring entries on one shard: either in memory, where it goes as far as the shard does, or as a
+//! shard replied it, as far as it was asked for.
+//!
+//! Knows: what can be worked out from a run without asking again. Must not know: how runs are merged.
+
+use crate::query::part::Part;
+use crate::query::question::{Counted, Mark, RunQuestion, RunReply, RunStart, ShardEntry};
+use crate::tree::Words;
+use crate::types::ShardId;
+
+/// A run of one shard.
+pub struct ShardRun<'v> {
+    pub shard: ShardId,
+    entries: RunEntries<'v>,
+}
+
+pub(super) enum RunEntries<'v> {
+    InMemory {
+        part: Part<'v>,
+        start: u64,
+        /// Entries before the end of the run.
+        end: u64,
+        /// The score of the start.
+        score: Option<Words>,
+    },
+    Replied {
+        reply: RunReply,
+        /// The score of the start.
+        score: Option<Words>,
+    },
+}
+
+impl<'v> ShardRun<'v> {
+    /// A run of a shard in memory; `None` if it should begin at a member that is not listed.
+    #[must_use]
+    pub fn in_memory(part: Part<'v>, question: &RunQuestion<'_>) -> Option<Self> {
+        let mut score = None;
+        let mut score_of = |words: &Words| {
+            let keys = part.window.map_or(usize::MAX, |(_, window)| window.definition.keys.len());
+            score = Some(Words::from_slice(head(words.as_slice(), keys)));
+        };
+        let start = match question.start {
+            RunStart::Top => 0,
+            RunStart::Bottom => part.total(),
+            RunStart::Index(index) => index.min(part.total()),
+            RunStart::Before(Mark::Entry(key)) => {
+                score_of(&key.words);
+                part.before(&key)
+            }
+            RunStart::Through(Mark::Entry(key)) => {
+                score_of(&key.words);
+                part.through(&key)
+            }
+            RunStart::Before(Mark::Score(words)) => {
+                score_of(&words);
+                part.better(words.as_slice())
+            }
+            RunStart::Through(Mark::Score(words)) => {
+                score_of(&words);
+                part.at_score(words.as_slice()).through
+            }
+            RunStart::Member(member) => {
+                let (_, window) = part.window?;
+                let handle = part.shard.members.get(member.as_bytes())?;
+                score_of(&window.tree.get(handle)?);
+                window.tree.index_of(handle)?
+            }
+        };
+        let end = match (question.worst, part.window) {
+            (Some(worst), Some((_, window))) => window.tree.count_through(&[worst]).max(start),
+            _ => part.total(),
+        };
+        Some(Self { shard: part.shard.id, entries: RunEntries::InMemory { part, start, end, score } })
+    }
+
+    /// A run as a shard replied it to the question.
+    ///
+    /// # Arguments
+    /// `keys`: how many words of an entry are its score.
+    #[must_use]
+    pub fn replied(shard: ShardId, question: &RunQuestion<'_>, reply: RunReply, keys: usize) -> Self {
+        let start = match question.start {
+            RunStart::Top | RunStart::Bottom | RunStart::Index(_) => None,
+            RunStart::Before(Mark::Entry(key)) | RunStart::Through(Mark::Entry(key)) => Some(key.words),
+            RunStart::Before(Mark::Score(words)) | RunStart::Through(Mark::Score(words)) => Some(words),
+            RunStart::Member(_) => reply.below.first().map(|entry| entry.words),
+        };
+        let score = start.map(|words| Words::from_slice(head(words.as_slice(), keys)));
+        Self { shard, entries: RunEntries::Replied { reply, score } }
+    }
+
+    pub(super) fn entries(&self) -> &RunEntries<'v> {
+        &self.entries
+    }
+
+    /// All listed entries of the shard.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        match &self.entries {
+            RunEntries::InMemory { part, .. } => part.total(),
+            RunEntries::Replied { reply, .. } => reply.total,
+        }
+    }
+
+    /// Entries before the start.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        match &self.entries {
+            RunEntries::InMemory { start, .. } => *start,
+            RunEntries::Replied { reply, .. } => reply.start,
+        }
+    }
+
+    /// Entries from the start to the end of the run's bound.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        match &self.entries {
+            RunEntries::InMemory { start, end, .. } => end - start,
+            RunEntries::Replied { reply, .. } => reply.left,
+        }
+    }
+
+    /// Counts at the score of the start; none if it has no score.
+    #[must_use]
+    pub fn at_start(&self) -> Counted {
+        match &self.entries {
+            RunEntries::InMemory { part, score: Some(score), .. } => part.at_score(score.as_slice()),
+            RunEntries::InMemory { .. } => Counted::default(),
+            RunEntries::Replied { reply, .. } => reply.at_start,
+        }
+    }
+
+    /// Entries of the shard that are better than the score of an entry of a page that was merged from runs of
+    /// this question.
+    ///
+    /// A replied run knows it for such scores, because a page takes no more entries than were asked for:
+    /// - If the run has a better entry, all before that one are better, too.
+    /// - If the run's first entry has the score, the shard has counted.
+    /// - Otherwise the score lies between what is before the run and its first entry. If it is the score of the
+    ///   start, the shard has counted, too. If not, all that is before the run is better.
+    #[must_use]
+    pub fn better(&self, score: &[u64]) -> u64 {
+        match &self.entries {
+            RunEntries::InMemory { part, .. } => part.better(score),
+            RunEntries::Replied { reply, score: start } => {
+                let first = reply.first();
+                let better = count_while(reply.in_order(), |entry| score_of(entry, score.len()) < score);
+                let head = reply.in_order().next();
+                if better > 0 {
+                    first + better
+                } else if head.is_some_and(|head| score_of(head, score.len()) == score) {
+                    reply.better_than_first
+                } else if start.is_some_and(|start| start.as_slice() == score) {
+                    reply.at_start.before
+                } else {
+                    first
+                }
+            }
+        }
+    }
+
+    /// Counts at a score, if the run is long enough to tell: it has to show where the score begins and where it
+    /// ends, unless the shard begins or ends there.
+    #[must_use]
+    pub fn at_score(&self, score: &[u64]) -> Option<Counted> {
+        match &self.entries {
+            RunEntries::InMemory { part, .. } => Some(part.at_score(score)),
+            RunEntries::Replied { reply, score: Some(start) } if start.as_slice() == score => {
+                Some(reply.at_start)
+            }
+            RunEntries::Replied { reply, .. } => {
+                let first = reply.first();
+                let count = crate::types::count(reply.above.len() + reply.below.len());
+                let better = count_while(reply.in_order(), |entry| score_of(entry, score.len()) < score);
+                let through = count_while(reply.in_order(), |entry| score_of(entry, score.len()) <= score);
+                let head = reply.in_order().next();
+                let before = if better > 0 || first == 0 {
+                    first + better
+                } else if head.is_some_and(|head| score_of(head, score.len()) == score) {
+                    reply.better_than_first
+                } else {
+                    return None;
+                };
+                let ends = through < count || first + count == reply.total;
+                ends.then_some(Counted { before, through: first + through })
+            }
+        }
+    }
+}
+
+impl RunReply {
+    /// Entries before the run's first one.
+    fn first(&self) -> u64 {
+        self.start - crate::types::count(self.above.len()).min(self.start)
+    }
+
+    /// The run's entries, best first.
+    fn in_order(&self) -> impl Iterator<Item = &ShardEntry> {
+        self.above.iter().rev().chain(&self.below)
+    }
+}
+
+fn count_while<'r>(
+    entries: impl Iterator<Item = &'r ShardEntry>,
+    is_counted: impl Fn(&ShardEntry) -> bool,
+) -> u64 {
+    crate::types::count(entries.take_while(|entry| is_counted(entry)).count())
+}
+
+fn score_of(entry: &ShardEntry, keys: usize) -> &[u64] {
+    head(entry.words.as_slice(), keys)
+}
+
+fn head(words: &[u64], keys: usize) -> &[u64] {
+    words.get(..keys).unwrap_or(words)
+}

@@ -1,0 +1,30 @@
+//! Shards of the test's own memory that are asked as those of other nodes are.
+
+use futures_util::future::BoxFuture;
+
+use crate::query::question::{Question, ShardReply, answer, check};
+use crate::query::{AskShards, ShardUnavailable};
+use crate::state_lock::{Purpose, StateLock};
+use crate::types::ShardId;
+
+pub struct AnsweringShards<'a>(pub &'a [StateLock]);
+
+impl AskShards for AnsweringShards<'_> {
+    fn shard_count(&self) -> u16 {
+        u16::try_from(self.0.len()).expect("a few")
+    }
+
+    fn ask<'a>(
+        &'a self,
+        shard: ShardId,
+        question: &'a Question<'a>,
+    ) -> BoxFuture<'a, Result<ShardReply, ShardUnavailable>> {
+        let reply = check(question).map_err(|why| ShardUnavailable { shard, reason: why.to_string() });
+        Box::pin(async move {
+            reply?;
+            let state = self.0[shard.index()].read(Purpose::Read);
+            let reply = answer(&state, question);
+            Ok(ShardReply { sequence: state.applied.sequence, is_live: true, reply })
+        })
+    }
+}
