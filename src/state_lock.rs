@@ -280,7 +280,9 @@ impl Deref for YieldingReadGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
-        self.shard.as_ref().expect("it is locked but within `aside`, which nobody else can see")
+        self.shard.as_ref().expect(
+            "the shard is locked except while `aside` runs, and nothing can dereference the guard then",
+        )
     }
 }
 

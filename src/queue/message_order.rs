@@ -110,7 +110,8 @@ impl MessageOrder {
 fn not_sent(why: NotPublished) -> NotPublished {
     match why {
         NotPublished::Unknown(_) | NotPublished::CommitFailed(_) => NotPublished::Unavailable(
-            "an earlier job of the same member may not have been stored, so this one was not sent".to_owned(),
+            "this job was not sent, because an earlier job of the same member may not have been stored"
+                .to_owned(),
         ),
         known => known,
     }

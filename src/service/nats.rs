@@ -63,7 +63,7 @@ impl NatsStreams {
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
                 tracing::warn!(
-                    "NATS is not there yet; what is here can be read meanwhile, and is marked stale"
+                    "NATS cannot be reached yet; serving reads of the data on disk meanwhile, marked stale"
                 );
                 false
             }

@@ -67,7 +67,7 @@ pub async fn load_shards(
             _ = looks.tick() => tracing::info!("still loading: {at}"),
         }
     }
-    tracing::info!("told to end while loading: {at}");
+    tracing::info!("received a signal to end while loading: {at}");
     stop.set();
     match tokio::time::timeout(STOPPED_WITHIN, loaded).await {
         Ok(_) => Ok(None),
@@ -131,7 +131,7 @@ fn open_shards(
     if known.is_none()
         && let Err(error) = mark_shards(&config.data_dir, config.shards)
     {
-        tracing::warn!(%error, "without this file nobody notices if the data directory loses all that it holds");
+        tracing::warn!(%error, "the file that records the number of shards could not be written; without it, the loss of the whole content of the data directory would not be noticed");
     }
     Ok(opened)
 }
@@ -259,7 +259,7 @@ fn open_shard(
     store.adopt_format()?;
     let mut rebuilt = Vec::new();
     for (board, reason) in recovered.rebuilt {
-        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
+        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from its members");
         rebuilt.push(board);
     }
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
@@ -346,7 +346,7 @@ mod tests {
             for _ in 0..2 {
                 let refused = open().map(|_| ()).expect_err("it lost its data").to_string();
                 assert!(refused.contains("shard-000 is missing or empty"), "{refused}");
-                assert!(refused.contains("bring it back"), "{refused}");
+                assert!(refused.contains("restore it"), "{refused}");
             }
             let entries = std::fs::read_dir(folder.path()).expect("readable").count();
             assert_eq!(entries, 1 + usize::from(is_there));
@@ -366,7 +366,7 @@ mod tests {
         std::fs::remove_file(&marker).expect("it is there");
         for _ in 0..2 {
             let refused = open().map(|_| ()).expect_err("nobody knows what is gone").to_string();
-            assert!(refused.contains("its file RANKTREE is gone"), "{refused}");
+            assert!(refused.contains("its file RANKTREE is missing"), "{refused}");
             assert!(!marker.exists());
         }
         // As the words say, and as every directory of before the markers is.

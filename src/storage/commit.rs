@@ -110,7 +110,7 @@ impl Store {
     /// # Errors
     /// As [`Store::commit`].
     pub fn note_stream(&self, stream: &str) -> Result<(), StorageError> {
-        let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is gone"))?;
+        let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
         let mut batch = WriteBatch::default();
         let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));

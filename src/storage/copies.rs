@@ -97,7 +97,10 @@ impl Checkpoint {
     }
 
     /// A page of extras; empty if there are none. `None`: the tree has vanished.
-    #[expect(clippy::option_option, reason = "a record that is deleted, and a tree that is gone")]
+    #[expect(
+        clippy::option_option,
+        reason = "an absent page means that its record is deleted; an absent tree means that it was dropped"
+    )]
     fn copy_extras(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<Option<Vec<u8>>> {
         let extras: Vec<(Handle, Extra)> = {
             let shard = state.read(Purpose::CheckpointCopy);

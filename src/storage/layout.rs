@@ -68,8 +68,9 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
     Err(StorageError::damaged(
         &path,
         format!(
-            "its file {MARKER} is gone, which says what had been synced, so that nobody can tell what else is gone; if it is a \
-             whole copy made by an older ranktree, which knows no such file, remove {} to have it taken as it is",
+            "its file {MARKER} is missing, which records how far the data was synced, so it is unknown \
+             whether other data is missing too; if the directory is a complete copy that was made with an \
+             older ranktree, which did not write this file, remove {} to start with the copy as it is",
             data_dir.join(MARKER).display()
         ),
     ))
@@ -115,7 +116,7 @@ mod tests {
         let refused = [shards_in(file.path()).err(), known_shards(file.path()).err()];
         for error in refused {
             let said = error.expect("it is a file").to_string();
-            assert!(said.contains("is no directory; give the directory"), "{said}");
+            assert!(said.contains("is not a directory; give the directory"), "{said}");
         }
         assert_eq!(shards_in(&file.path().with_extension("none")).expect("nothing is there yet"), 0);
     }

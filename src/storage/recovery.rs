@@ -63,7 +63,7 @@ pub fn recover(
     let shard = &mut recovered.shard;
     if seen > shard.applied.sequence {
         return Err(store.damaged(format!(
-            "its checkpoint was taken beside messages up to {seen}, but its log ends at {}",
+            "its checkpoint contains effects of messages up to {seen}, but its log ends at {}",
             shard.applied.sequence
         )));
     }
@@ -88,7 +88,7 @@ fn lacking(shard: &Shard, totals: &ExpectedCounts) -> Vec<String> {
         if let Some(tree) = shard.tree(*id).filter(|tree| tree.total() != *total) {
             let (board, found) = (&tree.board, tree.total());
             lacking.push(format!(
-                "board {board}: it has {total} entries, and its member pages give {found}; some of them are missing"
+                "board {board} has {total} entries, but its member pages hold {found}: some pages are missing"
             ));
         }
     }
@@ -142,8 +142,9 @@ fn load_checkpoint(
         };
         (index, loaded.join().expect("loading trees does not panic"))
     });
-    let index = index?.expect("read without an error");
-    let dictionary = dictionary.into_inner().flatten().expect("read without an error");
+    let index = index?.expect("an error of the dictionary was returned above");
+    let dictionary =
+        dictionary.into_inner().flatten().expect("an error of the dictionary was returned above");
     let mut members = dictionary.into_members(index);
     let mut boards = BTreeMap::new();
     let mut trees = BTreeMap::new();
@@ -151,7 +152,9 @@ fn load_checkpoint(
     let mut loaded = loaded?;
     for board in &manifest.boards {
         let Some(LoadedTree { tree, reason }) = loaded.remove(&board.all) else {
-            return Err(store.damaged(format!("two boards of its manifest share tree {}", board.all.0)));
+            return Err(
+                store.damaged(format!("two boards in its manifest have the same tree {}", board.all.0))
+            );
         };
         if let Some(reason) = reason {
             rebuilt.push((board.name.clone(), reason));
@@ -198,7 +201,9 @@ fn load_trees(
     for board in boards {
         let pages = match trees_from {
             TreesFrom::Pages => read_pages(&mut pages_walk, board, progress),
-            TreesFrom::Members => Err("its members were asked for".to_owned()),
+            TreesFrom::Members => {
+                Err("its pages were not read, because the tree was to be rebuilt from members".to_owned())
+            }
         };
         let Some(dictionary) = dictionary.wait() else { return Ok(BTreeMap::new()) };
         let (tree, reason) = match pages.and_then(|loader| finish_pages(loader, board, dictionary)) {
@@ -264,7 +269,10 @@ fn read_pages(
         let fail = |reason: String| Undecodable { kind: "tree page", reason };
         let number = keys::last_u32(key).ok_or_else(|| fail("its key is too short".to_owned()))?;
         if page.columns.len() != columns {
-            return Err(fail(format!("page {number} has {} columns", page.columns.len())));
+            return Err(fail(format!(
+                "page {number} has {} columns, which is not the board's number of words",
+                page.columns.len()
+            )));
         }
         let added = loader.add_page::<PageError>(number, page.handles.len(), |mut slots| {
             slots.handles_mut().copy_from_slice(&page.handles);
@@ -293,7 +301,7 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, dictionary: &Dictiona
     let mut known = 0;
     for_each_listed(&tree, dictionary.handle_space(), |handle| known += u64::from(dictionary.has_id(handle)));
     if known < tree.len() {
-        return Err(format!("its pages name {} handles that are nobody's", tree.len() - known));
+        return Err(format!("its pages name {} handles that no member has", tree.len() - known));
     }
     Ok(tree)
 }
@@ -325,7 +333,7 @@ fn rebuild_tree(
         let mut order = PageOrder::new("member page", key, ENTRIES_PER_PAGE);
         page.handles.iter().try_for_each(|handle| order.next(Handle(*handle)))?;
         if let Some(handle) = page.handles.iter().find(|handle| !dictionary.has_id(Handle(**handle))) {
-            let reason = format!("it names handle {handle}, which is nobody's");
+            let reason = format!("it names handle {handle}, which no member has");
             return Err(Undecodable { kind: "member page", reason });
         }
         if page.columns.len() != columns {
@@ -363,7 +371,8 @@ impl PageOrder {
     fn next(&mut self, handle: Handle) -> Result<(), Undecodable> {
         let number = u64::from(handle.0);
         if !(self.least..self.past).contains(&number) || handle.0 == u32::MAX {
-            let reason = format!("handle {number} does not belong there");
+            let reason =
+                format!("it names handle {number}, which does not belong to this page or is out of order");
             return Err(Undecodable { kind: self.kind, reason });
         }
         self.least = number + 1;
@@ -435,7 +444,7 @@ fn check_extra(kind: &'static str, extra: &Extra, tree: &WindowTree) -> Result<(
     if let Some(Unlisted::Hidden(words)) = &extra.unlisted
         && words.as_slice().len() != tree.tree.columns()
     {
-        let reason = "it has another number of words than its board".to_owned();
+        let reason = "its number of words is not that of its board".to_owned();
         return Err(Undecodable { kind, reason });
     }
     Ok(())

@@ -126,7 +126,8 @@ impl<'a> NewestFirst<'a> {
             // An iterator over a damaged file just ends: only the status tells.
             return self.iterator.status().map(|()| None).map_err(|error| self.store.failed(error));
         };
-        let place = keys::place_in_stream(key).ok_or_else(|| self.store.damaged("a reject has no place"))?;
+        let place = keys::place_in_stream(key)
+            .ok_or_else(|| self.store.damaged("the key of a reject holds no sequence"))?;
         let reject = codec::decode_reject(place.0, place.1, value);
         reject.map(Some).map_err(|error| self.store.damaged(error))
     }

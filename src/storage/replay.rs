@@ -50,9 +50,8 @@ pub fn replay(
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if end < start.0 {
-        return Err(
-            store.damaged(format!("its log ends at {end}, before {start}, which was on disk already"))
-        );
+        return Err(store
+            .damaged(format!("its log ends at sequence {end}, before {start}, which was on disk already")));
     }
     let told = |at: Sequence| progress("replaying deltas", at.0 - start.0, end - start.0);
     let (scanned, replayed) = std::thread::scope(|scope| {
@@ -60,8 +59,10 @@ pub fn replay(
         let scan = scope.spawn(move || {
             store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
                 // The applying side has stopped with an error, which it returns.
-                let stopped =
-                    |_| Undecodable { kind: "delta", reason: "it is not wanted any more".to_owned() };
+                let stopped = |_| Undecodable {
+                    kind: "delta",
+                    reason: "it is no longer needed, because applying the deltas failed".to_owned(),
+                };
                 sender.send(codec::decode_delta(value)?).map_err(stopped)
             })
         });
@@ -72,9 +73,9 @@ pub fn replay(
     scanned?;
     let applied = shard.applied.sequence;
     if applied.0 != end {
-        return Err(
-            store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}"))
-        );
+        return Err(store.damaged(format!(
+            "its meta record says that {end} is applied, but its deltas end at {applied}"
+        )));
     }
     Ok((deltas, changes))
 }
@@ -171,7 +172,7 @@ impl Pending {
                 if words.is_some_and(|words| words.as_slice().len() != of_tree) {
                     let tree = change.tree.0;
                     let reason =
-                        format!("an entry of tree {tree} has another number of words than its board");
+                        format!("the number of words of an entry of tree {tree} is not that of its board");
                     return Err(Undecodable { kind: "delta", reason });
                 }
                 if let Some(handle) = self.handle_of(shard, *probe, change)? {
@@ -195,7 +196,7 @@ impl Pending {
             return Ok(known);
         }
         if self.newcomers.len() >= shard.members.room() {
-            let reason = "it brings more members than a shard can hold".to_owned();
+            let reason = "it adds more members than a shard can hold".to_owned();
             return Err(Undecodable { kind: "delta", reason });
         }
         let handle = shard.members.upcoming(self.newcomers.len());

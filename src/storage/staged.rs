@@ -97,7 +97,7 @@ impl<'a> Staged<'a> {
             self.files.push(path);
             self.writer = Some(writer);
         }
-        Ok(self.writer.as_mut().expect("it was just opened"))
+        Ok(self.writer.as_mut().expect("the file was opened just above"))
     }
 
     pub(super) fn finish_file(&mut self) -> Result<(), StorageError> {

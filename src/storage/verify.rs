@@ -38,7 +38,7 @@ pub struct VerifyCounts {
 pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Vec<String>), StorageError> {
     let mut findings = Vec::new();
     if store.has_damaged_marker() {
-        findings.push("the file RANKTREE is damaged; the next start makes it again".to_owned());
+        findings.push("the file RANKTREE is damaged; the next start writes it again".to_owned());
     }
     // What no start reads is read too: metadata, rejects, and what only a checksum holds together.
     store.read_all(progress)?;
@@ -58,29 +58,29 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
     let mut by_members = match recover(store, TreesFrom::Members, progress) {
         Ok(recovered) => recovered,
         Err(error @ StorageError::Damaged { .. }) => {
-            findings.push(format!("the trees cannot be made from members: {error}"));
+            findings.push(format!("the trees cannot be rebuilt from members: {error}"));
             return Ok((verified, findings));
         }
         Err(error) => return Err(error),
     };
     findings.extend(
-        by_members.lacking.iter().map(|what| format!("the trees cannot be made from members: {what}")),
+        by_members.lacking.iter().map(|what| format!("the trees cannot be rebuilt from members: {what}")),
     );
     while by_members.shard.release_retired(usize::MAX) {}
     let right = &by_members.shard;
     if left.members.len() != right.members.len() {
         let (left, right) = (left.members.len(), right.members.len());
-        findings.push(format!("there are {left} members by tree pages, and {right} by member pages"));
+        findings.push(format!("the tree pages give {left} members, but the member pages give {right}"));
     }
     for (what, shard) in [("tree pages", left), ("member pages", right)] {
         if let Err(violation) = shard.check_handles() {
-            findings.push(format!("the members by {what}: {violation}"));
+            findings.push(format!("the members that the {what} give: {violation}"));
         }
     }
     let mut metadata = Metadata::read(store, left, progress)?;
     for (name, board) in left.boards() {
         let (Some(tree), Some(other)) = (left.tree(board.all), right.board_tree(name.as_str())) else {
-            findings.push(format!("board {name}: it has no tree"));
+            findings.push(format!("board {name} has no tree"));
             continue;
         };
         verified.boards += 1;
@@ -90,7 +90,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         progress("comparing", verified.entries, 0);
     }
     if metadata.of_no_board > 0 {
-        findings.push(format!("there are metadata of {} entries on no board", metadata.of_no_board));
+        findings.push(format!("{} records of metadata belong to no board", metadata.of_no_board));
     }
     Ok((verified, findings))
 }
@@ -103,12 +103,13 @@ fn compare(
 ) {
     for (what, shard, tree) in [("pages", left, left_tree), ("members", right, right_tree)] {
         if let Err(violation) = tree.tree.check(&shard.members) {
-            findings.push(format!("board {name}: its tree by {what} is broken: {violation}"));
+            findings.push(format!("board {name}: the tree that its {what} give is broken: {violation}"));
         }
     }
     if left_tree.total() != right_tree.total() {
         let (left, right) = (left_tree.total(), right_tree.total());
-        findings.push(format!("board {name}: {left} entries by tree pages, {right} by members"));
+        findings
+            .push(format!("board {name}: its tree pages give {left} entries, but its members give {right}"));
     }
     let pairs = left_tree.tree.cursor_at(0).zip(right_tree.tree.cursor_at(0));
     for (position, ((a, a_words), (b, b_words))) in (1_u64..).zip(pairs) {
@@ -116,7 +117,7 @@ fn compare(
         if a_id != b_id || a_words != b_words || left_tree.extra(a) != right_tree.extra(b) {
             let (a, b) = (String::from_utf8_lossy(a_id), String::from_utf8_lossy(b_id));
             findings.push(format!(
-                "board {name}: position {position} is {a} {a_words:?} by tree pages, {b} {b_words:?} by members"
+                "board {name}: at position {position} the tree pages give {a} {a_words:?}, but the members give {b} {b_words:?}"
             ));
             return;
         }
@@ -128,7 +129,9 @@ fn compare(
         all
     };
     if unlisted(left, left_tree) != unlisted(right, right_tree) {
-        findings.push(format!("board {name}: hidden or removed entries differ"));
+        findings.push(format!(
+            "board {name}: its tree pages and its members give different hidden or removed entries"
+        ));
     }
 }
 
@@ -174,10 +177,12 @@ impl Metadata {
         let found = self.found.remove(&id).unwrap_or_default();
         let lost = count(tree.with_metadata().count()).saturating_sub(found);
         if lost > 0 {
-            findings.push(format!("board {name}: the metadata of {lost} entries are gone"));
+            findings.push(format!("board {name}: the metadata of {lost} entries are missing"));
         }
         if let Some(stray) = self.stray.remove(&id) {
-            findings.push(format!("board {name}: there are metadata of {stray} entries that have none"));
+            findings.push(format!(
+                "board {name}: {stray} records of metadata belong to entries without metadata"
+            ));
         }
     }
 }

@@ -46,7 +46,7 @@ pub fn verify_parked(
         })?;
     }
     if found.more > 0 {
-        found.wrong.push(format!("{} more waiting jobs have something wrong", found.more));
+        found.wrong.push(format!("{} more findings in waiting jobs are not listed", found.more));
     }
     Ok((found.waiting, found.wrong))
 }
@@ -81,21 +81,24 @@ impl Found<'_> {
         };
         let place = keys::place_in_stream(key).filter(|_| key.len() == length);
         let Some((sequence, index)) = place else {
-            return Err(format!("a waiting job has a key of {} bytes, which is none: {key:02x?}", key.len()));
+            return Err(format!(
+                "the key of a waiting job is not valid; it has {} bytes: {key:02x?}",
+                key.len()
+            ));
         };
         let wrong = |what: &dyn Display| {
             format!("job {index} of message {sequence}, which waits for its board, {what}")
         };
         if sequence > self.applied {
             return Err(wrong(&format_args!(
-                "is of a message after the last that was applied, {}",
+                "belongs to a message after the last applied one, {}",
                 self.applied
             )));
         }
         let record = codec::decode_parked(sequence, index, value);
         let ParkedRecord { job, .. } = record.map_err(|error| wrong(&format_args!("is damaged: {error}")))?;
         let Some(Job { member, .. }) = wire::decode_one(&job) else {
-            return Err(wrong(&"cannot be read: it is no job"));
+            return Err(wrong(&"cannot be read, because it is not a job"));
         };
         let [own, shared] = (self.member_lines)(&member);
         match line {
@@ -106,11 +109,11 @@ impl Found<'_> {
             }
             // A member's next job would overtake those in the shared line.
             Some(line) if line == shared && self.own_lines.contains(&own) => Err(wrong(&format_args!(
-                "waits in the shared line {line}, and others of {member} in their own"
+                "waits in the shared line {line}, but other jobs of {member} wait in its own line"
             ))),
             Some(line) if line == shared => Ok(()),
             Some(line) => Err(wrong(&format_args!(
-                "is in line {line}; those of {member} wait in line {own} or {shared}"
+                "is in line {line}, but jobs of {member} belong in line {own} or {shared}"
             ))),
         }
     }

@@ -178,7 +178,7 @@ impl Checkpointer {
         match std::thread::Builder::new().name(name).spawn(write) {
             Ok(thread) => self.running = Some(Running { thread, checkpoint, written }),
             Err(error) => {
-                tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
+                tracing::error!(%error, "the thread for a checkpoint could not be started; the checkpoint will be tried again");
                 self.abandon(&checkpoint, shard);
             }
         }

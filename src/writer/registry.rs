@@ -51,11 +51,11 @@ pub enum Defined {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
     #[error(
-        "the board is there already and differs: {0}. Only keep and the min and max of keys can be changed; to change more, drop \
-         the board first"
+        "the board exists already, with another definition: {0}. Only keep and the min and max of keys \
+         can change; to change more, drop the board first"
     )]
     Conflict(String),
-    #[error("this node holds {MAX_BOARDS} boards, its limit")]
+    #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]
     TooMany,
 }
 

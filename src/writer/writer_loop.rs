@@ -324,7 +324,7 @@ impl<S: JobSource> Writer<S> {
         if let Some(damage) = store.as_deref().and_then(Store::first_damage)
             && self.health.note_damage(damage)
         {
-            tracing::error!(shard = %self.id, damage, "the shard's files are damaged; ranktree verify tells what else is");
+            tracing::error!(shard = %self.id, damage, "the shard's files are damaged; stop the node and run ranktree verify, which lists all damage");
         }
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }

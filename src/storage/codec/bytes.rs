@@ -23,19 +23,19 @@ pub struct Undecodable {
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "errors are handed over; that this copies their text is its business"
+    reason = "callers pass errors with `map_err`, which passes them by value"
 )]
 pub(super) fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
     Undecodable { kind, reason: reason.to_string() }
 }
 
 pub(super) fn to_vec(value: &impl Encode) -> Vec<u8> {
-    bincode::encode_to_vec(value, CONFIG).expect("memory can be written to")
+    bincode::encode_to_vec(value, CONFIG).expect("writing to memory does not fail")
 }
 
 pub(super) fn from_slice<T: Decode<()>>(kind: &'static str, bytes: &[u8]) -> Result<T, Undecodable> {
     let (value, read) = decode_bounded(bytes).map_err(|error| undecodable(kind, error))?;
-    if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "bytes follow it")) }
+    if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "there are more bytes after its end")) }
 }
 
 /// Decodes within a multiple of the record's own length, rounded up to a power of 64: bincode's limits are

@@ -68,7 +68,8 @@ impl DeltaEncoder {
             before: before.map(|entry| EntryWire { entry: *entry, base: self.base }),
             after: after.map(|entry| EntryWire { entry: *entry, base: self.base }),
         };
-        bincode::encode_into_std_write(&wire, &mut self.bytes, CONFIG).expect("memory can be written to");
+        bincode::encode_into_std_write(&wire, &mut self.bytes, CONFIG)
+            .expect("writing to memory does not fail");
     }
 
     #[must_use]
@@ -99,7 +100,7 @@ pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
         changes.push(DeltaChange { tree, member, before, after });
     }
     if at != bytes.len() {
-        return Err(undecodable("delta", "bytes follow its last change"));
+        return Err(undecodable("delta", "there are more bytes after its last change"));
     }
     Ok(Delta { first: Sequence(first), applied, events, changes })
 }
@@ -246,7 +247,8 @@ impl Decode<Timestamp> for DecodedChange {
         decoder.reader().read(&mut member)?;
         let text =
             std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
-        MemberId::new(text).map_err(|_| DecodeError::Other("a member id is none"))?;
+        MemberId::new(text)
+            .map_err(|_| DecodeError::Other("a member id is empty, too long, or has control characters"))?;
         let before = decode_entry(decoder)?;
         let after = decode_entry(decoder)?;
         Ok(Self { tree, member, before, after })

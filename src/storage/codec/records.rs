@@ -125,7 +125,7 @@ pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
     let rest = bytes.get(read..).unwrap_or_default();
     let time_micros = match wire.format_version {
         ..=1 if rest.is_empty() => wire.message_timestamp_micros,
-        ..=1 => return Err(undecodable("meta record", "bytes follow it")),
+        ..=1 => return Err(undecodable("meta record", "there are more bytes after its end")),
         _ => from_slice("meta record", rest)?,
     };
     Ok(Meta {
@@ -155,7 +155,7 @@ pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
 #[must_use]
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
-    let code = u8::try_from(code).expect("there are few codes");
+    let code = u8::try_from(code).expect("there are fewer than 256 codes");
     let code = if record.time.is_some() { code | TIME_FOLLOWS } else { code };
     let mut bytes = to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() });
     if let Some(time) = record.time {
@@ -175,7 +175,7 @@ pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Rej
             Some(Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?)
         }
         [] => None,
-        _ => return Err(undecodable("reject", "bytes follow it")),
+        _ => return Err(undecodable("reject", "there are more bytes after its end")),
     };
     let code = RejectCode::ALL.get(usize::from(wire.code & !TIME_FOLLOWS));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
@@ -201,7 +201,7 @@ pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Par
     let rest = bytes.get(read..).unwrap_or_default();
     let board = if rest.is_empty() { 0 } else { from_slice("parked job", rest)? };
     if board == 0 && !rest.is_empty() {
-        return Err(undecodable("parked job", "bytes follow it"));
+        return Err(undecodable("parked job", "there are more bytes after its end"));
     }
     Ok(ParkedRecord { sequence, index, timestamp, job, board })
 }

@@ -37,7 +37,7 @@ pub fn marked_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
         Err(error) => return Err(StorageError::Io { path, error }),
     };
     let Some((format, shards)) = read(&text) else {
-        tracing::warn!(path = %path.display(), "this file is damaged; a start makes it again from what else is there");
+        tracing::warn!(path = %path.display(), "the file is damaged; a start writes it again from the shards' own files");
         return Ok(None);
     };
     match format {

@@ -40,7 +40,9 @@ impl DirectoryLock {
         match flock(&directory, operation) {
             Err(Errno::WOULDBLOCK) => return Err(StorageError::InUse(path.to_owned())),
             // Some file systems know no such lock. RocksDB's own is left, and says so later.
-            Err(error) => tracing::debug!(path = %path.display(), %error, "the directory cannot be locked"),
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "the file system does not support locking the directory")
+            }
             Ok(()) => {}
         }
         Ok(Self { _directory: directory })

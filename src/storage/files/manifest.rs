@@ -32,13 +32,13 @@ pub struct FlushedSequence {
 pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError> {
     let damaged = |what: String| Err(StorageError::damaged(directory, what));
     let Some(current) = read(&directory.join(CURRENT))? else {
-        return damaged(format!("the file {CURRENT} is gone"));
+        return damaged(format!("the file {CURRENT} is missing"));
     };
     let Some(name) = manifest_named_by(&current) else {
         return damaged(format!("the file {CURRENT} does not name a manifest"));
     };
     let Some(manifest) = read(&directory.join(name))? else {
-        return damaged(format!("the file {name}, which {CURRENT} names, is gone"));
+        return damaged(format!("the file {name}, which {CURRENT} names, is missing"));
     };
     let (mut records, mut in_files) = (0_u64, FlushedSequence::default());
     let broken = read_records(&manifest, |record| {
@@ -52,7 +52,7 @@ pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError>
         Some(broken) if broken.goes_on || !broken.rocksdb_returns => {
             damaged(format!("the file {name} is broken after {} of {} bytes", broken.at, manifest.len()))
         }
-        _ if records == 0 => damaged(format!("the file {name} holds nothing")),
+        _ if records == 0 => damaged(format!("the file {name} holds no records")),
         _ => Ok(in_files),
     }
 }

@@ -217,7 +217,7 @@ impl Marker {
         let (turn, at) = (written.turn, FLOORS_AT.get(written.turn).copied().unwrap_or_default());
         if let Err(error) = self.write_at(&mut written, &encode_floor(floor), at) {
             // What it would have held is on disk all the same; it is only not missed if it gets lost.
-            tracing::debug!(path = %self.path.display(), %error, "the floor of what is on disk was not written");
+            tracing::debug!(path = %self.path.display(), %error, "the applied sequence that was synced could not be written to the marker");
             return;
         }
         written.floor = floor;
@@ -236,7 +236,7 @@ impl Marker {
     pub fn sync(&self) {
         let synced = self.written.lock().file.as_ref().map_or(Ok(()), File::sync_data);
         if let Err(error) = synced {
-            tracing::debug!(path = %self.path.display(), %error, "the floor of what is on disk was not synced");
+            tracing::debug!(path = %self.path.display(), %error, "the applied sequence in the marker could not be synced");
         }
     }
 }

@@ -70,7 +70,7 @@ impl Store {
 
     /// Makes the log end before a sequence, at which a batch ended, as a lost end of it would.
     pub(crate) fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
-        let mut meta = self.meta()?.expect("it was written at open");
+        let mut meta = self.meta()?.expect("opening writes the meta record");
         meta.applied_sequence = from.0 - 1;
         let mut batch = WriteBatch::default();
         batch.delete_cf(self.log(), keys::delta(from));

@@ -108,7 +108,7 @@ impl Store {
         {
             let (name, at, length) = (end.name(), end.at, end.length);
             return Err(place.damaged(format!(
-                "its log {name} is broken after {at} of {length} bytes; a start drops what is behind that, none of which was synced"
+                "its log {name} is broken after {at} of {length} bytes; a start drops the rest, none of which was synced"
             )));
         }
         InspectedDirectory { place, lock, found }.open()
@@ -152,7 +152,9 @@ impl Store {
             .map_err(|error| place.refused(&error))?;
         let mut store = place.store(db, lock, Access::Writing);
         if store.meta()? != read {
-            return Err(store.damaged("RocksDB opened it for writing with less than it read"));
+            return Err(store.damaged(
+                "RocksDB returned an older meta record after opening the directory for writing than before",
+            ));
         }
         let meta = match read {
             Some(meta) => meta,
@@ -222,20 +224,21 @@ impl Store {
         let Some(meta) = self.meta()? else {
             // It is the first thing ever written: what lacks it and is not empty has lost it.
             let lost = marked.is_some() || !self.is_empty()?;
-            let what = "it holds data, but not the meta record that says whose and how far";
+            let what =
+                "it holds data, but not the meta record, which names the shard and the applied sequence";
             return if lost { Err(self.damaged(what)) } else { Ok(()) };
         };
         check_layout(&self.path, (meta.shard, meta.shards), (self.shard.0, self.shards))?;
         let floor = marked.unwrap_or_default();
         if meta.applied_sequence < floor.applied {
             return Err(self.damaged(format!(
-                "it holds messages up to {} only, and {} had been applied and synced",
+                "it holds messages up to {} only, but messages up to {} had been applied and synced",
                 meta.applied_sequence, floor.applied
             )));
         }
         if self.db.latest_sequence_number() < floor.sequence {
             return Err(self.damaged(format!(
-                "it ends at RocksDB's operation {}, and {} had been synced",
+                "it ends at RocksDB's operation {}, but operations up to {} had been synced",
                 self.db.latest_sequence_number(),
                 floor.sequence
             )));
@@ -316,7 +319,7 @@ impl StoreLocation {
         if let Some(marker) = &marker {
             check_layout(&self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
             if marker.damage.is_some() {
-                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged; it is made again from what else is there");
+                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged, and is written again from the shard's other files");
             }
         }
         let in_files = check_manifest(&self.path)?;
@@ -338,7 +341,7 @@ impl StoreLocation {
             }
             tracing::warn!(
                 shard = %self.shard, log = end.name(), at = end.at, bytes = end.length - end.at,
-                "the log ends within a record, of a write that nobody was told of or that the stream still holds; it is dropped"
+                "the log ends within a record, which is dropped: its write was never answered, or the stream still holds it"
             );
         }
         let (options, families) = (database_options(), families(&self.resources));
@@ -377,7 +380,7 @@ impl StoreLocation {
             };
             if !is_filled_from_stream {
                 return Err(self.damaged(format!(
-                    "its log {name} is broken after {at} of {length} bytes, and goes on behind that"
+                    "its log {name} is broken after {at} of {length} bytes, but has whole records after that"
                 )));
             }
         }

@@ -127,10 +127,10 @@ fn refused_values_are_explained_without_parser_messages() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     for (key, value, expect) in [
         ("shards", "many", "a whole number is expected, digits only"),
-        ("shards", "-1", "it is 0 to 65535"),
-        ("shards", "70000", "it is 0 to 65535"),
-        ("header_seconds", "0", "it is 1 to 3600"),
-        ("max_requests", "0", "it is 1 or more"),
+        ("shards", "-1", "it must be 0 to 65535"),
+        ("shards", "70000", "it must be 0 to 65535"),
+        ("header_seconds", "0", "it must be 1 to 3600"),
+        ("max_requests", "0", "it must be 1 or more"),
     ] {
         let flag = format!("--{}={value}", key.replace('_', "-"));
         let path = file(folder.path(), &format!("{key} = {value:?}\n"));
@@ -156,10 +156,10 @@ fn check_compares_settings_with_the_data_directory() {
     // While the service runs, and afterwards.
     for _ in 0..2 {
         let said = check(&["--shards", "2"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
         let said = check(&["--shards", "3"]);
         assert_eq!(said.code, Some(1), "{}", said.err);
-        assert!(said.out.contains("shards = 3: ") && said.out.contains("say shards = 2"), "{}", said.out);
+        assert!(said.out.contains("shards = 3: ") && said.out.contains("set shards = 2"), "{}", said.out);
         let said = check(&["--shards", "2", "--nats", "nats://127.0.0.1:1"]);
         assert_eq!(said.code, Some(1), "{}", said.err);
         assert!(said.out.contains("was filled without NATS"), "{}", said.out);
@@ -177,8 +177,11 @@ fn token_files_that_others_can_read_are_warned_of() {
     for (mode, expect) in [
         (0o600, None),
         (0o640, None),
-        (0o644, Some("says who may do what, and everybody on this machine can read it")),
-        (0o620, Some("says who may do what, and others than its owner can change it")),
+        (0o644, Some("lists the bearer tokens and their scopes, and every user of this machine can read it")),
+        (
+            0o620,
+            Some("lists the bearer tokens and their scopes, and users other than its owner can change it"),
+        ),
     ] {
         fs::set_permissions(&tokens, fs::Permissions::from_mode(mode)).expect("it is ours");
         let said = ranktree(&["config", "check", "--data-dir", data_dir, "--tokens", &tokens], &[]);
@@ -229,7 +232,8 @@ fn environment_only_secrets_are_listed_and_masked() {
     // Where it contradicts something, that is told beside the list.
     let said = ranktree(&["config", "print"], &[("RANKTREE_NATS_PASSWORD", secret)]);
     assert!(
-        said.out.contains("# RANKTREE_NATS_PASSWORD = \"***\"") && said.err.contains("would refuse this"),
+        said.out.contains("# RANKTREE_NATS_PASSWORD = \"***\"")
+            && said.err.contains("would refuse these settings"),
         "{}",
         said.err
     );
@@ -271,16 +275,16 @@ fn check_reports_settings_that_cannot_be_used() {
     let data_dir = folder.path().join("data");
     let fine = file(folder.path(), &format!("data_dir = {data_dir:?}\n"));
     let said = ranktree(&["config", "check", "--config", &fine], &[]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
     assert!(!data_dir.exists(), "it only looks");
 
     let said = ranktree(&["config", "check", "--data-dir", &fine], &[]);
     assert_eq!(said.code, Some(1), "{}", said.err);
-    assert_eq!(said.out.trim(), format!("data_dir = {fine}: it is a file, and a directory is expected"));
+    assert_eq!(said.out.trim(), format!("data_dir = {fine}: it is a file; a directory is expected"));
 
     for (arguments, words) in [
-        (["--shards", "65"], "--shards is 1 to 64, not 65"),
-        (["--listen", "0.0.0.0:8080"], "can be reached from other machines"),
+        (["--shards", "65"], "--shards must be 1 to 64; got 65"),
+        (["--listen", "0.0.0.0:8080"], "other machines can reach"),
         (["--config", "/no/such/file"], "cannot read the configuration file /no/such/file"),
     ] {
         let said = ranktree(&[&["config", "check"][..], &arguments].concat(), &[]);
@@ -339,13 +343,13 @@ fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
         for second in PLACES {
             let check = |settings, problem: Option<&str>| {
                 let said = check_pair(folder.path(), settings, [first, second]);
-                let (code, words) = problem.map_or((0, "all is well"), |words| (2, words));
+                let (code, words) = problem.map_or((0, "no errors found"), |words| (2, words));
                 let text = said.out + &said.err;
                 assert!(said.code == Some(code) && text.contains(words), "{first:?} {second:?}: {text}");
             };
             let lacking = match (first, second) {
-                (Some(_), None) => Some("--tls-cert is given without --tls-key"),
-                (None, Some(_)) => Some("--tls-key is given without --tls-cert"),
+                (Some(_), None) => Some("--tls-cert is set without --tls-key"),
+                (None, Some(_)) => Some("--tls-key is set without --tls-cert"),
                 _ => None,
             };
             check(&tls, lacking);
@@ -356,7 +360,7 @@ fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
     let path = file(folder.path(), &format!("tls_cert = {cert:?}\n"));
     let said = ranktree(&["serve", "--listen", "127.0.0.1:0", "--config", &path], &[]);
     assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("--tls-cert is given without --tls-key"), "{}", said.err);
+    assert!(said.err.contains("--tls-cert is set without --tls-key"), "{}", said.err);
 }
 
 #[test]
@@ -374,9 +378,9 @@ fn check_reads_tokens_and_certificates_as_serve_does() {
     for (arguments, environment, words) in [
         (&bad[..], &[][..], &["cannot be used: line 1 of it is not right"][..]),
         (&[], &listed, &["the token list in the settings cannot be used: line 3"]),
-        (&swapped, &[], &["no certificate in it"]),
+        (&swapped, &[], &["it contains no certificate"]),
         // Both are told.
-        (&[&bad[..], &swapped].concat(), &[], &["the tokens file", "no certificate in it"]),
+        (&[&bad[..], &swapped].concat(), &[], &["the tokens file", "it contains no certificate"]),
     ] {
         let run = |subcommand: &[&str]| {
             ranktree(&[subcommand, &data_dir, &["--listen", "127.0.0.1:0"], arguments].concat(), environment)
@@ -393,7 +397,7 @@ fn check_reads_tokens_and_certificates_as_serve_does() {
     assert!(said.out.starts_with("tokens = /no/such/file: it cannot be read"), "{}", said.out);
     let good = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
     let said = ranktree(&[&["config", "check"], &data_dir[..], &good].concat(), &[]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
 }
 
 #[test]

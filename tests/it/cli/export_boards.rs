@@ -163,7 +163,7 @@ fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
         let (code, said) = run(&[&["export", "--all", "--output", file], &from[..]].concat(), "");
         assert!(code == Some(0) && said.contains("boards"), "{said}");
         let hidden = said.lines().find_map(|line| line.strip_prefix("hidden")).map(str::trim);
-        let left_out = format!("{}: left out", expect.len());
+        let left_out = format!("{}: not exported", expect.len());
         assert_eq!(hidden, (name == "stopped").then_some(left_out.as_str()), "{said}");
         let target = Node::shards(2).flags(&["--no-auto-create"]).start();
         let (code, said) = run(&["import", file, "--url", target.base()], "");
@@ -173,9 +173,9 @@ fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
         }
     }
     let (code, said) = run(&["export", "--all", "--format", "csv", "--data-dir", &data_dir], "");
-    assert!(code == Some(2) && said.contains("a CSV is of one board"), "{said}");
+    assert!(code == Some(2) && said.contains("a CSV file can hold one board only"), "{said}");
     let (code, said) = run(&["export", "--board", "none", "--data-dir", &data_dir], "");
-    assert!(code == Some(2) && said.contains("there is no board none; there are: "), "{said}");
+    assert!(code == Some(2) && said.contains("there is no board none; the boards are "), "{said}");
 }
 
 fn run(arguments: &[&str], token: &str) -> (Option<i32>, String) {
@@ -241,10 +241,10 @@ fn an_import_refuses_a_board_that_ranks_otherwise_or_that_its_token_may_not_defi
     for file in ["ndjson", "csv"] {
         // A dry run says what it would do, and does not.
         let (code, said) = import(file, &["--dry-run"], &writer);
-        assert!(code == Some(0) && said.contains("the file defines the board arena"), "{said}");
+        assert!(code == Some(0) && said.contains("the file has the definition of the board arena"), "{said}");
         // Whoever may only write may not define a board, and makes none by accident.
         let (code, said) = import(file, &[], &writer);
-        assert!(code == Some(2) && said.contains("has the scope admin") && said.contains("403"), "{said}");
+        assert!(code == Some(2) && said.contains("with the scope admin") && said.contains("403"), "{said}");
         assert_eq!(client.get("/v1/boards/arena").0, 404);
     }
     // One that ranks otherwise is told of and left alone, unless that is asked for.

@@ -44,9 +44,9 @@ impl Redis {
     /// The first line of the answer, and what follows it if that is one text.
     fn ask(&mut self, words: &[&str]) -> String {
         let mut request = Vec::new();
-        write!(request, "*{}\r\n", words.len()).expect("a Vec takes everything");
+        write!(request, "*{}\r\n", words.len()).expect("writing to a Vec does not fail");
         for word in words {
-            write!(request, "${}\r\n{word}\r\n", word.len()).expect("a Vec takes everything");
+            write!(request, "${}\r\n{word}\r\n", word.len()).expect("writing to a Vec does not fail");
         }
         self.stream.get_mut().write_all(&request).expect("it is there");
         let mut line = || {
@@ -152,10 +152,10 @@ fn fractional_scores_are_refused_in_words_or_scaled() {
     let (code, said) = import(&redis, &to, &["--key", "laps"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; --scale 100"),
+        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; a larger --scale"),
         "{said}"
     );
-    assert!(said.contains("member \"d\": inf is no score"), "{said}");
+    assert!(said.contains("member \"d\": inf is not a score"), "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
     let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100"]);

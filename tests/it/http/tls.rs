@@ -60,7 +60,7 @@ fn certificates_are_replaced_while_connections_stay_open() {
     // A pair that does not belong together, and no certificate at all: the log says so, and the old one
     // stays.
     for broken in [(old.as_str(), new_key.as_str()), ("nothing", new_key.as_str())] {
-        let told = || service.log().matches("cannot be used, so that the old stays in force").count();
+        let told = || service.log().matches("cannot be used, so the old content stays in use").count();
         let before = told();
         write(folder.path(), broken);
         wait_until("the log says so", || told() > before);
@@ -126,7 +126,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     };
     let ca = ["--ca", cert.as_str()];
     let (status, words) = import(&[], Some(secret));
-    assert!(status == Some(2) && words.contains("--ca says whom to trust"), "{words}");
+    assert!(status == Some(2) && words.contains("with --ca"), "{words}");
     let (status, words) = import(&ca, None);
     assert!(status == Some(2) && words.contains("401 unauthorized"), "{words}");
     let (status, words) = import(&ca, Some(secret));
@@ -144,7 +144,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     };
     let export = ["export", "--board", "a", "--url", service.base(), "--token-file", &token_file];
     let (status, words) = run(&export);
-    assert!(status == Some(2) && words.contains("--ca says whom to trust"), "{words}");
+    assert!(status == Some(2) && words.contains("with --ca"), "{words}");
     let (status, rows) = run(&[&export[..], &ca].concat());
     assert!(status == Some(0) && rows.contains("\"member\":\"n\""), "{rows}");
     let (status, words) = run(&["healthcheck", "--url", service.base()]);
@@ -222,7 +222,7 @@ fn a_self_signed_certificate_is_accepted_if_it_is_the_given_one() {
         (service.base(), &cert, None),
         (&by_name, &cert, None),
         // The same names, and another key.
-        (service.base(), &other, Some("is not the one that was given")),
+        (service.base(), &other, Some("is not in the file that was given")),
         (without_names.base(), &nameless, Some("-addext subjectAltName=IP:127.0.0.1")),
     ] {
         for command in commands {
@@ -262,8 +262,8 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     let other = format!("https://localhost:{}", url.rsplit(':').next().expect("a port"));
     let trusting = ["--ca", cert.as_str()];
     for (url, secret, arguments, expect) in [
-        (url, Some(writer.as_str()), &[][..], "--ca says whom to trust"),
-        (&other, Some(&writer), &trusting, "is for 127.0.0.1, and is not for localhost"),
+        (url, Some(writer.as_str()), &[][..], "with --ca"),
+        (&other, Some(&writer), &trusting, "names only 127.0.0.1, so it is not valid for localhost"),
         (url, None, &trusting, "401 Unauthorized"),
         (url, Some("rkt_no_such_token_but_long_enough_to_be_one"), &trusting, "give --token-file"),
         (&no_tls, Some(&writer), &trusting, "this port does not speak TLS: use http://"),

@@ -113,7 +113,7 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
     assert_eq!(code(game.get("/v1/boards")), problem(401, "invalid_token"));
     assert_eq!(operator.0.get("/v1/boards").0, 200);
     // An unusable or missing file leaves the old tokens in force.
-    let told = || service.log().matches("cannot be used, so that the old stays in force").count();
+    let told = || service.log().matches("cannot be used, so the old content stays in use").count();
     write("[[token]]\nname = \"x\"\n");
     wait_until("the log says so", || told() == 1);
     assert_eq!(after.get("/v1/boards").0, 200);
@@ -152,7 +152,7 @@ fn a_start_that_would_let_everybody_in_is_refused() {
     let file = folder.path().join("tokens.toml");
     fs::write(&file, "# none yet\n").expect("it can be written");
     let (status, words) = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).refusal();
-    assert!(!status.success() && words.contains("there are no tokens in it"), "{words}");
+    assert!(!status.success() && words.contains("it lists no tokens"), "{words}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_changed_password_is_read_from_its_file() {
     let service = Node::with_nats(&server.url()).flags(&arguments).start();
     check_works(&service, 1);
     server.restart_with(&with_password("second-secret"));
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     server.file("password", "second-secret\n");
     check_works(&service, 2);
     std::fs::remove_file(&file).expect("it was there");
@@ -81,7 +81,7 @@ fn a_node_with_wrong_credentials_serves_what_it_has_and_says_why() {
     check_works(&service, 1);
     assert!(service.terminate().success());
     let service = Node::with_nats(&url("wr%6fng-secret")).at(service.data_dir()).start();
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     server.restart_with(&with_password("wrong-secret"));
     check_works(&service, 2);
     end(service, &["wrong-secret", "wr%6fng"]);
@@ -112,7 +112,7 @@ fn only_the_right_nkey_logs_in() {
     let service = Node::with_nats(&server.url()).flags(&["--nats-nkey", &file]).start();
     check_works(&service, 1);
     server.restart_with(&allow(&other));
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     server.file("node.nk", &other.seed().expect("it was made with one"));
     check_works(&service, 2);
     end(service, &[&seed]);
@@ -126,7 +126,7 @@ fn credentials_that_expire_are_replaced_while_the_node_runs() {
     let file = server.file("node.creds", &operator.user(Some(soon)));
     let service = Node::with_nats(&server.url()).flags(&["--nats-creds", &file]).start();
     check_works(&service, 1);
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     let lasting = operator.user(None);
     server.file("node.creds", &lasting);
     check_works(&service, 2);
@@ -186,7 +186,7 @@ fn a_client_certificate_logs_in() {
     check_works(&service, 1);
     assert!(service.terminate().success());
     let mut service = Node::with_nats(&server.url()).flags(&first).at(service.data_dir()).start();
-    check_refused(&service, "wants a client certificate", 1);
+    check_refused(&service, "requires a client certificate", 1);
     assert!(service.terminate().success());
     let service = Node::with_nats(&server.url()).flags(&with_certificate).at(service.data_dir()).start();
     check_works(&service, 2);
@@ -200,14 +200,14 @@ fn wrong_settings_are_reported_at_the_start_without_secrets() {
     std::fs::write(&other, "hunter2").expect("it can be written");
     let other = other.to_str().expect("UTF-8");
     for (arguments, says) in [
-        (&["--nats", "nats://me:hunter2@h:port"][..], "number 1 of yours is none"),
+        (&["--nats", "nats://me:hunter2@h:port"][..], "URL number 1 is not valid"),
         (&["--nats", "nats://me:hunter2@h", "--nats-token-file", other], "in one place"),
         (&["--nats", "h", "--nats-creds", other], "BEGIN NATS USER JWT"),
         (&["--nats", "h", "--nats-nkey", other], "begins with SU"),
         (&["--nats", "h", "--nats-ca", other], "BEGIN CERTIFICATE"),
         (&["--nats", "h", "--nats-creds", "/nowhere/x"], "cannot read the credentials file /nowhere/x"),
-        (&["--nats", "h", "--nats-nkey", other, "--nats-creds", other], "one of them is enough"),
-        (&["--nats-creds", other], "--nats-creds is given without --nats"),
+        (&["--nats", "h", "--nats-nkey", other, "--nats-creds", other], "remove one of them"),
+        (&["--nats-creds", other], "--nats-creds is set without --nats"),
     ] {
         let (status, words) = Node::flags(arguments).refusal();
         assert!(!status.success() && words.contains(says), "{arguments:?}: {words}");

@@ -132,7 +132,7 @@ fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
         let status = shard_status(&client, 0);
         assert_ne!(status["state"], "halted", "{status}");
         reason = status["reason"].as_str().unwrap_or_default().to_owned();
-        reason.contains("is gone")
+        reason.contains("does not exist any more")
     });
     assert_eq!(client.put(&entry_path("arena", "x"), &json!({ "score": 1 })).0, 503);
     swap_store(&mut nats, &aside);
@@ -147,7 +147,7 @@ fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
     wait_state(&client, 0, "live");
     swap_store(&mut nats, &aside);
     let reason = wait_state(&client, 0, "halted");
-    assert!(reason.contains("is gone"), "{reason}");
+    assert!(reason.contains("does not exist any more"), "{reason}");
     // It stays halted while the server is away, and goes on by itself once the stream is back.
     swap_store(&mut nats, &aside);
     wait_state(&client, 0, "live");
@@ -156,6 +156,6 @@ fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
     let path = format!("{}?wait=applied", entry_path("arena", "fourth"));
     assert_eq!(client.put(&path, &json!({ "score": 1 })).0, 200);
     assert!(service.terminate().success());
-    assert!(service.log().contains("the shard goes on"), "{}", service.log());
+    assert!(service.log().contains("the shard is no longer halted"), "{}", service.log());
     service.verify();
 }

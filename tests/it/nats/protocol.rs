@@ -122,7 +122,7 @@ fn mismatched_boards_and_rejection_streams_are_refused_in_words() {
         (
             "RANKTREE_REJECTS",
             Config { discard: DiscardPolicy::New, ..Config::default() },
-            "does not discard old",
+            "instead of discarding old",
         ),
     ] {
         let good = nats.info(stream).config;
@@ -168,7 +168,7 @@ fn a_recreated_stream_halts_its_shard_until_the_operator_accepts_it() {
     service.kill9();
     service.restart();
     let reason = wait_state(&service.client(), 0, "halted");
-    assert!(reason.contains("deleted and made again"), "{reason}");
+    assert!(reason.contains("deleted and created again"), "{reason}");
     assert_eq!(score(&service.client(), "b"), Some(2));
     assert!(service.terminate().success());
 

@@ -67,7 +67,7 @@ fn room_for_large_messages_is_made_before_the_stream_is_full() {
     assert_eq!(info.state.last_sequence - info.state.first_sequence + 1, info.state.messages);
     let early = metric(&service, "ranktree_stream_purged_early_messages_total");
     assert!(early > 0 && early <= metric(&service, "ranktree_stream_purged_messages_total"), "{early}");
-    assert!(service.log().contains("the stream fills up"), "{}", service.log());
+    assert!(service.log().contains("the stream is filling up"), "{}", service.log());
     service.kill9();
     service.restart();
     wait_state(&service.client(), 0, "live");

@@ -11,7 +11,7 @@ fn listed_fields() -> Value {
         "member": component("MemberId"),
         "score": component("Score"),
         "rank": ordinal("1 + the number of entries with a better score; shared by equal scores, \"1 2 2 4\"."),
-        "position": ordinal("Counts through; ties ordered by the board's rule."),
+        "position": ordinal("The place in the total order, counted from 1; ties are ordered by the board's rule."),
         "updated_at": component("Time"),
         "meta": or_null(component("Metadata"))
     })
@@ -19,8 +19,8 @@ fn listed_fields() -> Value {
 
 fn listed_entry() -> Value {
     let mut entry = object(
-        "An entry within a list. `reached_at`, when the score was reached, is there if it was asked for and \
-                        orders the board's ties.",
+        "An entry within a list. `reached_at`, the time at which the score was reached, is present if it \
+                        was asked for and orders the board's ties.",
         listed_fields(),
     );
     // After `object`, which requires all that it is given.
@@ -31,7 +31,7 @@ fn listed_entry() -> Value {
 }
 
 fn percentile() -> Value {
-    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same one, and do not count for each other."}})
+    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same percentile, and are not worse than each other."}})
 }
 
 pub fn schemas() -> Value {
@@ -40,7 +40,7 @@ pub fn schemas() -> Value {
         [
             json!({"member": component("MemberId"), "score": component("Score"),
                    "rank": ordinal("1 + better; shared by equal scores, \"1 2 2 4\"."),
-                   "position": ordinal("Counts through; ties ordered by the board's rule.")}),
+                   "position": ordinal("The place in the total order, counted from 1; ties are ordered by the board's rule.")}),
             counts(),
             percentile(),
             json!({"updated_at": component("Time"), "meta": or_null(component("Metadata"))}),
@@ -49,13 +49,13 @@ pub fn schemas() -> Value {
     let group = with(json!({"group_rank": ordinal("Rank among the members asked for.")}), [listed_fields()]);
     json!({
         "Entry": told(
-            "A member's entry on a board. `meta` is `{}` when there is none, and `null` when it cannot be told any more.",
+            "A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read.",
             entry,
             json!({})
         ),
         "ListedEntry": listed_entry(),
         "Page": told(
-            "Entries in order. `next_cursor` asks for what follows; `null` at the end.",
+            "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
             with(head(), [total()]),
             json!({
                 "entries": array(component("ListedEntry")),
@@ -83,7 +83,7 @@ pub fn schemas() -> Value {
             })
         ),
         "MemberBoards": told(
-            "A member's entries, by board. `next_cursor` asks for those on further boards; `null` at the end.",
+            "A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end.",
             json!({"member": component("MemberId"), "window": {"const": "all"}}),
             json!({
                 "entries": array(component("Entry")),
@@ -97,8 +97,8 @@ pub fn schemas() -> Value {
 pub fn ranks() -> Value {
     let shards = object(
         "A shard's share.",
-        json!({"shard": count("The shard's number."), "better": count("Better entries there."),
-               "tied": count("Equal entries there."), "total": count("Entries there.")}),
+        json!({"shard": count("The shard's number."), "better": count("Better entries on the shard."),
+               "tied": count("Equal entries on the shard."), "total": count("Entries on the shard.")}),
     );
     let rank = with(
         json!({"score": component("Score"), "rank": ordinal("The rank that this score has, or would have.")}),
@@ -108,7 +108,7 @@ pub fn ranks() -> Value {
         with(json!({"score": component("Score"), "rank": ordinal("Its rank.")}), [counts(), percentile()]);
     let found = with(json!({"p": {"type": "number"}}), [place.clone()]);
     json!({
-        "Rank": told("The rank of a score, submitted or not.", with(head(), [rank.clone()]), json!({})),
+        "Rank": told("The rank of a score, whether a member has it or not.", with(head(), [rank.clone()]), json!({})),
         "ScoresInput": {
             "type": "object", "additionalProperties": false, "required": ["scores"],
             "properties": {"scores": {"type": "array", "maxItems": BATCH_MAX, "items": component("ScoreInput")}}
@@ -116,21 +116,21 @@ pub fn ranks() -> Value {
         "Ranks": told(
             "The ranks of the scores, in their order.",
             with(head(), [total()]),
-            json!({"ranks": array(object("The rank of a score, submitted or not.", rank))})
+            json!({"ranks": array(object("The rank of a score, whether a member has it or not.", rank))})
         ),
-        "Place": told("The score there, and how many hold it.", with(head(), [place]), json!({})),
+        "Place": told("The score at that place, and how many entries have it.", with(head(), [place]), json!({})),
         "Count": told(
-            "How many entries lie between the bounds, both inclusive. A bound that was not given is `null`.",
+            "How many entries lie between the bounds, both inclusive. A bound that was not sent is `null`.",
             with(head(), [total()]),
             json!({"min": or_null(component("Integer")), "max": or_null(component("Integer")),
-                   "count": count("Entries whose first key lies there.")})
+                   "count": count("Entries whose first key lies between the bounds.")})
         ),
         "Histogram": told(
             "Entries by their first key. Buckets include both of their bounds.",
             with(head(), [total()]),
             json!({
                 "buckets": array(object("A bucket.", json!({
-                    "min": component("Integer"), "max": component("Integer"), "count": count("Entries in it.")
+                    "min": component("Integer"), "max": component("Integer"), "count": count("Entries in the bucket.")
                 }))),
                 "below": count("Entries below the first bucket."),
                 "above": count("Entries above the last one.")
@@ -142,7 +142,7 @@ pub fn ranks() -> Value {
             json!({
                 "percentiles": array(json!({"anyOf": [
                     object("The entry at the percentile.", found),
-                    object("There is none.", json!({"p": {"type": "number"}, "score": {"type": "null"}}))
+                    object("The board has no entries.", json!({"p": {"type": "number"}, "score": {"type": "null"}}))
                 ]}))
             })
         )
@@ -152,7 +152,7 @@ pub fn ranks() -> Value {
 fn counts() -> Value {
     json!({
         "better": count("Entries with a better score."),
-        "tied": count("Entries with this score, an entry itself among them."),
+        "tied": count("Entries with this score, including the entry itself."),
         "worse": count("Entries with a worse score."),
         "total": count("Entries of the board: better + tied + worse.")
     })

@@ -112,7 +112,7 @@ impl BoardsStream {
         if let Ok(Ok(_)) = waited {
             return Ok(());
         }
-        let why = "it is still being compared with what the shards hold; try again in a moment";
+        let why = "it is still being compared with the boards that the shards hold; try again in a moment";
         Err(BoardRefused::Unavailable(why.to_owned()))
     }
 

@@ -168,7 +168,7 @@ impl BoardsStream {
                 match outcome {
                     Ok(recorded) => decided.push((name, recorded)),
                     Err(error) => {
-                        tracing::warn!(board = %name, %error, "a board that jobs wait for cannot be created yet");
+                        tracing::warn!(board = %name, %error, "a board that jobs wait for could not be created; trying again");
                     }
                 }
             }
@@ -176,7 +176,7 @@ impl BoardsStream {
                 !self.pending.lock().was_delivered_lately(name, shard.id)
             };
             if let Err(error) = self.deliver(&decided, due).await {
-                tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+                tracing::warn!(%error, "definitions or drops of boards could not be sent to the shards; trying again");
             }
         }
     }
@@ -244,7 +244,7 @@ impl BoardsStream {
                 && !pending.was_delivered_lately(name, shard.id)
         };
         if let Err(error) = self.deliver(&lacking, due).await {
-            tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+            tracing::warn!(%error, "definitions or drops of boards could not be sent to the shards; trying again");
         }
     }
 }

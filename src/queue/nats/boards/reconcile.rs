@@ -53,7 +53,10 @@ impl BoardsStream {
             return Ok(());
         }
         let boards = records.len();
-        tracing::warn!(boards, "the boards' stream has lost what the shards hold; it is told of that again");
+        tracing::warn!(
+            boards,
+            "the boards' stream lost records of boards that shards hold; storing them there again"
+        );
         let names: Vec<BoardName> = records.iter().map(|new| new.name.clone()).collect();
         let outcomes = self.store_all(records).await;
         for (name, outcome) in names.iter().zip(outcomes) {
@@ -104,7 +107,7 @@ impl BoardsStream {
         while !said && !is_applied(*applied.borrow_and_update()) && !is_halted(shard) {
             // After a change, or after a while, the loop checks again.
             if let Ok(Err(_)) = tokio::time::timeout(LOOK_AGAIN, applied.changed()).await {
-                return Err(format!("shard {} has ended", shard.id));
+                return Err(format!("the writer of shard {} has ended", shard.id));
             }
         }
         Ok(!said)

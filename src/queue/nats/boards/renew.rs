@@ -63,7 +63,7 @@ impl BoardsStream {
         let renewing = known.into_iter().map(|(name, known)| async move {
             let renewed = self.renew(&name, &known).await;
             if let Err(error) = &renewed {
-                tracing::warn!(board = %name, %error, "a board cannot be brought to its shards yet");
+                tracing::warn!(board = %name, %error, "the record of a board could not be renewed, so the board is not sent to its shards; trying again");
             }
             Some((name, renewed.ok()??))
         });

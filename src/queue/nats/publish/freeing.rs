@@ -30,7 +30,7 @@ pub async fn free_parked(mut shard: NatsShard) {
         }
         if let Err(error) = free_slice(&mut shard).await {
             tracing::warn!(
-                shard = %shard.id, %error, "jobs that wait no longer for a board could not be freed; trying on"
+                shard = %shard.id, %error, "jobs whose boards exist now could not be freed; trying again"
             );
             tokio::time::sleep(LOOK_AGAIN).await;
         }

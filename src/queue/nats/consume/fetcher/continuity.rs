@@ -24,8 +24,8 @@ impl Fetcher {
 
     pub(super) fn why_filled_without_nats(&self) -> String {
         format!(
-            "this directory was filled without NATS up to {}, which no stream continues; start with a new directory, and \
-             bring the boards over with ranktree export and ranktree import",
+            "this directory was filled without NATS up to sequence {}, so no stream can continue it; \
+             start with a new directory, and copy the boards with ranktree export and ranktree import",
             self.tip.sequence
         )
     }
@@ -48,15 +48,15 @@ impl Fetcher {
                 0 | 1 => String::new(),
                 _ if first == applied + 1 => String::new(),
                 _ => format!(
-                    " (the messages before {first} are purged from it, maybe by another node that has applied them: \
-                     a copy of that node's data has them)"
+                    " (its messages before {first} were purged, possibly by another node that has applied \
+                     them; then a copy of that node's data has them)"
                 ),
             };
             return Err(SessionEnd::Halt(format!(
-                "the stream {name} is not the one that this shard was filled from up to {applied} ({found}, and not \
-                 {}): it was deleted and made again, or belongs to another system; restore the stream, or start with \
-                 --accept-gap {shard} to go on with it: all {stored} messages that it holds are applied then, as jobs \
-                 that are new{gone}",
+                "the stream {name} is not the one that this shard was filled from up to {applied} (it is \
+                 {found}, not {}): it was deleted and created again, or belongs to another system; \
+                 restore the stream, or start with --accept-gap {shard} to continue with this one, whose \
+                 {stored} messages are then all applied as new jobs{gone}",
                 self.origin.stream
             )));
         }
@@ -65,18 +65,20 @@ impl Fetcher {
         }
         if last < tip {
             return Err(SessionEnd::Suspect(format!(
-                "the stream {name} ends at {last}, and this shard has applied up to {tip}: the server lost the end of \
-                 it, and will use the sequences again; restore the stream, or start with --accept-gap {shard} to go on \
-                 with what was stored after {}",
+                "the stream {name} ends at {last}, but this shard has applied messages up to {tip}: the \
+                 server lost the end of the stream, and will use those sequences again; restore the \
+                 stream, or start with --accept-gap {shard} to continue with the messages that were \
+                 stored after {}",
                 self.tip.timestamp
             )));
         }
         if first > tip + 1 && !self.admits_gap {
             return Err(SessionEnd::Halt(format!(
-                "the messages {} to {} are gone from the stream {name} and were never applied here: they were purged, \
-                 as a node does with what its own checkpoint holds, unless it runs with --nats-no-purge or a larger \
-                 --nats-keep; replace this shard's directory by a copy of a node that has applied them, or start with \
-                 --accept-gap {shard} to go on without them",
+                "the stream {name} no longer has the messages {} to {}, which were never applied here: \
+                 another node may have purged them, because its checkpoint holds them and it runs without \
+                 --nats-no-purge and with a small --nats-keep; replace this shard's directory with a copy \
+                 from a node that has applied them, or start with --accept-gap {shard} to continue \
+                 without them",
                 tip + 1,
                 first - 1
             )));
@@ -91,10 +93,11 @@ impl Fetcher {
         overlaps: &mut bool,
     ) -> Result<Option<Message>, SessionEnd> {
         let message = next
-            .ok_or_else(|| SessionEnd::Retry("the server ended the delivery".to_owned()))?
-            .map_err(|error| SessionEnd::Retry(format!("the delivery failed: {error}")))?;
-        let info =
-            message.info().map_err(|error| SessionEnd::Retry(format!("a message has no place: {error}")))?;
+            .ok_or_else(|| SessionEnd::Retry("the server ended the delivery of messages".to_owned()))?
+            .map_err(|error| SessionEnd::Retry(format!("the delivery of messages failed: {error}")))?;
+        let info = message
+            .info()
+            .map_err(|error| SessionEnd::Retry(format!("a message has no readable sequence: {error}")))?;
         let sequence = info.stream_sequence + self.origin.sequence_offset;
         let timestamp = micros_of(info.published.unix_timestamp_nanos());
         let hash = hash(&message.payload);
@@ -102,8 +105,8 @@ impl Fetcher {
         if *overlaps && sequence == tip.sequence.0 {
             if (timestamp, hash) != (tip.timestamp, tip.hash) {
                 return Err(SessionEnd::Doubt(format!(
-                    "the message {sequence} of the stream is not the one that was applied here (it is of {timestamp}, \
-                     and that one was of {}), as its consumer's server has it",
+                    "the message {sequence}, as the server of the consumer has it, is not the one that \
+                     was applied here (its time is {timestamp}, and that of the applied one was {})",
                     tip.timestamp
                 )));
             }
@@ -117,7 +120,7 @@ impl Fetcher {
             // The missing messages may have been lost on the way here, or the consumer's server may lack
             // them.
             return Err(SessionEnd::Doubt(format!(
-                "the stream goes on at {sequence} after {}, as its consumer's server has it: messages between are missing",
+                "the server of the consumer delivered message {sequence} right after {}: the messages between are missing",
                 tip.sequence
             )));
         }
@@ -156,13 +159,14 @@ impl Fetcher {
     ) -> Result<Payload, SessionEnd> {
         let shard = self.shared.shard;
         if self.shared.accept_gap.take(self.tip.sequence) {
-            tracing::warn!(%shard, sequence, command, "a command that this version does not know is rejected, as --accept-gap says");
+            tracing::warn!(%shard, sequence, command, "rejecting a command that this version does not know, because of --accept-gap");
             return Ok(message::no_command(bytes));
         }
         Err(SessionEnd::Refuse(format!(
-            "the message {sequence} of the shard's stream is a command that this ranktree does not know, {command:?}: nodes of a \
-             later version may have done what it says; start that version here, or start with --accept-gap {shard} to have \
-             it rejected, if no node of yours has written it"
+            "the message {sequence} of the shard's stream is a command that this version of ranktree does \
+             not know, {command:?}: nodes of a later version may have carried it out; start that version \
+             here, or, if none of your nodes published the command, start with --accept-gap {shard} to \
+             reject it"
         )))
     }
 }

@@ -31,7 +31,7 @@ pub async fn lag(shared: &ShardStream, connection: &Connection, tip: &AtomicU64)
             was_behind_at = None;
         } else if was_behind_at.replace(at) == Some(at) {
             return format!(
-                "the consumer brings nothing after {at}, and the stream {name} goes on up to {last}"
+                "the consumer delivers nothing after {at}, although the stream {name} has messages up to {last}"
             );
         }
     }
