@@ -1,5 +1,5 @@
-//! Boards of a node without NATS: definitions and drops that a crash cut short are completed, and drops that
-//! every shard has made are forgotten.
+//! Boards of a node without NATS: completes definitions and drops that a crash interrupted, and forgets drops
+//! that every shard has made.
 //!
 //! Knows: all shards of the node. With NATS, `queue::nats` does the same for all nodes.
 

@@ -1,10 +1,10 @@
-//! The composition root, which alone sees everything.
+//! The composition root, the only module that knows all others.
 //!
 //! - `run`: the service from its start to its end
 //! - `opening`: from a data directory to shards in memory
 //! - `writers`: a thread for each shard's writer
-//! - `nats`: a node's streams, and what runs beside its writers
-//! - `board_repair`: without NATS, completes changes of boards that a crash cut short
+//! - `nats`: a node's streams, and the tasks that run beside its writers
+//! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
 mod nats;

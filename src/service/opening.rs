@@ -1,7 +1,7 @@
-//! From a data directory to shards in memory, before anything is served.
+//! Loads the shards of a data directory into memory, before anything is served.
 //!
-//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is
-//! loaded (`storage`), or what becomes of it.
+//! Knows: that either all shards exist or none, and how loading is stopped early. Must not know: how a shard
+//! is loaded (`storage`), or how it is used afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct OpenedShard {
 /// Loads all shards on threads of their own, until that is done or `shutdown` completes; `None` then.
 ///
 /// # Errors
-/// When a shard is refused, or does not stop loading when it is told to.
+/// When a shard is refused, or does not stop loading in time after `shutdown`.
 pub async fn load_shards(
     config: &ServeConfig,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
@@ -53,7 +53,8 @@ pub async fn load_shards(
     let at = Arc::new(Places::default());
     let (done, mut loaded) = oneshot::channel();
     let (its_config, its_places) = (config.clone(), Arc::clone(&at));
-    // A thread of its own: the runtime would wait at its end for one of its threads, however long that hangs.
+    // Loading has a thread of its own. The runtime would wait for one of its own threads when it ends, even
+    // for one that hangs.
     let load = move || {
         // The process may be about to end.
         let _ = done.send(open_shards(&its_config, &resources, &its_places));
@@ -75,7 +76,7 @@ pub async fn load_shards(
     }
 }
 
-/// What is being done to which shard.
+/// The current work on each shard, for the log.
 #[derive(Default)]
 struct Places(Mutex<BTreeMap<ShardId, (&'static str, u64, u64)>>);
 
@@ -199,8 +200,8 @@ fn check_layout(
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
             Some(in_service) => in_service,
-            // A first start may have been cut short between two directories; nothing is written before all
-            // are there.
+            // A crash may have interrupted the first start between two directories. Nothing is written before
+            // all of them exist.
             None => Store::open_for_reading(&path, shard, config.shards, resources)
                 .and_then(|store| store.meta())
                 .map_err(|error| ServiceError::Shard { shard, error })?

@@ -32,7 +32,7 @@ pub(super) enum Copied {
 pub(super) struct AllCopied {
     /// Trees that may have been copied in part: their boards were dropped meanwhile.
     pub(super) vanished: BTreeSet<TreeId>,
-    /// The highest applied sequence that any copy may contain.
+    /// The highest applied sequence whose effects any copy may contain.
     pub(super) seen: Sequence,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct AllCopied {
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Copied) -> Result<(), StorageError>;
 
 impl Checkpoint {
-    /// Copies all of it, calling `sink` when no lock is held.
+    /// Copies all slices, and calls `sink` with each while no lock is held.
     ///
     /// # Arguments
     /// `trees`: those with something to write, in the order of their records. Every board has joined.
@@ -118,7 +118,7 @@ impl Checkpoint {
         let shard = state.read(Purpose::CheckpointCopy);
         let tree = &shard.tree(tree)?.tree;
         columns.resize(tree.columns(), Vec::with_capacity(256));
-        // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
+        // Each look-up misses the cache twice. Prefetching for all of them first lets these waits overlap.
         self.handles_of(page).for_each(|handle| tree.prefetch_locator(handle));
         self.handles_of(page).for_each(|handle| tree.prefetch_entry(handle));
         for handle in self.handles_of(page) {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::storage::codec::FORMAT_VERSION;
 
-/// What went wrong with a shard's directory, and what the caller does about it.
+/// What went wrong with a shard's directory. Where it matters, a variant says what the caller does.
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.

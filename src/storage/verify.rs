@@ -28,10 +28,10 @@ pub struct VerifyCounts {
     pub deltas: u64,
 }
 
-/// Recomputes every tree from members and deltas, and compares it with the one its pages give: order, scores,
-/// ties, counts, versions and times; every member has one handle, every handle is accounted for, and every
-/// entry that has metadata finds them. Returns what was found wrong, in words; nothing means that all is
-/// well.
+/// Recomputes every tree from members and deltas, and compares it with the tree that its pages give: order,
+/// scores, ties, counts, versions and times. Also checks that every member has one handle, that every handle
+/// is in exactly one state, and that the metadata of every entry that has some exist. Returns descriptions of
+/// what is wrong; none if no errors were found.
 ///
 /// # Errors
 /// When so much is damaged that a start would be refused too.
@@ -40,13 +40,15 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
     if store.has_damaged_marker() {
         findings.push("the file RANKTREE is damaged; the next start writes it again".to_owned());
     }
-    // What no start reads is read too: metadata, rejects, and what only a checksum holds together.
+    // Reads the records that a start does not read, too: metadata and rejects. RocksDB checks their
+    // checksums.
     store.read_all(progress)?;
     let mut by_pages = recover(store, TreesFrom::Pages, progress)?;
     for (board, reason) in &by_pages.rebuilt {
         findings.push(format!("board {board}: its tree pages are damaged: {reason}"));
     }
-    // What only a dropped board still knows is on its way out, and the two ways may differ in how far it is.
+    // Members that only dropped boards have are being released. The two ways of loading may have released
+    // different ones so far, so release all of them before comparing.
     while by_pages.shard.release_retired(usize::MAX) {}
     let left = &by_pages.shard;
     let mut verified = VerifyCounts {
@@ -138,11 +140,11 @@ fn compare(
 /// The metadata that the log holds, counted by tree.
 #[derive(Default)]
 struct Metadata {
-    /// Of entries that have metadata.
+    /// Records of entries that have metadata.
     found: BTreeMap<TreeId, u64>,
-    /// Of entries that have none, or that are not there.
+    /// Records of entries that have no metadata, or that do not exist.
     stray: BTreeMap<TreeId, u64>,
-    /// Of trees that are not there.
+    /// Records of trees that do not exist.
     of_no_board: u64,
 }
 
@@ -173,7 +175,7 @@ impl Metadata {
     }
 
     fn compare(&mut self, name: &BoardName, id: TreeId, tree: &WindowTree, findings: &mut Vec<String>) {
-        // A record is one entry's, so that as many are found as there are entries with metadata, or fewer.
+        // Each record belongs to one entry, so there cannot be more records than entries with metadata.
         let found = self.found.remove(&id).unwrap_or_default();
         let lost = count(tree.with_metadata().count()).saturating_sub(found);
         if lost > 0 {
@@ -190,7 +192,7 @@ impl Metadata {
 /// Rebuilds every tree from members and deltas, and writes a new checkpoint.
 ///
 /// # Errors
-/// When members or deltas cannot be read, which changes nothing, or when the disk refuses.
+/// When members or deltas cannot be read, in which case nothing is changed, or when the disk refuses.
 pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
     let Recovered { mut shard, lacking, .. } = recover(&store, TreesFrom::Members, progress)?;
     if let Some(what) = lacking.first() {

@@ -173,7 +173,7 @@ impl Registry {
         self.has_next_incarnation.store(!boards.next_incarnation.is_empty(), Ordering::Release);
     }
 
-    /// Forgets a board that was dropped elsewhere, or whose drop a crash cut short.
+    /// Forgets a board that was dropped by another node, or whose drop was interrupted by a crash.
     pub fn forget(&self, name: &BoardName, dropped: Incarnation) {
         let mut boards = self.boards.lock();
         if boards.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
@@ -183,7 +183,7 @@ impl Registry {
         }
     }
 
-    /// Applies a definition that was decided elsewhere.
+    /// Applies a definition that was decided in the boards' stream.
     pub fn apply_remote(&self, name: &BoardName, known: &RegisteredBoard) {
         let mut boards = self.boards.lock();
         boards.last_incarnation = boards.last_incarnation.max(known.incarnation.0);

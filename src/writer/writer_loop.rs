@@ -99,8 +99,8 @@ impl<S: JobSource> Writer<S> {
         self.finish();
     }
 
-    /// Positions the source behind what the store holds, and loads what the writer keeps in memory beside the
-    /// shard.
+    /// Positions the source after the store's applied sequence, and loads what the writer keeps in memory in
+    /// addition to the shard.
     pub(super) fn resume(&mut self, applied: Applied) -> Result<(), String> {
         let store = match self.store.get() {
             Ok(store) => store,
@@ -137,8 +137,7 @@ impl<S: JobSource> Writer<S> {
             let (place, parked) = read_parked(first)?;
             lines.push((line, jobs, place, parked));
         }
-        // Readers are served meanwhile if this follows a failed commit, so the lock is taken for each line
-        // anew.
+        // After a failed commit readers are served while this runs, so the lock is released between lines.
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
         parking.load(lines, is_known);
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.

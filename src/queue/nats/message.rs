@@ -2,7 +2,7 @@
 //! trim boards, and free parked jobs.
 //!
 //! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
-//! the server checks who may publish to which subject, and lets anybody write any header.
+//! the server checks who may publish to a subject, but not what headers a message has.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
     RegisteredBoard(Payload),
     /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
-    /// go on without it.
+    /// continue without it.
     Unknown(String),
 }
 

@@ -144,7 +144,7 @@ pub fn encode_dictionary<'a>(members: impl Iterator<Item = (Handle, &'a [u8])>) 
 /// Hands each member of a dictionary page to `each`.
 ///
 /// # Errors
-/// When the bytes are no such record, or an id is none.
+/// When the bytes are no such record, or a member id is not valid.
 pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> Result<(), Undecodable> {
     let fail = |error: DecodeError| undecodable("dictionary page", error);
     let (count, mut at): (u64, usize) = bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;

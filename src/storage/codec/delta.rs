@@ -116,7 +116,8 @@ enum EventWire {
         board: String,
         incarnation: u64,
     },
-    /// With the number of the record that it comes from, as all that a stream decided since format 2.
+    /// A drop with the number of its record in the boards' stream. Since format 2, all drops that the stream
+    /// decided have one.
     DropNumbered {
         board: String,
         incarnation: u64,
@@ -186,7 +187,7 @@ fn drop_from_wire(board: &str, incarnation: u64, number: Option<u64>) -> Result<
     Ok(BoardEvent::Drop { board, incarnation: Incarnation(incarnation), number })
 }
 
-/// Times are stored relative to the batch's last message: one to three bytes each, where absolute ones would
+/// Times are stored relative to the batch's last message, in one to three bytes each; absolute times would
 /// take nine.
 struct EntryWire {
     entry: Entry,

@@ -15,13 +15,13 @@ pub struct Meta {
     /// The number of shards that members are spread over. A directory belongs to one such layout.
     pub shards: u16,
     pub applied_sequence: u64,
-    /// The message's own time, by which it is recognised.
+    /// The message's own time. With the hash it tells whether a message of the stream is the same one.
     pub message_timestamp_micros: i64,
     pub message_hash: u64,
     pub jobs_rejected: u64,
     /// Identity of the queue the sequences belong to: empty for the local source.
     pub stream: String,
-    /// The latest time of any message so far. Records of format 1 do not have it: theirs is the message's.
+    /// The latest time of any message so far. Records of format 1 lack it, and use the message's time.
     pub time_micros: i64,
 }
 
@@ -75,7 +75,7 @@ pub struct ParkedRecord {
     pub timestamp: Timestamp,
     /// The job as JSON, as [`crate::wire`] encodes it.
     pub job: Vec<u8>,
-    /// Index, among the boards that it names, of the one that it waits for, as of when it was last looked at.
+    /// Index, among the boards that the job names, of the board that it waited for when it was last checked.
     pub board: u32,
 }
 
@@ -93,7 +93,7 @@ pub struct MetadataRecord {
     pub json: String,
 }
 
-/// The format version of a meta record, also of a newer one that cannot be decoded otherwise.
+/// The format version of a meta record, even of a newer one, of which nothing else can be decoded.
 #[must_use]
 pub fn format_version(meta: &[u8]) -> Option<u32> {
     bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)

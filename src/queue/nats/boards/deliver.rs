@@ -136,8 +136,8 @@ impl BoardsStream {
         Ok(())
     }
 
-    /// Delivers to the shards what they lack, for as long as the service runs: decisions of other nodes,
-    /// boards that jobs wait for, and deliveries that a crash cut short.
+    /// Delivers to the shards the decisions that they lack, for as long as the service runs: decisions of
+    /// other nodes, boards that jobs wait for, and deliveries that a crash interrupted.
     pub async fn run_delivery(&self) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -216,7 +216,8 @@ impl BoardsStream {
             if self.is_too_late(name, &pending_decision.recorded) {
                 found.doubtful.push(known);
             } else if self.shards.iter().filter(due).any(|shard| pending.was_delivered(name, shard.id)) {
-                // The delivery was lost or ignored, or the decision is over: the stream tells which.
+                // The delivery was lost or ignored, or another decision has replaced this one. The stream
+                // shows which.
                 found.doubtful.push(known);
             } else if self.shards.iter().any(|shard| due(&shard)) {
                 found.lacking.push(known);

@@ -1,9 +1,9 @@
 //! Follows the boards' stream: reads what other nodes decide.
 //!
-//! Whenever the stream is followed anew, it is read from the beginning, because it may be another one: an
-//! operator may have deleted it, or brought an older copy back. Nothing is decided until it is reconciled
+//! Every time that following begins again, the stream is read from the beginning, because it may be another
+//! one: an operator may have deleted it, or restored an older copy. Nothing is decided until it is reconciled
 //! with the shards. Messages that were lost with a connection do not come again, so a new connection reads
-//! from the beginning, too. A stream that is gone is made again.
+//! from the beginning, too. A stream that does not exist any more is created again.
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
@@ -26,8 +26,8 @@ use crate::types::BoardName;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// How long the server must report that there is no such stream before it is made again. An operator may be
-/// about to bring an old copy back, and a server that has just started may not know the stream yet.
+/// How long the server must report that there is no such stream before it is created again. An operator may
+/// be about to restore an old copy, and a server that has just started may not know the stream yet.
 const GONE_FOR: Duration = Duration::from_secs(10);
 
 /// While the stream is read from the beginning, the server is asked after so long without a message whether

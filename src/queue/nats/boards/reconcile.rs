@@ -1,6 +1,6 @@
 //! Reconciles the boards' stream with the shards, after the stream may have lost records.
 //!
-//! The stream can be lost: deleted and made again, or brought back from an old copy. The shards keep their
+//! The stream can be lost: deleted and created again, or restored from an old copy. The shards keep their
 //! boards, which were delivered through their own streams. So a board that a shard holds and the stream does
 //! not know is stored in the stream again, as the same life, before anything may be decided. Otherwise the
 //! next definition of it would begin a new life, and every shard would drop the entries of the old one.
@@ -157,7 +157,7 @@ impl BoardsStream {
                 None => break,
             }
         }
-        // A life that ended on one shard is over on all.
+        // An incarnation that ended on one shard has ended on all.
         let is_over = |name: &BoardName, decision: &Decision| {
             self.shards
                 .iter()

@@ -1,5 +1,5 @@
-//! Connections to NATS. They reconnect for ever, with pauses, and log it. A connection leaves a silent server
-//! for another.
+//! Connections to NATS. They reconnect without end, with pauses, and log it. If a server does not answer, its
+//! connection moves to another server.
 //!
 //! Knows: why the last attempt failed, and which errors the server reported lately, in words for an operator.
 
@@ -57,12 +57,12 @@ struct Problems {
     failure: Option<String>,
     failure_said: Option<Instant>,
     no_jetstream_said: Option<Instant>,
-    /// The last error that the server reported, and when: mostly a missing permission.
+    /// The last error that the server reported, and when. Usually it is a missing permission.
     complaint: Option<(Instant, String)>,
 }
 
 impl Connection {
-    /// Starts to connect, and goes on trying.
+    /// Starts to connect, and tries again until it succeeds.
     ///
     /// # Arguments
     /// `inbox`: the prefix of the subjects that answers come by. Nobody else should be permitted to read

@@ -90,8 +90,8 @@ impl BulkPublisher {
     /// acknowledgement.
     ///
     /// # Errors
-    /// When the message was not sent. The future fails when it was not stored, or nobody knows whether it
-    /// was.
+    /// When the message was not sent. The future fails when the message was not stored, or it is unknown
+    /// whether it was.
     pub async fn send(
         &self,
         shard: ShardId,

@@ -50,11 +50,11 @@ impl StreamPublisher {
     /// Publishes jobs of this shard, in a message that others may share, and returns once it is stored.
     ///
     /// # Arguments
-    /// `order`: is told once the message is stored or refused. The caller has waited for the messages before
-    /// it.
+    /// `order`: is notified once the message is stored or refused. The caller has waited for the messages
+    /// before it.
     ///
     /// # Errors
-    /// When it was not stored, or nobody knows whether it was.
+    /// When it was not stored, or it is unknown whether it was.
     pub async fn store_jobs(&self, jobs: &[Job], order: MessageOrder) -> Result<Sequence, NotPublished> {
         let (answer, answered) = oneshot::channel();
         self.push(PublishRequest::new(jobs, ReplyTo::Stored(answer), order))?;
@@ -76,8 +76,8 @@ impl StreamPublisher {
         answered.await.map_err(|_| lost())?
     }
 
-    /// Queues a request, unless it would certainly be refused. A caller that sends several is told before the
-    /// next one.
+    /// Queues a request, unless it would certainly be refused. A caller that sends several requests learns
+    /// that before it sends the next one.
     fn push(&self, request: PublishRequest) -> Result<(), NotPublished> {
         let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.inner.connection.client.max_payload();
         let may_go = self.check_connection().and(if is_too_large { Err(too_large()) } else { Ok(()) });
@@ -199,8 +199,8 @@ impl StreamPublisher {
         sent.map_err(|error| refused(&error, &self.inner.health))
     }
 
-    /// Without a connection the NATS client would keep a message and send it some time later, when nobody
-    /// waits for it any more.
+    /// Without a connection the NATS client would keep a message and send it some time later, when its client
+    /// no longer waits.
     fn check_connection(&self) -> Result<(), NotPublished> {
         if self.inner.connection.is_up() {
             Ok(())

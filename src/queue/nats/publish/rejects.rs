@@ -157,8 +157,8 @@ impl JetStream {
             }
             last = last.headers(headers);
             if count == 1 {
-                // Stored after the expected message or not at all, so that two nodes, or two lives of one,
-                // publish no reject twice.
+                // Stored only right after the expected message, so that no reject is published twice by two
+                // nodes, or by one node before and after a restart.
                 last = last.expected_last_subject_sequence(after);
             }
             let sent = self.managing.context.send_publish(subject, last).await;

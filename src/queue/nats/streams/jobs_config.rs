@@ -101,7 +101,7 @@ pub fn jobs_mismatches(found: &Config, names: &Names, shard: ShardId, shards: u1
             found.max_message_size
         ),
     );
-    // A stream that cannot be purged would be full for good one day.
+    // A stream that cannot be purged would some day be full, and stay so.
     wrong.unless(!found.deny_purge, "it cannot be purged (deny_purge is on)");
     wrong.unless(found.deny_delete, "single messages may be deleted from it (deny_delete is off)");
     wrong.unless(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)");

@@ -10,8 +10,8 @@ use crate::queue::nats::consume::shard_stream::ShardStream;
 /// a row, with nothing brought between them, the session ends.
 const LAG_LOOK: Duration = Duration::from_secs(3);
 
-/// Returns when the consumer brings nothing although its stream goes on: the consumer's server lags behind
-/// the leader, or is cut off from it.
+/// Returns when the consumer delivers nothing although its stream has later messages: the consumer's server
+/// lags behind the leader, or is cut off from it.
 ///
 /// # Arguments
 /// `tip`: the stream's sequence of the last message that was taken.

@@ -33,7 +33,7 @@ impl Fetcher {
         self.slow_down();
     }
 
-    /// After the leader reported a mismatch. The shard halts if the leader goes on reporting it for a while.
+    /// After the leader reported a mismatch. The shard halts if the leader still reports it after a while.
     pub(super) async fn suspect(&mut self, reason: String) {
         self.doubts.any = true;
         let since = *self.doubts.suspected.get_or_insert_with(Instant::now);
