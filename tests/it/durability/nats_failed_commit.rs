@@ -1,5 +1,5 @@
-//! A node with NATS that cannot commit: the messages in the stream are applied later, and no answer says
-//! otherwise. A limit on file sizes stands for the full disk.
+//! A node with NATS that cannot commit: the messages in the stream are applied later, and no answer
+//! contradicts that. A limit on file sizes simulates the full disk.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Every way to say who a node is, against a server that asks: let in with the right one, and with a wrong
-//! one told why, serving reads meanwhile, and let in as soon as it is put right.
+//! Every kind of credentials against a server that requires them. With the right ones a node connects. With
+//! wrong ones it says why, serves reads meanwhile, and connects as soon as they are corrected.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ fn check_works(service: &Node, score: i64) {
     wait_state(&client, 0, "live");
     let path = entry_path("arena", "a");
     let mut reply = (0, Value::Null);
-    // The connection that publishes is another one than the one that is live.
+    // Publishing has a connection of its own, which may be up later than the one that makes the shard live.
     wait_until("a write is taken", || {
         reply = client.put(&format!("{path}?wait=applied"), &json!({ "score": score }));
         reply.0 == 200
@@ -26,7 +26,7 @@ fn check_works(service: &Node, score: i64) {
     assert_eq!(reply.1["entry"]["score"], score);
 }
 
-/// Waits until the shard says this of its connection, and checks that reads go on.
+/// Waits until the shard's state has this reason, and checks that reads are answered.
 fn check_refused(service: &Node, says: &str, score: i64) {
     let client = service.client();
     let mut status = Value::Null;
@@ -40,7 +40,7 @@ fn check_refused(service: &Node, says: &str, score: i64) {
     assert_eq!(client.get("/readyz").0, 503);
 }
 
-/// Ends the service, and looks for secrets in what it logged.
+/// Ends the service, and checks that its log has no secrets.
 fn end(mut service: Node, secrets: &[&str]) {
     assert!(service.terminate().success());
     let log = service.log();
@@ -74,7 +74,7 @@ fn a_changed_password_is_read_from_its_file() {
 }
 
 #[test]
-fn a_node_with_wrong_credentials_serves_what_it_has_and_says_why() {
+fn a_node_with_wrong_credentials_serves_stored_data_and_reports_the_reason() {
     let mut server = Secured::start(&with_password("right"));
     let url = |password: &str| format!("nats://node:{password}@127.0.0.1:{}", server.port);
     let mut service = Node::with_nats(&url("right")).start();
@@ -158,10 +158,10 @@ fn only_a_server_signed_by_the_given_authority_is_connected_to() {
     check_works(&service, 1);
     server.restart_with(&with_tls(&names[1], ""));
     check_refused(&service, "authority that is not trusted here", 1);
-    // Both are trusted while one takes the other's place.
+    // Both authorities are trusted while one replaces the other.
     server.file("ca.pem", &format!("{}{}", ours.pem(), foreign.pem()));
     check_works(&service, 2);
-    // A server without TLS is nobody's.
+    // A server without TLS is refused.
     server.restart_with("");
     check_refused(&service, "NATS cannot be reached", 2);
     server.restart_with(&with_tls(&names[0], "handshake_first: auto"));

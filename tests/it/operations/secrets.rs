@@ -1,4 +1,4 @@
-//! What is secret stays so: passwords in arguments, files that hold secrets, and the data.
+//! Secrets stay secret: passwords in arguments, files that hold secrets, and the data.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -91,7 +91,7 @@ fn a_new_data_directory_is_open_to_its_owner_only() {
     for made in [&data, &data.join("shard-000")] {
         assert_eq!(mode(made), 0o700, "{}", made.display());
     }
-    // One that is there is left as it is.
+    // The mode of an existing directory is not changed.
     let made = folder.path().join("made");
     fs::create_dir(&made).expect("it can be made");
     set_mode(&made, 0o750);
