@@ -82,7 +82,7 @@ async fn keep_up(metrics: PrometheusHandle, data_dir: PathBuf) {
                     metrics::gauge!(names::DATA_DIR_SIZE_BYTES).set(names::figure(space.size_bytes));
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the free disk space of the data directory could not be read")
+                    tracing::debug!(%error, "the free disk space of the data directory could not be read");
                 }
             }
         });

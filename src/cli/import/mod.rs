@@ -109,7 +109,7 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
             Parsed::Row(row) => tally.checked(&row),
             Parsed::Rejected(line) => tally.rejected(line)?,
             Parsed::Board(line) => {
-                tally.note(&format!("the file has the definition of the board {}", line.board))
+                tally.note(&format!("the file has the definition of the board {}", line.board));
             }
         }
     }
