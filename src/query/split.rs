@@ -1,21 +1,22 @@
-//! Where the first `n` entries of a board end on each shard: what a deep page begins with.
+//! Finds where the first `n` entries of a board end on each shard. A page at a deep position begins there.
 //!
-//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard's
-//! undecided range, bounds how many entries of all shards are before each of them by what is known of the
-//! other shards' splitters, and counts exactly for the nearest two; what is before the one and behind the
-//! other is decided. Two exchanges with each shard per round, whatever the number of entries; nothing before
-//! the position is read.
+//! The method is multi-way selection in sorted sequences, by splitters. Each round takes a few entries, the
+//! splitters, from every shard's undecided range. The splitters of all shards bound how many entries of the
+//! board come before each one. For the two splitters nearest to the split, one on each side, the entries
+//! before them are counted exactly on every shard. Entries before the first and after the second are decided
+//! then. A round takes two exchanges with each shard, whatever the number of entries. Entries before the
+//! position are not read.
 
 use crate::query::board_view::{BoardView, SortKey};
 use crate::query::merge::forward;
 
-/// Evenly spaced splitters per shard and round: whatever the data, a round divides the undecided by half of
-/// it.
+/// Evenly spaced splitters per shard and round. For any data, a round divides the number of undecided entries
+/// at least by half of this.
 const EVEN: u64 = 8;
 /// Undecided entries per shard below which merging them is cheaper than another round.
 const FEW: u64 = 16;
 
-/// The undecided part of a shard: the split is at `low` at least and `high` at most.
+/// The undecided part of a shard: its split is at or between `low` and `high`.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     low: u64,
@@ -31,11 +32,12 @@ impl Range {
 struct Splitter<'v> {
     key: SortKey<'v>,
     part: usize,
-    /// Entries of its own shard before it.
+    /// How many entries of its own shard come before it.
     index: u64,
 }
 
-/// Per shard, how many of its entries are among the first `n` of the board, which has at least `n`.
+/// For each shard, how many of its entries are among the first `n` of the board. The board must have at least
+/// `n`.
 pub fn split(board: &BoardView<'_>, n: u64) -> Vec<u64> {
     split_counting_rounds(board, n).0
 }
@@ -48,7 +50,7 @@ pub(super) fn split_counting_rounds(board: &BoardView<'_>, n: u64) -> (Vec<u64>,
     loop {
         let decided: u64 = ranges.iter().map(|range| range.low).sum();
         let open: u64 = ranges.iter().map(|range| range.open()).sum();
-        // With one shard undecided, what is missing is all on it.
+        // If only one shard is undecided, all entries that are still missing are on it.
         if let [one] = ranges.iter_mut().filter(|range| range.open() > 0).collect::<Vec<_>>().as_mut_slice() {
             one.low += n - decided;
             break;
@@ -62,7 +64,7 @@ pub(super) fn split_counting_rounds(board: &BoardView<'_>, n: u64) -> (Vec<u64>,
     (ranges.iter().map(|range| range.low).collect(), rounds)
 }
 
-/// Walks the `missing` entries behind the ranges' lower ends.
+/// Merges the `missing` entries that follow the ranges' lower ends.
 fn finish(board: &BoardView<'_>, ranges: &[Range], missing: u64) -> Vec<u64> {
     let mut starts: Vec<u64> = ranges.iter().map(|range| range.low).collect();
     let missing = usize::try_from(missing).unwrap_or(usize::MAX);
@@ -75,11 +77,12 @@ fn finish(board: &BoardView<'_>, ranges: &[Range], missing: u64) -> Vec<u64> {
     starts
 }
 
-/// One round. Every range contains its split before and after, and at least one of them gets smaller.
+/// One round. Every range contains its split before and after the round, and at least one range becomes
+/// smaller.
 fn narrow(board: &BoardView<'_>, ranges: &mut [Range], n: u64) {
     let splitters = splitters(board, ranges, n);
     let bounds = bounds(&splitters, ranges);
-    // The last splitter that is surely among the first n, and the first that surely is not.
+    // The last splitter that is certainly among the first n entries, and the first that certainly is not.
     let inside = bounds.iter().rposition(|(_, most)| *most < n).and_then(|at| splitters.get(at));
     let outside = bounds.iter().position(|(least, _)| *least >= n).and_then(|at| splitters.get(at));
     if let Some(splitter) = inside {
@@ -89,8 +92,8 @@ fn narrow(board: &BoardView<'_>, ranges: &mut [Range], n: u64) {
         lower(board, ranges, &splitter.key);
     }
     if inside.is_none() && outside.is_none() {
-        // Nothing is sure yet: count exactly for the one in the middle, which decides on one side or the
-        // other.
+        // The bounds decide no splitter. Count exactly for the one in the middle: that decides the entries on
+        // one side of it.
         let Some(splitter) = splitters.get(splitters.len() / 2) else { return };
         let before: u64 = board.parts().iter().map(|part| part.before(&splitter.key)).sum();
         if before < n {
@@ -101,22 +104,23 @@ fn narrow(board: &BoardView<'_>, ranges: &mut [Range], n: u64) {
     }
 }
 
-/// Everything up to the key is among the first n.
+/// Notes that all entries up to the key are among the first n.
 fn raise(board: &BoardView<'_>, ranges: &mut [Range], key: &SortKey<'_>) {
     for (range, part) in ranges.iter_mut().zip(board.parts()) {
         range.low = part.through(key).clamp(range.low, range.high);
     }
 }
 
-/// Nothing from the key on is among the first n.
+/// Notes that no entry from the key on is among the first n.
 fn lower(board: &BoardView<'_>, ranges: &mut [Range], key: &SortKey<'_>) {
     for (range, part) in ranges.iter_mut().zip(board.parts()) {
         range.high = part.before(key).clamp(range.low, range.high);
     }
 }
 
-/// Splitters of all undecided ranges, in order: evenly spaced ones, which serve any data, and some about
-/// where the split is if members are spread by their hash, within a deviation and four of them.
+/// Splitters of all undecided ranges, in order. Some are evenly spaced, which works for any data. Others are
+/// near the place where the split is expected if members are spread by their hash: there, and one and four
+/// standard deviations from it.
 fn splitters<'v>(board: &BoardView<'v>, ranges: &[Range], n: u64) -> Vec<Splitter<'v>> {
     let decided: u64 = ranges.iter().map(|range| range.low).sum();
     let open: u64 = ranges.iter().map(|range| range.open()).sum();
@@ -146,15 +150,15 @@ fn splitters<'v>(board: &BoardView<'v>, ranges: &[Range], n: u64) -> Vec<Splitte
     splitters
 }
 
-/// `value * numerator / denominator`, in 128 bits.
+/// `value * numerator / denominator`, computed in 128 bits.
 fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
     let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// For each splitter, the least and the most entries of all shards that can be before it.
+/// For each splitter, the least and the greatest number of entries of all shards that can come before it.
 fn bounds(splitters: &[Splitter<'_>], ranges: &[Range]) -> Vec<(u64, u64)> {
-    // A shard's entries up to its last splitter before this one are before it for sure, ...
+    // The least number: entries of a shard up to its last splitter before this one certainly come before it.
     let mut known: Vec<u64> = ranges.iter().map(|range| range.low).collect();
     let mut sum: u64 = known.iter().sum();
     let mut bounds = Vec::with_capacity(splitters.len());
@@ -164,7 +168,7 @@ fn bounds(splitters: &[Splitter<'_>], ranges: &[Range]) -> Vec<(u64, u64)> {
         sum += splitter.index + 1 - *own;
         *own = splitter.index + 1;
     }
-    // ... and those from its next splitter on are behind it for sure.
+    // The greatest number: entries of a shard from its next splitter on certainly come after this one.
     let mut known: Vec<u64> = ranges.iter().map(|range| range.high).collect();
     let mut sum: u64 = known.iter().sum();
     for (splitter, bound) in splitters.iter().zip(&mut bounds).rev() {
