@@ -46,7 +46,7 @@ fn note(freed: usize, taken: usize) {
     }
 }
 
-#[allow(unsafe_code, reason = "an allocator cannot be anything else; it is in no build but the tests'")]
+#[allow(unsafe_code, reason = "implementing GlobalAlloc takes unsafe code; only builds of tests contain it")]
 // SAFETY: every call is passed on to the system's allocator as it came; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

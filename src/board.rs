@@ -117,26 +117,26 @@ impl Default for Definition {
 /// Why a definition is refused; the text is fit for a client to read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InvalidDefinition {
-    #[error("a board has 1 to {MAX_KEYS} keys, not {0}")]
+    #[error("a board must have 1 to {MAX_KEYS} keys; got {0}")]
     KeyCount(usize),
-    #[error("key names are 1 to 64 bytes and differ from each other; got {}", quoted(.0))]
+    #[error("key names must be 1 to 64 bytes long and differ from each other; got {}", quoted(.0))]
     KeyName(String),
-    #[error("a key's min is not above its max, and {name} has min {min} and max {max}")]
+    #[error("a key's min must not be above its max; {name} has min {min} and max {max}")]
     KeyRange { name: String, min: i64, max: i64 },
-    #[error("keep is 0 to {MAX_KEEP}, not {0}")]
+    #[error("keep must be 0 to {MAX_KEEP}; got {0}")]
     Keep(u32),
-    #[error("utc_offset lies between -18:00 and +18:00, and not {0} minutes east of UTC")]
+    #[error("utc_offset must be between -18:00 and +18:00; got {0} minutes east of UTC")]
     Offset(i16),
 }
 
 /// Why a score does not belong on a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ScoreRefused {
-    #[error("the board's scores have another number of keys")]
+    #[error("the score does not have as many keys as the board")]
     KeyCount,
-    #[error("a key is outside its min and max")]
+    #[error("a key of the score is outside the board's min and max for it")]
     OutOfRange,
-    #[error("a key left the 64-bit range")]
+    #[error("a key of the score would leave the signed 64-bit range")]
     Overflow,
 }
 
@@ -205,8 +205,9 @@ impl Definition {
     /// A board of the default definition may have it because nobody defined it in time.
     fn default_told(&self) -> &'static str {
         if *self == Self::default() {
-            "; a board that its first job creates has this default definition: for several keys, define it before that with PUT \
-             /v1/boards/{board}, or DELETE it first if it is there"
+            "; this is the default definition, which a board has if its first job created it. For several \
+             keys, define the board with PUT /v1/boards/{board} before its first job; if it exists \
+             already, DELETE it first"
         } else {
             ""
         }
@@ -226,7 +227,7 @@ impl Definition {
         let mut told = Vec::new();
         let mut differ = |name: &str, is: String, asked: String| {
             if is != asked {
-                told.push(format!("{name} {is}, not {asked}"));
+                told.push(format!("{name} is {is}, not {asked}"));
             }
         };
         if self.keys.len() == asked.keys.len() {
@@ -239,7 +240,7 @@ impl Definition {
             let names = |keys: &[Key]| {
                 format!("[{}]", keys.iter().map(|key| quoted(&key.name)).collect::<Vec<_>>().join(", "))
             };
-            differ("the keys", names(&self.keys), names(&asked.keys));
+            differ("the list of keys", names(&self.keys), names(&asked.keys));
         }
         differ("policy", self.policy.name().to_owned(), asked.policy.name().to_owned());
         differ("ties", self.ties.name().to_owned(), asked.ties.name().to_owned());
@@ -421,14 +422,15 @@ mod tests {
         assert_eq!(single.not_a_score(&two), format!("{key}1000, not [7, 8]"));
         assert_eq!(single.not_a_score_in_query(&two), format!("{key}score=1000, not score=7,8"));
         let told = Definition::default().not_a_score(&two);
-        let advice = "; a board that its first job creates has this default definition: for several keys, define it before \
-                      that with PUT /v1/boards/{board}, or DELETE it first if it is there";
+        let advice = "; this is the default definition, which a board has if its first job created it. \
+                      For several keys, define the board with PUT /v1/boards/{board} before its first \
+                      job; if it exists already, DELETE it first";
         assert_eq!(told, format!("a score of this board has 1 key (score): send 1200, not [7, 8]{advice}"));
         assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
         let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
         assert_eq!(
             board.differences(&other),
-            [r#"the keys ["points", "time_ms"], not ["points"]"#, "policy set, not best"]
+            [r#"the keys ["points", "time_ms"], not ["points"]"#, "policy is set, not best"]
         );
         let board = Definition { keys: vec![points.clone()], ..Definition::default() };
         let other = Definition {
@@ -438,7 +440,7 @@ mod tests {
         };
         assert_eq!(
             board.differences(&other),
-            ["the order of key points desc, not asc", "utc_offset +00:00, not -03:30"]
+            ["the order of key points is desc, not asc", "utc_offset is +00:00, not -03:30"]
         );
     }
 

@@ -83,10 +83,10 @@ impl CredentialFiles {
                 let name = format!("the tokens file {}", path.display());
                 if path.to_string_lossy().starts_with(Secret::PREFIX) {
                     let reason =
-                        "it looks like a token; name a file, and make a new token: arguments can be read"
+                        "it looks like a token, and not like the name of a file. Give the name of a file, and replace the token: everybody on this machine can read arguments"
                             .to_owned();
                     return Err(CredentialFilesError::Unusable {
-                        whence: "what --tokens names".to_owned(),
+                        whence: "the value of --tokens".to_owned(),
                         reason,
                     });
                 }
@@ -165,10 +165,10 @@ impl WatchedFiles {
             Err(error) => Err(error.clone()),
         };
         match outcome {
-            Ok(()) => tracing::info!("{} changed and is in force", self.name),
+            Ok(()) => tracing::info!("{} changed; the new content is in use", self.name),
             Err(reason) => {
                 tracing::error!(
-                    "{} changed and cannot be used, so that the old stays in force: {reason}",
+                    "{} changed, but cannot be used, so the old content stays in use: {reason}",
                     self.name
                 );
             }
@@ -243,7 +243,7 @@ mod tests {
         let refused = || CredentialFiles::load(&guarded).map(|_| ()).expect_err("it is refused").to_string();
         assert!(refused().starts_with("cannot read "), "{}", refused());
         std::fs::write(&path, "").expect("it can be written");
-        assert!(refused().contains("there are no tokens in it"), "{}", refused());
+        assert!(refused().contains("it lists no tokens"), "{}", refused());
         let text = config(Some(TokenSource::Text("x".to_owned())));
         assert!(CredentialFiles::load(&text).is_err());
         let pasted = config(Some(TokenSource::File("rkt_1".into())));

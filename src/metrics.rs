@@ -28,17 +28,17 @@ pub fn describe_http() {
     metrics::describe_counter!(
         HTTP_RESPONSES_TOTAL,
         metrics::Unit::Count,
-        "Answers, by route and class of status; requests that were shed are among 5xx, and what reaches no route has the route none"
+        "Answers, by route and class of status; requests that were shed count as 5xx, and requests for unknown paths have the route none"
     );
     metrics::describe_counter!(
         HTTP_REQUESTS_SHED_TOTAL,
         metrics::Unit::Count,
-        "Requests turned away with 503 because too many were in work, waiting to be written, or connected"
+        "Requests refused with 503 because too many requests were in progress, answers waiting to be written, or connections open"
     );
     metrics::describe_counter!(
         HTTP_UNAUTHORIZED_TOTAL,
         metrics::Unit::Count,
-        "Requests refused with 401 or 403 for the token that they had or did not have, by reason"
+        "Requests refused with 401 or 403 because of their token or the lack of one, by reason"
     );
     metrics::describe_histogram!(
         HTTP_REQUEST_SECONDS,
@@ -48,13 +48,13 @@ pub fn describe_http() {
     metrics::describe_histogram!(
         READ_SECONDS,
         metrics::Unit::Seconds,
-        "Time a read takes, shards held and metadata fetched, by route"
+        "Time of a read, including holding the shards and reading metadata, by route"
     );
-    metrics::describe_gauge!(HTTP_CONNECTIONS, metrics::Unit::Count, "Connections that are open");
+    metrics::describe_gauge!(HTTP_CONNECTIONS, metrics::Unit::Count, "Open connections");
     metrics::describe_counter!(
         HTTP_CONNECTIONS_ENDED_TOTAL,
         metrics::Unit::Count,
-        "Connections that were ended or turned away, by reason"
+        "Connections that the service closed or refused, by reason"
     );
     metrics::describe_histogram!(READ_SHARDS, metrics::Unit::Count, "Shards that a read asked, by route");
 }
@@ -170,7 +170,7 @@ pub fn describe_writers() {
     describe_histogram!(
         DECODE_SECONDS,
         Unit::Seconds,
-        "Time to decode a chunk of messages that came together, ahead of the writer"
+        "Time to decode a chunk of messages that arrived together, before the writer"
     );
     describe_histogram!(PLAN_SECONDS, Unit::Seconds, "Time to plan a batch");
     describe_histogram!(COMMIT_SECONDS, Unit::Seconds, "Time to commit a batch, its sync included");
@@ -186,7 +186,7 @@ pub fn describe_writers() {
     describe_gauge!(
         TREE_BYTES,
         Unit::Bytes,
-        "Memory held by trees, the member index and a checkpoint under way"
+        "Memory held by trees, the member index and a running checkpoint"
     );
     describe_gauge!(SHARD_STATE, Unit::Count, "0 halted, 1 catching up, 2 live");
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
@@ -195,18 +195,18 @@ pub fn describe_writers() {
     describe_gauge!(
         STORAGE_DAMAGED,
         Unit::Count,
-        "1 once something was found damaged in the shard's files since the start"
+        "1 if anything was found damaged in the shard's files since the start"
     );
-    describe_counter!(
-        COMMIT_FAILURES_TOTAL,
-        Unit::Count,
-        "Commits that failed, after each of which the store is reopened"
+    describe_counter!(COMMIT_FAILURES_TOTAL, Unit::Count, "Failed commits; the store is reopened after each");
+    describe_histogram!(
+        CHECKPOINT_SECONDS,
+        Unit::Seconds,
+        "Time to write a checkpoint, while the writer continues"
     );
-    describe_histogram!(CHECKPOINT_SECONDS, Unit::Seconds, "Time to write a checkpoint, beside the writer");
     describe_gauge!(
         CHECKPOINT_BYTES,
         Unit::Bytes,
-        "Size of the last checkpoint: what changed since the one before"
+        "Size of the last checkpoint, which holds what changed since the one before"
     );
     describe_gauge!(CHECKPOINT_PAGES, Unit::Count, "Pages in the last checkpoint");
     describe_gauge!(CHECKPOINT_SEQUENCE, Unit::Count, "Sequence that the last checkpoint holds");
@@ -218,26 +218,30 @@ pub fn describe_writers() {
     describe_gauge!(
         CHECKPOINT_PENDING_CHANGES,
         Unit::Count,
-        "Changes that are in no checkpoint yet: a start replays them"
+        "Changes that are in no checkpoint yet; a start replays them"
     );
-    describe_counter!(CHECKPOINT_FAILURES_TOTAL, Unit::Count, "Checkpoints that failed; each is tried again");
+    describe_counter!(CHECKPOINT_FAILURES_TOTAL, Unit::Count, "Failed checkpoints; each is tried again");
     describe_histogram!(
         STATE_LOCK_HELD_SECONDS,
         Unit::Seconds,
-        "Time the lock of a shard's state was held, by purpose; of reads for answers, one in 17 is timed"
+        "Time that the lock of a shard's state was held, by purpose; one in 17 reads for answers is timed"
     );
     describe_histogram!(
         STATE_LOCK_WAIT_SECONDS,
         Unit::Seconds,
-        "Time the lock of a shard's state was waited for, by purpose; without those who got it at once"
+        "Time that was spent waiting for the lock of a shard's state, by purpose; uncontended locks are not counted"
     );
     describe_rocksdb();
 }
 
 fn describe_rocksdb() {
     use metrics::{Unit, describe_gauge};
-    describe_gauge!(ROCKSDB_RUNNING_FLUSHES, Unit::Count, "Flushes of memtables under way");
-    describe_gauge!(ROCKSDB_LEVEL0_FILES, Unit::Count, "Files on RocksDB's level 0; many slow writes down");
+    describe_gauge!(ROCKSDB_RUNNING_FLUSHES, Unit::Count, "Running flushes of memtables");
+    describe_gauge!(
+        ROCKSDB_LEVEL0_FILES,
+        Unit::Count,
+        "Files on RocksDB's level 0; many of them slow writes down"
+    );
     describe_gauge!(
         ROCKSDB_TABLE_READERS_BYTES,
         Unit::Bytes,
@@ -248,17 +252,17 @@ fn describe_rocksdb() {
         Unit::Count,
         "Errors of flushes and compactions since the store was opened"
     );
-    describe_gauge!(ROCKSDB_WRITES_STOPPED, Unit::Count, "1 while RocksDB lets no write through");
+    describe_gauge!(ROCKSDB_WRITES_STOPPED, Unit::Count, "1 while RocksDB blocks all writes");
     describe_gauge!(
         ROCKSDB_BLOCK_CACHE_BYTES,
         Unit::Bytes,
         "Memory held by the block cache that all shards share"
     );
-    describe_gauge!(ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES, Unit::Bytes, "What the block cache may hold");
+    describe_gauge!(ROCKSDB_BLOCK_CACHE_CAPACITY_BYTES, Unit::Bytes, "Capacity of the block cache");
     describe_gauge!(ROCKSDB_MEMTABLE_BYTES, Unit::Bytes, "Memory held by RocksDB's memtables");
     describe_gauge!(ROCKSDB_SST_BYTES, Unit::Bytes, "Disk held by RocksDB's live files");
-    describe_gauge!(ROCKSDB_PENDING_COMPACTION_BYTES, Unit::Bytes, "What RocksDB has still to compact");
-    describe_gauge!(ROCKSDB_RUNNING_COMPACTIONS, Unit::Count, "Compactions under way");
+    describe_gauge!(ROCKSDB_PENDING_COMPACTION_BYTES, Unit::Bytes, "Bytes that RocksDB still has to compact");
+    describe_gauge!(ROCKSDB_RUNNING_COMPACTIONS, Unit::Count, "Running compactions");
 }
 
 /// Tells the recorder what the metrics of NATS and its streams mean. Call it once, after the recorder is
@@ -270,7 +274,7 @@ pub fn describe_streams() {
     describe_gauge!(
         STREAM_BYTES_MAX,
         Unit::Bytes,
-        "Bytes that the stream may hold; beyond, publishing is refused"
+        "Bytes that the stream may hold; when it is full, publishing is refused"
     );
     describe_counter!(
         STREAM_PURGED_MESSAGES_TOTAL,
@@ -280,13 +284,13 @@ pub fn describe_streams() {
     describe_counter!(
         STREAM_PURGED_EARLY_MESSAGES_TOTAL,
         Unit::Count,
-        "Of those, messages within the duplicate window, purged because the stream was filling up"
+        "Messages among them that were within the duplicate window, and were purged because the stream was filling up"
     );
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,
         Unit::Count,
-        "Connections to NATS that there should be, by purpose"
+        "Connections to NATS that the node keeps, up or not, by purpose"
     );
     describe_counter!(NATS_DISCONNECTS_TOTAL, Unit::Count, "Connections to NATS that were lost, by purpose");
 }

@@ -280,7 +280,9 @@ impl Deref for YieldingReadGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
-        self.shard.as_ref().expect("it is locked but within `unlocked`, which nobody else can see")
+        self.shard.as_ref().expect(
+            "the shard is locked except while `unlocked` runs, and nothing can dereference the guard then",
+        )
     }
 }
 

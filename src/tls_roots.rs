@@ -43,8 +43,9 @@ pub fn client_tls(given: Vec<CertificateDer<'static>>) -> Result<ClientTls, Stri
     let provider = Arc::new(ring::default_provider());
     let verifier =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
-    let by_authority =
-        verifier.map_err(|_| "for https there must be certificates to trust: --ca names a file of them")?;
+    let by_authority = verifier.map_err(
+        |_| "https needs trusted certificates, and there are none; name a PEM file of certificates with --ca",
+    )?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(|error| error.to_string())?
@@ -164,20 +165,20 @@ pub fn untrusted(error: &Error, host: &str) -> Option<String> {
         CertificateError::NotValidForName => not_for(host, &[]),
         CertificateError::NotValidForNameContext { presented, .. } => not_for(host, presented),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            format!("the time of {host}'s certificate is up; give the service another with --tls-cert")
+            format!("{host}'s certificate has expired; give the service a new one with --tls-cert")
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            format!("{host}'s certificate is not valid yet; are the clocks right?")
+            format!("{host}'s certificate is not valid yet; check the clocks of both machines")
         }
         _ if is_an_authority(error) => format!(
-            "{host}'s certificate is one that signed itself, and is not the one that was given; --ca says whom to trust: name a file \
-             with that very certificate"
+            "{host}'s certificate is self-signed, and is not in the file that was given; name a file that \
+             holds that very certificate with --ca"
         ),
         CertificateError::UnknownIssuer => format!(
-            "{host}'s certificate is signed by nobody who is trusted; --ca says whom to trust: name a PEM file with the certificate \
-             of who signed it, or with the certificate itself if it signed itself"
+            "{host}'s certificate is not signed by a trusted authority; name a PEM file with --ca that \
+             holds the certificate of the authority, or the certificate itself if it is self-signed"
         ),
-        other => format!("{host}'s certificate is not taken: {other}; --ca says whom to trust"),
+        other => format!("{host}'s certificate was refused: {other}; --ca names the certificates to trust"),
     })
 }
 
@@ -185,19 +186,20 @@ fn not_for(host: &str, names: &[String]) -> String {
     let kind = if host.parse::<IpAddr>().is_ok() { "IP" } else { "DNS" };
     let is_for = match names {
         // The common name does not count: of today's clients only curl falls back to it.
-        [] => "names no host: it has no subjectAltName".to_owned(),
+        [] => "has no subjectAltName".to_owned(),
         // `DnsName("localhost")`, `IpAddress(127.0.0.1)`.
         names => {
             let bare = names.iter().map(|name| {
                 let inside = name.split_once('(').map_or(name.as_str(), |(_, inside)| inside);
                 inside.trim_end_matches(')').trim_matches('"')
             });
-            format!("is for {}", bare.collect::<Vec<_>>().join(", "))
+            format!("names only {}", bare.collect::<Vec<_>>().join(", "))
         }
     };
     format!(
-        "{host}'s certificate {is_for}, and is not for {host}; ask for a name that it is for, or give the service one that is, such as: \
-         openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN={host} -addext subjectAltName={kind}:{host} \
+        "{host}'s certificate {is_for}, so it is not valid for {host}; connect by a name that the \
+         certificate has, or make one for this name and give it to the service, for example: openssl req \
+         -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN={host} -addext subjectAltName={kind}:{host} \
          -keyout key.pem -out cert.pem"
     )
 }
@@ -241,23 +243,25 @@ mod tests {
         }
         for (given, shown, host, expect) in [
             // The same names, signed by another key.
-            (given.clone(), certificate(&names, (2026, 2027)), "localhost", "not the one that was given"),
+            (given.clone(), certificate(&names, (2026, 2027)), "localhost", "not in the file that was given"),
             (
                 given.clone(),
                 given,
                 "ranks.example",
-                "is for localhost, 127.0.0.1, and is not for ranks.example",
+                "names only localhost, 127.0.0.1, so it is not valid for ranks.example",
             ),
         ] {
             let said = verify(&given, &shown, host).expect_err(expect);
             assert!(said.contains(expect), "{said}");
         }
         let (old, new) = (certificate(&names, (2024, 2025)), certificate(&names, (2028, 2029)));
-        assert!(verify(&old, &old, "localhost").expect_err("its time is up").contains("time of localhost"));
+        assert!(
+            verify(&old, &old, "localhost").expect_err("its time is up").contains("certificate has expired")
+        );
         assert!(verify(&new, &new, "localhost").expect_err("too early").contains("not valid yet"));
         let nameless = certificate(&[], (2026, 2027));
         let said = verify(&nameless, &nameless, "10.0.0.5").expect_err("it names nobody");
-        assert!(said.contains("names no host: it has no subjectAltName"), "{said}");
+        assert!(said.contains("has no subjectAltName"), "{said}");
         assert!(said.contains("-addext subjectAltName=IP:10.0.0.5 "), "{said}");
     }
 

@@ -24,16 +24,18 @@ pub const MAX_SHARDS: u16 = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Malformed {
     #[error(
-        "a board's name is 1 to 64 characters, letters, digits and _.:- only, starting with a letter or digit"
+        "a board's name must be 1 to 64 letters, digits or characters of _.:-, and begin with a letter or digit"
     )]
     Board,
-    #[error("a member id is 1 to 128 bytes of UTF-8 without control characters")]
+    #[error("a member id must be 1 to 128 bytes of UTF-8 without control characters")]
     Member,
-    #[error("a score has 1 to 8 keys, each an exact signed 64-bit integer")]
+    #[error("a score must have 1 to 8 keys, each an exact signed 64-bit integer")]
     Score,
-    #[error("a time is RFC 3339 in UTC, for example 2026-11-20T09:59:58Z, between the years 1970 and 2261")]
+    #[error(
+        "a time must be RFC 3339 in UTC, for example 2026-11-20T09:59:58Z, between the years 1970 and 2261"
+    )]
     Time,
-    #[error("a token is shard:sequence, several joined by commas, for example 0:1842,1:1777")]
+    #[error("a token must be shard:sequence, or several of them joined by commas, for example 0:1842,1:1777")]
     Token,
 }
 

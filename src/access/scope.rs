@@ -39,6 +39,6 @@ impl FromStr for Scope {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|scope| scope.name() == text);
-        found.ok_or_else(|| format!("a scope is read, write or admin, not {text:?}"))
+        found.ok_or_else(|| format!("the scope must be read, write or admin; got {text:?}"))
     }
 }

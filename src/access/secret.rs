@@ -23,7 +23,7 @@ pub struct Secret(String);
 /// The secret is too short, or too long, to be random enough and of sense.
 #[derive(Debug, Error)]
 #[error(
-    "a token has {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} visible ASCII characters, and this has {0}: let ranktree token new make one"
+    "a token must have {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} visible ASCII characters, and this one has {0}; ranktree token new makes a token"
 )]
 pub struct SecretTooShort(usize);
 
@@ -41,7 +41,9 @@ impl Secret {
     /// When the system gives none.
     pub fn random() -> Result<Self, String> {
         let mut bytes = [0; SECRET_BYTES];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| "the system gives no random numbers".to_owned())?;
+        SystemRandom::new()
+            .fill(&mut bytes)
+            .map_err(|_| "the operating system returned no random numbers".to_owned())?;
         let mut text = Self::PREFIX.to_owned();
         for byte in bytes {
             push_hex(&mut text, byte);

@@ -24,13 +24,13 @@ pub const CONFINED_BOARDS_MAX: u32 = 1_000;
 /// is in them, not even names: somebody may have pasted a token to a wrong place, and messages go into logs.
 #[derive(Debug, Error)]
 pub enum InvalidTokens {
-    #[error("line {line} of it is not right: {problem}")]
+    #[error("line {line} is wrong: {problem}")]
     Line { line: usize, problem: String },
     #[error(
-        "there are no tokens in it: nobody could do anything. ranktree token new makes one and says what to write"
+        "it lists no tokens, so every request would be refused; ranktree token new makes a token and prints the lines to add"
     )]
     Empty,
-    #[error("there are more than {TOKENS_MAX} tokens in it")]
+    #[error("it lists more than {TOKENS_MAX} tokens; remove those that are not used")]
     TooMany,
 }
 
@@ -82,36 +82,38 @@ impl Tokens {
                 return Err(at(of_name, problem.to_owned()));
             }
             if name.starts_with(Secret::PREFIX) {
-                let problem = "name looks like a token; write who uses it there, as the log shows names, and make a new token: \
-                               this one may have been read";
+                let problem = "name looks like a token. Write there who uses the token, because the log \
+                               shows names; and replace the token, because others may have read it";
                 return Err(at(of_name, problem.to_owned()));
             }
             if let Some(other) = names.insert(name.clone(), of_name) {
                 let other = line_at(text, other);
                 let problem = format!(
-                    "its name is that of line {other}; give tokens different names, also an old one and its successor"
+                    "its name is the same as in line {other}; every token needs a name of its own, including an old token and its successor"
                 );
                 return Err(at(of_name, problem));
             }
             let scope: Scope = scope
                 .parse()
-                .map_err(|_| at(of_scope, "scope is \"read\", \"write\" or \"admin\"".to_owned()))?;
+                .map_err(|_| at(of_scope, "scope must be \"read\", \"write\" or \"admin\"".to_owned()))?;
             let Some(digest) = Digest::parse(sha256.get_ref()) else {
-                let problem = "sha256 is 64 hexadecimal digits, the SHA-256 of the token, and not the token itself; ranktree token \
-                               hash makes it";
+                let problem = "sha256 must be 64 hexadecimal digits: the SHA-256 of the token, not the \
+                               token itself; ranktree token hash makes it";
                 return Err(at(of_digest, problem.to_owned()));
             };
             if let Some(other) = digests.insert(digest.to_string(), of_digest) {
-                let problem =
-                    format!("its sha256 is that of line {}; each token has its own", line_at(text, other));
+                let problem = format!(
+                    "its sha256 is the same as in line {}; list each token once",
+                    line_at(text, other)
+                );
                 return Err(at(of_digest, problem));
             }
             // An empty list would allow nothing, and an empty prefix everything. Nobody means either.
             let means_nothing =
                 |list: &[String]| list.is_empty() || list.iter().any(|prefix| !is_prefix(prefix));
             if let Some(list) = board_prefixes.as_ref().filter(|list| means_nothing(list.get_ref())) {
-                let problem = "board_prefixes is a list of what board names begin with, such as [\"eu-\"]; leave it out for all \
-                               boards";
+                let problem = "board_prefixes must be a list of prefixes of board names, such as \
+                               [\"eu-\"]; leave it out to allow all boards";
                 return Err(at(list.span().start, problem.to_owned()));
             }
             let board_prefixes = board_prefixes.map(Spanned::into_inner);
@@ -148,11 +150,11 @@ fn malformed(text: &str, error: &toml::de::Error) -> InvalidTokens {
     let problem = if message.starts_with("missing field") {
         message.to_owned()
     } else if message.starts_with("unknown field") {
-        "a key that is not known; known are name, scope, sha256, board_prefixes and max_boards".to_owned()
+        "there is no such key; the keys are name, scope, sha256, board_prefixes and max_boards".to_owned()
     } else if message.starts_with("duplicate key") {
-        "a key that is there already; each token is a table of its own that begins with [[token]]".to_owned()
+        "the key is given twice; each token must be a table of its own that begins with [[token]]".to_owned()
     } else {
-        "expected are tables [[token]] with name, scope, sha256, and perhaps board_prefixes and max_boards"
+        "the file must consist of tables [[token]] with name, scope, sha256, and optionally board_prefixes and max_boards"
             .to_owned()
     };
     InvalidTokens::Line { line, problem }
@@ -244,40 +246,28 @@ mod tests {
         for (text, expect) in [
             (String::new(), "no tokens"),
             ("[[token]]\nname = \"a\"\nscope = \"read\"\n".to_owned(), "sha256"),
-            (
-                line("a", "reed", HASH, ""),
-                "line 3 of it is not right: scope is \"read\", \"write\" or \"admin\"",
-            ),
-            (line("a", "rkt_1", HASH, ""), "line 3 of it is not right: scope is"),
-            (line("a", "read", "rkt_1", ""), "line 4 of it is not right: sha256 is 64 hexadecimal digits"),
-            (line(" ", "read", HASH, ""), "line 2 of it is not right: name is empty"),
-            (line("rkt_1", "read", HASH, ""), "line 2 of it is not right: name looks like a token"),
-            (
-                line("a", "read", HASH, "prefix = \"eu-\""),
-                "line 5 of it is not right: a key that is not known",
-            ),
-            (line("a", "read", HASH, "rkt_1 = true"), "line 5 of it is not right: a key that is not known"),
-            (
-                line("a", "read", HASH, "board_prefixes = [\"rkt_1 \"]"),
-                "line 5 of it is not right: board_prefixes",
-            ),
-            (line("a", "read", HASH, "max_boards = \"rkt_1\""), "line 5 of it is not right: expected are"),
-            (
-                line("a", "read", HASH, "name = \"rkt_1\""),
-                "line 5 of it is not right: a key that is there already",
-            ),
+            (line("a", "reed", HASH, ""), "line 3 is wrong: scope must be \"read\", \"write\" or \"admin\""),
+            (line("a", "rkt_1", HASH, ""), "line 3 is wrong: scope must be"),
+            (line("a", "read", "rkt_1", ""), "line 4 is wrong: sha256 must be 64 hexadecimal digits"),
+            (line(" ", "read", HASH, ""), "line 2 is wrong: name is empty"),
+            (line("rkt_1", "read", HASH, ""), "line 2 is wrong: name looks like a token"),
+            (line("a", "read", HASH, "prefix = \"eu-\""), "line 5 is wrong: there is no such key"),
+            (line("a", "read", HASH, "rkt_1 = true"), "line 5 is wrong: there is no such key"),
+            (line("a", "read", HASH, "board_prefixes = [\"rkt_1 \"]"), "line 5 is wrong: board_prefixes"),
+            (line("a", "read", HASH, "max_boards = \"rkt_1\""), "line 5 is wrong: the file must consist of"),
+            (line("a", "read", HASH, "name = \"rkt_1\""), "line 5 is wrong: the key is given twice"),
             (line("a", "read", HASH, "board_prefixes = []"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"\"]"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"eu*\"]"), "leave it out"),
-            (line("a", "read", HASH, "max_boards = -1"), "and perhaps board_prefixes and max_boards"),
-            (good.clone() + &good, "line 7 of it is not right: its name is that of line 2"),
+            (line("a", "read", HASH, "max_boards = -1"), "and optionally board_prefixes and max_boards"),
+            (good.clone() + &good, "line 7 is wrong: its name is the same as in line 2"),
             (
                 good.clone() + &line("b", "write", HASH, ""),
-                "line 9 of it is not right: its sha256 is that of line 4",
+                "line 9 is wrong: its sha256 is the same as in line 4",
             ),
-            (format!("tokens = 1\n{good}"), "line 1 of it is not right: a key that is not known"),
-            ("\ntoken = \"rkt_1\"".to_owned(), "line 2 of it is not right: expected are"),
-            ("[[token]\n".to_owned(), "line 1 of it is not right: expected are"),
+            (format!("tokens = 1\n{good}"), "line 1 is wrong: there is no such key"),
+            ("\ntoken = \"rkt_1\"".to_owned(), "line 2 is wrong: the file must consist of"),
+            ("[[token]\n".to_owned(), "line 1 is wrong: the file must consist of"),
         ] {
             let error = Tokens::parse(&text).expect_err(expect).to_string();
             assert!(error.contains(expect) && !error.contains("rkt_1"), "{error}");

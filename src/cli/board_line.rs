@@ -40,7 +40,7 @@ impl BoardLine {
         let board = BoardName::new(&board).map_err(|why| why.got(&board))?;
         let definition = definition.get().to_owned();
         if !definition.starts_with('{') {
-            return Err(format!("a board's definition is a JSON object, not {}", shown(&definition)));
+            return Err(format!("a board's definition must be a JSON object; got {}", shown(&definition)));
         }
         Ok(Self { board, definition })
     }

@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// For which shell
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }

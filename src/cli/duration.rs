@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Reads `500ms`, `60s`, `5m`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time such as 60s or 5m");
+    let wrong = || format!("{text:?} is not a duration; write it like 60s or 5m");
     let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(span).map_err(|_| wrong())
 }

@@ -26,11 +26,11 @@ pub struct Args {
     /// Ask this address instead of the configured one: a scheme, a host and a port
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Fail unless the service's certificate is one of those in this PEM file, or is signed by one, and is
-    /// for the address that is asked; without it, certificates are not looked at
+    /// Fail unless the service's certificate is one of those in this PEM file, or is signed by one of them,
+    /// and names the host that is asked. Without it, certificates are not verified
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Ask whether the process is alive (/healthz), not whether it is ready (/readyz)
+    /// Ask whether the process is alive (/healthz), instead of whether it is ready (/readyz)
     #[arg(long)]
     live: bool,
     /// How long to wait for the answer, in milliseconds
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn reachable(listen: SocketAddr) -> Result<SocketAddr, Failure> {
     if listen.port() == 0 {
         return Err(
-            "the configured port is 0, so it is a free one that nobody knows beforehand; give --url".into()
+            "the configured port is 0, so the service picks a free port that only it knows; give its address with --url".into()
         );
     }
     let host = match listen.ip() {

@@ -27,9 +27,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::config::{LoadError, ServeArgs, load};
 
 /// What holds for every subcommand, and is needed before there are settings.
-const ENVIRONMENT: &str = "\
-The environment variable RANKTREE_LOG says what is logged, to standard error: error, warn, info (the default), debug or \
-trace, also of one module, as in RANKTREE_LOG=info,ranktree::queue=debug.";
+const ENVIRONMENT: &str = "Logs go to standard error. The environment variable RANKTREE_LOG sets their \
+level: error, warn, info (the default), debug or trace. It can set the level of one module too, as in \
+RANKTREE_LOG=info,ranktree::queue=debug.";
 
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
 #[derive(Debug, Parser)]
@@ -43,15 +43,15 @@ struct Cli {
 enum Command {
     /// Run the service: takes jobs, answers ranks over HTTP
     Serve(Box<ServeArgs>),
-    /// Recompute every tree of a stopped service's data and compare
+    /// Check a stopped service's data: recompute every tree and compare
     Verify(verify::Args),
-    /// Make every tree of a stopped service's data again from its members
+    /// Rebuild every tree of a stopped service's data from its members
     Rebuild(rebuild::Args),
     /// List the jobs that were refused: by a running service with --url, by a stopped one with --data-dir
     Rejects(rejects::Args),
     /// Send scores from a file or a Redis to a running service
     Import(import::Args),
-    /// Print the OpenAPI 3.1 document of the HTTP API, which the service has at /openapi.json and, to read,
+    /// Print the OpenAPI 3.1 document of the HTTP API. The service serves it at /openapi.json, and as a page
     /// at /docs
     Openapi,
     /// Send made-up jobs and reads to a running service, and measure it

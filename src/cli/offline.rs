@@ -101,12 +101,17 @@ impl Offline {
         let shards = shards_in(data_dir)?.max(known_shards(data_dir)?.unwrap_or(0));
         if shards == 0 {
             let folder = data_dir.display();
-            return Err(format!("{folder} holds no shards; give the service's --data-dir").into());
+            return Err(format!(
+                "{folder} holds no shards; give the directory of the service's data with --data-dir"
+            )
+            .into());
         }
         // Opening it would make an empty one, of which nobody could tell that it lost its members.
         if let Some(missing) = missing_shard(data_dir, shards) {
             let folder = shard_directory(data_dir, missing);
-            return Err(format!("{} is missing; bring it back before anything else", folder.display()).into());
+            return Err(
+                format!("the shard's directory {} is missing; restore it first", folder.display()).into()
+            );
         }
         Ok(shards)
     }
@@ -127,7 +132,7 @@ fn exit_on_signal(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
                 _ = interrupt.recv() => {}
             }
         });
-        eprintln!("ranktree: told to end: {}", place.lock().place());
+        eprintln!("ranktree: stopped by a signal: {}", place.lock().place());
         std::process::exit(2);
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;

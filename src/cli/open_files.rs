@@ -13,7 +13,7 @@ pub fn raise_limit(connections_max: usize) {
         let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => limit = raised,
-            Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
+            Err(error) => tracing::warn!(%error, "the limit of open files could not be raised"),
         }
     }
     let wanted = u64::try_from(connections_max).unwrap_or(u64::MAX).saturating_add(FILES);
@@ -22,8 +22,8 @@ pub fn raise_limit(connections_max: usize) {
         tracing::warn!(
             files_max,
             wanted,
-            "fewer files may be open than --max-connections and the storage need; raise the hard limit (ulimit -Hn, or \
-             LimitNOFILE in the service's unit), or lower --max-connections"
+            "the limit of open files is lower than --max-connections and the storage need; raise the hard \
+             limit (ulimit -Hn, or LimitNOFILE in the service's unit), or lower --max-connections"
         );
     }
 }

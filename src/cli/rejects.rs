@@ -33,7 +33,7 @@ pub struct Args {
     /// List rejects for this reason only: `unknown_board`, `bad_score`, `wrong_shard`, `malformed` and others
     #[arg(long, value_name = "REASON", value_parser = reason)]
     reason: Option<RejectCode>,
-    /// List so many rejects at most
+    /// List at most this many rejects
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     limit: usize,
     #[command(flatten)]
@@ -77,7 +77,9 @@ fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failur
         let url = format!("{}/v1/rejects?limit={}&cursor={cursor}{filters}", service.base(), left.min(PAGE));
         let answer = service.get(&url)?;
         let page: Result<Page<'_>, _> = serde_json::from_str(&answer);
-        let page = page.map_err(|error| format!("{url}: not the answer of a ranktree: {error}"))?;
+        let page = page.map_err(|error| {
+            format!("{url}: the answer is not that of a ranktree service: {error}; check the address")
+        })?;
         for reject in &page.rejects {
             writeln!(out, "{}", reject.get())?;
         }
@@ -96,9 +98,10 @@ fn of_directory(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         let shards = stores.len();
         stores.retain(|store| store.shard() == ShardId(shard));
         if stores.is_empty() {
-            return Err(
-                format!("there is no shard {shard}; the directory holds {shards}, numbered from 0").into()
-            );
+            return Err(format!(
+                "there is no shard {shard}; the directory holds {shards} shards, numbered from 0"
+            )
+            .into());
         }
     }
     let limits = RejectsLimits { rejects: args.limit, read: usize::MAX, bytes: usize::MAX };
@@ -118,6 +121,6 @@ fn reason(text: &str) -> Result<RejectCode, String> {
     let known = RejectCode::ALL.into_iter().find(|code| code.name() == text);
     known.ok_or_else(|| {
         let all = RejectCode::ALL.map(RejectCode::name).join(", ");
-        format!("no job is rejected for that reason; the reasons are {all}")
+        format!("there is no such reason; the reasons are {all}")
     })
 }

@@ -15,7 +15,7 @@ pub fn warn(settings: &Settings) {
     for setting in &settings.all {
         let what = match setting.path {
             Some(NamedPath::SecretFile) => "holds a secret",
-            Some(NamedPath::TokensFile) => "says who may do what",
+            Some(NamedPath::TokensFile) => "lists the bearer tokens and their scopes",
             Some(NamedPath::File | NamedPath::Directory) | None => continue,
         };
         for path in &setting.values {
@@ -32,8 +32,8 @@ fn problem(path: &Path) -> Option<String> {
     let mode = found.mode() & 0o777;
     let what = match (mode & READABLE != 0, mode & WRITABLE != 0) {
         (false, false) => return None,
-        (true, false) => "everybody on this machine can read it",
-        (_, true) => "others than its owner can change it",
+        (true, false) => "every user of this machine can read it",
+        (_, true) => "users other than its owner can change it",
     };
     Some(format!("{what} (its mode is {mode:03o})"))
 }

@@ -43,7 +43,9 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
         wait(&mut terminate, &mut interrupt).await;
         tokio::spawn(async move {
             wait(&mut terminate, &mut interrupt).await;
-            tracing::warn!("told twice: ending at once; what was answered is on disk");
+            tracing::warn!(
+                "received a second signal; ending at once. All writes that were answered are on disk"
+            );
             std::process::exit(1);
         });
     };
@@ -79,20 +81,28 @@ async fn run_upkeep(metrics: PrometheusHandle, data_dir: PathBuf) {
                     metrics::gauge!(names::DATA_DIR_FREE_BYTES).set(names::figure(space.free_bytes));
                     metrics::gauge!(names::DATA_DIR_SIZE_BYTES).set(names::figure(space.size_bytes));
                 }
-                Err(error) => tracing::debug!(%error, "the data directory's disk space is not known"),
+                Err(error) => {
+                    tracing::debug!(%error, "the free disk space of the data directory could not be read");
+                }
             }
         });
         if done.await.is_err() {
-            tracing::error!("the upkeep of metrics panicked; it goes on");
+            tracing::error!(
+                "the periodic update of metrics panicked, which is a bug; it runs again at its next time"
+            );
         }
     }
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
     let advice = match error.kind() {
-        ErrorKind::AddrInUse => "; stop what listens there, or give another --listen",
-        ErrorKind::AddrNotAvailable => "; this machine has no such address, give another --listen",
-        ErrorKind::PermissionDenied => "; ports below 1024 may need privileges, give another --listen",
+        ErrorKind::AddrInUse => {
+            "; another program listens there: stop it, or give another address with --listen"
+        }
+        ErrorKind::AddrNotAvailable => {
+            "; this machine does not have that address: give another with --listen"
+        }
+        ErrorKind::PermissionDenied => "; ports below 1024 may need privileges: give another with --listen",
         _ => "",
     };
     format!("cannot listen on {address}: {error}{advice}")

@@ -17,8 +17,8 @@ Examples:
   The line for a token that another program made, from its file:
     ranktree token hash --scope write --name game < /run/secrets/game-token
 
-The token goes to whoever uses it, the lines to the file of ranktree serve --tokens FILE, which is read again within two \
-seconds of a change. To exchange a token, add the new one, bring it to its users, and take the old one out.";
+Give the token to its user, and add the lines to the file of ranktree serve --tokens FILE, which is read again within two \
+seconds of a change. To replace a token, add the new one, give it to its users, and then remove the old one.";
 
 /// Make tokens for the service's HTTP API
 #[derive(Debug, clap::Args)]
@@ -40,19 +40,19 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Line {
-    /// What the token is for: read; write, which includes read; admin, which includes both, and defines and
-    /// drops boards
+    /// What the token allows: read; write, which includes read; or admin, which includes both, and allows to
+    /// define and drop boards
     #[arg(long, value_name = "read|write|admin")]
     scope: Scope,
-    /// Who uses it; logs name it so
+    /// Who uses the token; logs show this name
     #[arg(long, value_parser = parse_name)]
     name: String,
-    /// Confines it to boards whose names begin so; may be given several times
+    /// Confines the token to boards whose names begin with this prefix; may be given several times
     #[arg(long = "board-prefix", value_name = "PREFIX", value_parser = BoardName::new)]
     board_prefixes: Vec<BoardName>,
-    /// Most boards that there may be among those that the token may touch: it can create none beyond that,
-    /// neither by a job nor by a definition [default: 1000 with --board-prefix, else as many as the service
-    /// takes]
+    /// The number of boards, among those that the token gives access to, from which on it cannot create
+    /// another, neither by a job nor by a definition [default: 1000 with --board-prefix, otherwise the limit
+    /// of the service]
     #[arg(long, value_name = "N")]
     max_boards: Option<u32>,
 }
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Command::Hash(line) => {
             if std::io::stdin().is_terminal() {
-                return Err("pipe the token in; typed, it would stay on the screen".into());
+                return Err("standard input is a terminal; pipe the token in, because a typed token would stay on the screen".into());
             }
             let mut text = String::new();
             std::io::stdin().lock().take(4_096).read_to_string(&mut text)?;
@@ -100,7 +100,7 @@ impl Line {
             text.push(']');
         }
         if let Some(most) = self.max_boards {
-            write!(text, "\nmax_boards = {most}").expect("a text can be written to");
+            write!(text, "\nmax_boards = {most}").expect("writing to a string does not fail");
         }
         text
     }
@@ -110,12 +110,12 @@ impl Line {
 fn parse_name(text: &str) -> Result<String, &'static str> {
     let is_good = |c: char| c.is_alphanumeric() || " _.:@/-".contains(c);
     if text.starts_with(Secret::PREFIX) {
-        return Err("a name says who uses the token, and this looks like a token itself");
+        return Err("the name looks like a token; give the name of who uses it");
     }
     if (1..=64).contains(&text.chars().count()) && text.chars().all(is_good) && text.trim() == text {
         Ok(text.to_owned())
     } else {
-        Err("a name has 1 to 64 letters, digits, spaces, and any of _ . : @ / -")
+        Err("a name must be 1 to 64 letters, digits, spaces, or characters of _.:@/-")
     }
 }
 

@@ -45,10 +45,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             count(waiting, "waiting job", "waiting jobs"),
             count(verified.deltas, "delta", "deltas"),
             verified.applied,
-            if findings.is_empty() && of_waiting.is_empty() { "all is well" } else { "something is wrong" },
+            if findings.is_empty() && of_waiting.is_empty() {
+                "no errors found"
+            } else {
+                "errors were found"
+            },
         );
         if let Some(torn_end) = torn_end {
-            println!("  {torn_end}, as a power failure leaves it; nothing that was synced is missing");
+            println!("  {torn_end}. A power failure does that; nothing that was synced is missing");
         }
         for finding in findings.iter().chain(&of_waiting) {
             println!("  {finding}");
@@ -59,19 +63,20 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     })?;
     if wrong > 0 {
         let findings = count(wrong, "finding", "findings");
-        println!("{findings}. `ranktree rebuild` makes the trees again from members.");
+        println!("{findings}. `ranktree rebuild` rebuilds the trees from the members.");
     }
     if wrong_waiting > 0 {
         println!(
-            "{} in waiting jobs: restore the whole directory from a copy, or move the data directory away \
-             and let a new one be filled from the streams, as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard).",
+            "{} in waiting jobs: restore the whole directory from a copy. Or move the data directory away \
+             and start with an empty one, which is filled from the streams as far as they reach back (if \
+             their beginning was purged, start once with --accept-gap for each shard).",
             count(wrong_waiting, "finding", "findings"),
         );
     }
     match (refused, wrong + wrong_waiting) {
         (0, 0) => Ok(ExitCode::SUCCESS),
         (0, _) => Ok(ExitCode::from(1)),
-        _ => Err(format!("{} cannot be used as they are", count(refused, "shard", "shards")).into()),
+        _ => Err(format!("{} could not be opened or read", count(refused, "shard", "shards")).into()),
     }
 }
 

@@ -15,13 +15,13 @@ const REDIS_PASSWORD: &str = "RANKTREE_REDIS_PASSWORD";
 /// For every subcommand that sends a token: import, export, load.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ClientArgs {
-    /// File whose first line is a bearer token; without it, the token is what the environment variable
-    /// `RANKTREE_TOKEN` says, if anything
+    /// File whose first line is a bearer token. Without it, the token is taken from the environment variable
+    /// `RANKTREE_TOKEN`, if that is set
     #[arg(long, value_name = "SECRET_FILE", env = "RANKTREE_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// PEM file of certificates that may sign the service's, for https; without it, those that the system
-    /// trusts
+    /// PEM file of certificates to trust for https: of authorities, or the service's own. Without it, those
+    /// that the system trusts
     #[arg(long, value_name = "FILE", env = "RANKTREE_CA")]
     pub ca: Option<PathBuf>,
 }
@@ -38,8 +38,8 @@ impl ClientArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct RedisArgs {
-    /// File whose first line is Redis's password; without it, the password is what the environment variable
-    /// `RANKTREE_REDIS_PASSWORD` says, if anything
+    /// File whose first line is the password of Redis. Without it, the password is taken from the environment
+    /// variable `RANKTREE_REDIS_PASSWORD`, if that is set
     #[arg(long, value_name = "SECRET_FILE", env = "RANKTREE_REDIS_PASSWORD_FILE")]
     pub redis_password_file: Option<PathBuf>,
 }

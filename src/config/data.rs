@@ -7,7 +7,7 @@ use clap::Args;
 /// The file that holds the settings which flags and the environment do not decide.
 #[derive(Debug, Clone, Args)]
 pub struct FileArgs {
-    /// TOML file with any of the service's settings, its keys named as the flags with _ for -
+    /// TOML file with settings of the service. Its keys are the names of the flags, with _ instead of -
     #[arg(long, env = "RANKTREE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 }

@@ -22,17 +22,17 @@ pub enum ConfigError {
     #[error(transparent)]
     Access(#[from] NatsAccessError),
     #[error(
-        "{0} and {1} are given, be it as flags, in the environment or in the file, and one of them is enough; leave the other away"
+        "{0} and {1} are both set, by flags, in the environment or in the configuration file; remove one of them"
     )]
     Conflicting(&'static str, &'static str),
-    #[error("{0} is given without {1}; give that too, or neither")]
+    #[error("{0} is set without {1}; set both, or neither")]
     RequiresOther(&'static str, &'static str),
-    #[error("--prefix is 1 to 32 of the letters A-Z and a-z, digits, _ and -, not {0:?}")]
+    #[error("--prefix must be 1 to 32 characters of A-Z, a-z, 0-9, _ and -; got {0:?}")]
     Prefix(String),
-    #[error("--shards is 1 to {MAX_SHARDS}, not {0}")]
+    #[error("--shards must be 1 to {MAX_SHARDS}; got {0}")]
     Shards(u16),
     #[error(
-        "{0} can be reached from other machines, and nobody would be asked for a token: make one with ranktree token new and pass --tokens FILE, or listen on a loopback address such as 127.0.0.1:8080, or pass --insecure if whoever reaches the port may do everything"
+        "other machines can reach {0}, and requests need no token: make a token with ranktree token new and pass --tokens FILE, or listen on a loopback address such as 127.0.0.1:8080, or pass --insecure if everybody who reaches the port may do everything"
     )]
     Exposed(SocketAddr),
     #[error("cannot read {what} from {}: {error}", path.display())]

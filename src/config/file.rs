@@ -61,7 +61,7 @@ impl File {
         let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let advice = match nearest {
             Some(nearest) if likeness(&nearest) >= SIMILARITY_MIN => format!("; did you mean {nearest}?"),
-            _ => "; `ranktree config print` lists them all".to_owned(),
+            _ => "; `ranktree config print` lists all settings".to_owned(),
         };
         Err(ConfigError::UnknownKey { path: self.path.clone(), line: value.line, key: key.clone(), advice })
     }
@@ -101,7 +101,7 @@ fn word(value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Float(number) => Ok(number.to_string()),
         DeValue::Boolean(yes) => Ok(yes.to_string()),
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
-            Err("a text, a number, true or false is expected; the file has no sections".to_owned())
+            Err("a string, a number, true or false is expected; sections are not supported".to_owned())
         }
     }
 }

@@ -14,36 +14,36 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080",
         value_parser = parse_address)]
     pub listen: SocketAddr,
-    /// TOML file that lists the bearer tokens which requests need, by their hashes; `ranktree token new`
-    /// makes one and its lines. Read again within two seconds of a change. Without it, everybody may do
-    /// everything
+    /// TOML file that lists the hashes of the bearer tokens that requests need; `ranktree token new` makes a
+    /// token and the lines for the file. Read again within two seconds of a change. Without it, everybody may
+    /// do everything
     #[arg(long, env = "RANKTREE_TOKENS", value_name = "TOKENS_FILE")]
     pub tokens: Option<PathBuf>,
-    /// What the tokens file would hold, where the environment is easier to have than a file
+    /// The content of the tokens file itself, for deployments that can set environment variables more easily
+    /// than files
     #[arg(long, env = "RANKTREE_TOKEN_LIST", value_name = "TOML", hide_env_values = true)]
     pub token_list: Option<String>,
-    /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again within two
-    /// seconds of a change
+    /// Serve HTTPS with the certificates in this PEM file: the server's own, then those that sign it. Read
+    /// again within two seconds of a change
     #[arg(long, env = "RANKTREE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Serve without tokens to everybody who can reach the port. Without this flag, a service that has no
-    /// tokens does not start on an address that other machines can reach. On a loopback address it refuses
-    /// the requests that pages of other sites send through a browser on this machine
+    /// Serve without tokens on any address, and to browsers. Then everybody who reaches the port may read and
+    /// write, and so may pages of other sites in a browser on this machine
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub insecure: bool,
-    /// Most connections that may be open; further ones are answered 503, or closed. 0 is no limit
+    /// Maximum of open connections; further ones are answered 503, or closed. 0 means no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS", value_name = "N", default_value_t = 4_096)]
     pub max_connections: usize,
-    /// Most connections that one client may have open. A client is one IPv4 address or one IPv6 network of 64
-    /// bits; raise the limit behind a proxy. 0 is no limit
+    /// Maximum of open connections per client. A client is one IPv4 address or one IPv6 network of 64 bits;
+    /// raise the limit behind a proxy. 0 means no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS_PER_CLIENT", value_name = "N", default_value_t = 1_024)]
     pub max_connections_per_client: usize,
-    /// Most requests that may be in work; further ones are answered 503. Probes, metrics and reads that wait
+    /// Maximum of requests in progress; further ones are answered 503. Probes, metrics and reads that wait
     /// for a write (after=) do not count. A connection has one request at a time, so keep this well below
     /// --max-connections
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
@@ -58,7 +58,7 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_HEADER_SECONDS", value_name = "SECONDS", default_value_t = 10,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub header_seconds: u32,
-    /// How long a request's body may take to arrive, in seconds; it may pause for a third of that
+    /// How long a request's body may take to arrive, in seconds. It may pause for at most a third of that
     #[arg(long, env = "RANKTREE_BODY_SECONDS", value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub body_seconds: u32,
@@ -66,7 +66,7 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 75,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub idle_seconds: u32,
-    /// How long an answer may wait to be read, in seconds; a client that does read has a second more for
+    /// How long a client may take to read an answer, in seconds. A client that reads gets one more second for
     /// every 16 KiB
     #[arg(long, env = "RANKTREE_WRITE_SECONDS", value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=3_600))]

@@ -245,7 +245,7 @@ fn explain_parse_error(reason: &str) -> String {
     let words = match reason {
         "invalid digit found in string" => "a whole number is expected, digits only",
         "cannot parse integer from empty string" | "cannot parse float from empty string" => {
-            "there is nothing, and a number is expected"
+            "the value is empty; a number is expected"
         }
         "invalid float literal" => "a number such as 0.5 is expected",
         "provided string was not `true` or `false`" | "value was not a boolean" => {
@@ -258,8 +258,8 @@ fn explain_parse_error(reason: &str) -> String {
             let Some((least, most)) = bounds else { return reason.to_owned() };
             // Where there is no bound, clap names the greatest number that there is.
             return match most.strip_prefix('=') {
-                Some(most) => format!("it is {least} to {most}"),
-                None => format!("it is {least} or more"),
+                Some(most) => format!("it must be {least} to {most}"),
+                None => format!("it must be {least} or more"),
             };
         }
     };
@@ -279,10 +279,10 @@ fn attribute_to_file(file: &File, command: &Command, path: &[String], error: &cl
     let arg = arguments.find(|arg| arg.get_long() == Some(flag));
     let is_secret = arg.is_some_and(Arg::is_hide_env_values_set);
     let id = arg.map(|arg| arg.get_id().to_string());
-    let value = text(ContextKind::InvalidValue).map(|value| format!("{value:?} is no good"));
+    let value = text(ContextKind::InvalidValue).map(|value| format!("{value:?} is not valid"));
     let reason = std::error::Error::source(error).map(|reason| explain_parse_error(&reason.to_string()));
     let problem = match (value, reason) {
-        _ if is_secret => "its value is no good".to_owned(),
+        _ if is_secret => "its value is not valid".to_owned(),
         (Some(value), Some(reason)) => format!("{value}: {reason}"),
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => error.to_string(),

@@ -14,25 +14,26 @@ pub struct NatsArgs {
     /// What the names of subjects and streams begin with
     #[arg(long, env = "RANKTREE_PREFIX", value_name = "PREFIX", default_value = "ranktree")]
     pub prefix: String,
-    /// The most that a shard's stream may hold, in MiB, if this node creates it. Without it 16384, halved
-    /// until it leaves half of the server's storage to others
+    /// Maximum size of a shard's stream, in MiB, if this node creates it. The default is 16384, halved until
+    /// the streams take at most half of the server's storage
     #[arg(long, env = "RANKTREE_NATS_STREAM_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub nats_stream_mib: Option<u32>,
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
-    /// Messages kept in a stream after a checkpoint of this node holds them, so that an older copy of the
-    /// data, or another node that was away, can catch up; fewer if they would take more than half of what the
-    /// stream may hold
+    /// How many messages are kept in a stream after a checkpoint of this node holds them, so that an older
+    /// copy of the data, or another node that was down, can catch up. Fewer are kept if they would take more
+    /// than half of the stream's maximum size
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
-    /// Never purge the streams: somebody else does, below what the checkpoints of all nodes hold
+    /// Never purge the streams. Then you must purge them yourself, and only messages that the checkpoints of
+    /// all nodes hold
     #[arg(long, env = "RANKTREE_NATS_NO_PURGE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub nats_no_purge: bool,
-    /// How long a stream must contradict what its shard has applied before the shard halts, in seconds.
-    /// Servers that start may take so long to know all that they store
+    /// How long a stream must contradict what its shard has applied before the shard halts, in seconds. NATS
+    /// servers that are starting may take that long until they report all that they store
     #[arg(long, env = "RANKTREE_NATS_HALT_SECONDS", value_name = "SECONDS", default_value_t = 60)]
     pub nats_halt_seconds: u64,
 }

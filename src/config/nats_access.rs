@@ -26,18 +26,21 @@ pub const ENVIRONMENT_SECRETS: [EnvironmentSecret; 2] = [
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct NatsAccessArgs {
-    /// NATS server, or several separated by commas: jobs come from its JetStream streams, and writes go
-    /// there. Without it, the service is its own queue. tls:// refuses a server without TLS
+    /// NATS server, or several separated by commas. Jobs are read from its JetStream streams, and HTTP writes
+    /// are published there. Without it, the service has a queue of its own. tls:// refuses a server without
+    /// TLS
     #[arg(long, env = "RANKTREE_NATS", value_name = "URL", hide_env_values = true)]
     pub nats: Option<Secret>,
-    /// User at NATS, with --nats-password-file, or the password as `RANKTREE_NATS_PASSWORD`
+    /// User name at NATS. Its password is in --nats-password-file, or in the variable
+    /// `RANKTREE_NATS_PASSWORD`
     #[arg(long, env = "RANKTREE_NATS_USER", value_name = "NAME")]
     pub nats_user: Option<String>,
-    /// File whose first line is the password of --nats-user. This and all other files of credentials are read
-    /// again for each connection, so that what was rotated is taken up
+    /// File whose first line is the password of --nats-user. Files of credentials are read again for each
+    /// connection, so that rotated credentials are used without a restart
     #[arg(long, env = "RANKTREE_NATS_PASSWORD_FILE", value_name = "SECRET_FILE")]
     pub nats_password_file: Option<PathBuf>,
-    /// File whose first line is a token for NATS; or the token itself as `RANKTREE_NATS_TOKEN`
+    /// File whose first line is a token for NATS. The token itself may be in the variable
+    /// `RANKTREE_NATS_TOKEN` instead
     #[arg(long, env = "RANKTREE_NATS_TOKEN_FILE", value_name = "SECRET_FILE")]
     pub nats_token_file: Option<PathBuf>,
     /// File with the seed of a user's nkey
@@ -46,24 +49,24 @@ pub struct NatsAccessArgs {
     /// File with a user's JWT and seed, as nsc writes it
     #[arg(long, env = "RANKTREE_NATS_CREDS", value_name = "SECRET_FILE")]
     pub nats_creds: Option<PathBuf>,
-    /// Refuse a NATS server without TLS; the options below say so too
+    /// Refuse a NATS server without TLS. The options below imply this
     #[arg(long, env = "RANKTREE_NATS_TLS", value_name = "true|false", default_value = "false",
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = switch(), hide_possible_values = true)]
     pub nats_tls: bool,
-    /// Begin with TLS before the server says anything, for servers with `handshake_first`
+    /// Begin with the TLS handshake before the server sends anything, for servers with `handshake_first`
     #[arg(long, env = "RANKTREE_NATS_TLS_FIRST", value_name = "true|false", default_value = "false",
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = switch(), hide_possible_values = true)]
     pub nats_tls_first: bool,
-    /// File with the certificates, in PEM, of the authorities that NATS servers are trusted by, in place of
-    /// this machine's
+    /// PEM file with the certificates of the authorities to trust for NATS servers, instead of those that
+    /// this machine trusts
     #[arg(long, env = "RANKTREE_NATS_CA", value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
-    /// File with a client certificate in PEM, with --nats-key
+    /// PEM file with a client certificate; needs --nats-key
     #[arg(long, env = "RANKTREE_NATS_CERT", value_name = "FILE")]
     pub nats_cert: Option<PathBuf>,
-    /// File with the key of --nats-cert in PEM
+    /// PEM file with the private key of --nats-cert
     #[arg(long, env = "RANKTREE_NATS_KEY", value_name = "SECRET_FILE")]
     pub nats_key: Option<PathBuf>,
 }

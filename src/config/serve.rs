@@ -26,10 +26,9 @@ pub struct ServeArgs {
     pub http: HttpArgs,
     #[command(flatten, next_help_heading = "NATS")]
     pub nats: NatsArgs,
-    /// Resume this shard although its stream does not continue where the shard stopped. Missing messages are
-    /// skipped, and what is new in the stream is applied; if the stream was created again, that is all of it.
-    /// If the shard has halted at a command that this version does not know, the command is rejected instead.
-    /// Holds for this start, and for one gap or command. May be given several times, for several shards
+    /// Continue, once, although this shard's stream does not continue what was applied. The messages that are
+    /// new in the stream are applied: all of them if the stream was created again. Also rejects a command
+    /// that this version does not know. May be given several times
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
@@ -146,7 +145,7 @@ mod tests {
         assert!(ServeConfig::of(&["--tokens", "t", "--token-list", "x"]).is_err(), "which of them?");
         assert!(ServeConfig::of(&["--header-seconds", "0"]).is_err());
         let error = ServeConfig::of(&["--shards", "65"]).expect_err("too many").to_string();
-        assert_eq!(error, "--shards is 1 to 64, not 65");
+        assert_eq!(error, "--shards must be 1 to 64; got 65");
         assert!(ServeConfig::of(&["--prefix", "a.b"]).is_err());
     }
 
@@ -163,15 +162,15 @@ mod tests {
             ),
             (
                 "zzz = 1",
-                "line 1 of the configuration file FILE: there is no setting zzz; `ranktree config print` lists them all",
+                "line 1 of the configuration file FILE: there is no setting zzz; `ranktree config print` lists all settings",
             ),
             (
                 "\nshards = \"many\"",
-                "line 2 of the configuration file FILE: shards: \"many\" is no good: a whole number is expected, digits only",
+                "line 2 of the configuration file FILE: shards: \"many\" is not valid: a whole number is expected, digits only",
             ),
             (
                 "shards = 70000",
-                "line 1 of the configuration file FILE: shards: \"70000\" is no good: it is 0 to 65535",
+                "line 1 of the configuration file FILE: shards: \"70000\" is not valid: it must be 0 to 65535",
             ),
             (
                 "shards = [1]",
@@ -179,11 +178,11 @@ mod tests {
             ),
             (
                 "[http]\nlisten = \"127.0.0.1:1\"",
-                "line 1 of the configuration file FILE: http: a text, a number, true or false is expected; the file has no sections",
+                "line 1 of the configuration file FILE: http: a string, a number, true or false is expected; sections are not supported",
             ),
             (
                 "listen = 8080",
-                "line 1 of the configuration file FILE: listen: \"8080\" is no good: an IP address and a port are expected, for example 127.0.0.1:8080 or [::1]:8080",
+                "line 1 of the configuration file FILE: listen: \"8080\" is not valid: an IP address and a port are expected, for example 127.0.0.1:8080 or [::1]:8080",
             ),
         ] {
             assert_eq!(with_file(text, &[]).expect_err(text), expect);

@@ -7,11 +7,11 @@ pub struct StorageArgs {
     /// Memory for blocks read from disk (metadata), over all shards, in MiB
     #[arg(long, env = "RANKTREE_CACHE_MIB", value_name = "MIB", default_value_t = 256)]
     pub cache_mib: usize,
-    /// Longest time between checkpoints of a shard that changes, in seconds
+    /// Maximum time between checkpoints of a shard that changes, in seconds
     #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS", default_value_t = 300)]
     pub checkpoint_seconds: u64,
-    /// Changes after which a shard is checkpointed, if ten times as long as its last checkpoint took has
-    /// passed since then; if not, it is checkpointed after as many changes as it has members
+    /// Number of changes after which a shard is checkpointed, if at least ten times the duration of its last
+    /// checkpoint has passed since then. Otherwise it is checkpointed after as many changes as it has members
     #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N", default_value_t = 1_000_000)]
     pub checkpoint_changes: u64,
 }

@@ -92,7 +92,8 @@ impl Watched {
         let (mut at_end, mut progress) = (None, (0, started));
         loop {
             let counted = look(&mut self.connection).await?.since(&before);
-            let counted = counted.ok_or("the service was started anew meanwhile, and counts from zero")?;
+            let counted =
+                counted.ok_or("the service was restarted during the run, and counts from zero again")?;
             let done = counted.done();
             let at_end = *at_end.get_or_insert(counted.applied);
             if done > progress.0 {

@@ -56,7 +56,11 @@ impl Connection {
             }
         };
         if !health.status.is_success() {
-            return Err(format!("{} is no ranktree, or not well: {}", self.service.url(), health.status));
+            return Err(format!(
+                "{} is not a ranktree service, or does not work: {}",
+                self.service.url(),
+                health.status
+            ));
         }
         // Other failures may pass and are counted. A refused token would be refused every time.
         let list = self.send(Method::GET, "/v1/boards?limit=1", Bytes::new()).await;
@@ -152,7 +156,9 @@ impl Connection {
         if let Some(authorization) = self.service.authorization() {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let request = request.body(Full::new(body)).expect("paths are ours, headers were checked");
+        let request = request
+            .body(Full::new(body))
+            .expect("the path is built from valid parts, and the headers were checked before");
         let exchange = async {
             sender.ready().await.map_err(|error| broken(&error))?;
             let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
@@ -175,7 +181,9 @@ impl Connection {
 
 fn broken(error: &dyn std::error::Error) -> OperationError {
     let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
-    let detail = format!("the connection broke, and what became of the request is unknown: {error}{cause}");
+    let detail = format!(
+        "the connection broke, and it is unknown whether the request was carried out: {error}{cause}"
+    );
     OperationError::new("connection_broken", detail)
 }
 

@@ -21,7 +21,7 @@ impl Random {
     /// Uniform from 0 up to below `end`; 0 for an `end` of 0.
     pub fn below(&mut self, end: u64) -> u64 {
         let scaled = (u128::from(self.bits()) * u128::from(end)) >> 64;
-        u64::try_from(scaled).expect("it is below a 64-bit number")
+        u64::try_from(scaled).expect("the result is below the 64-bit `below`")
     }
 
     /// Uniform from 0 up to below 1.

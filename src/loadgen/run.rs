@@ -104,7 +104,7 @@ pub async fn run(
     let workload = Workload::new(plan.spec.clone());
     let length = plan.duration.map(|duration| duration + plan.warmup);
     let feed = Feed::start(workload, schedule, length)
-        .map_err(|error| LoadError(format!("a thread cannot be started: {error}")))?;
+        .map_err(|error| LoadError(format!("a thread could not be started: {error}")))?;
     let tally = Arc::new(Tally::new(feed.started() + plan.warmup));
     let mut tasks = senders.start(&plan, &feed, &tally);
 
@@ -149,9 +149,11 @@ pub async fn run(
 
 /// Evenly spread, so many operations a second that the messages among them bring so many jobs.
 fn schedule(spec: &Spec, rate: f64) -> Result<Schedule, LoadError> {
-    let jobs = u32::try_from(spec.jobs_per_message).expect("it was checked");
+    let jobs = u32::try_from(spec.jobs_per_message)
+        .expect("the number of jobs in a message was checked to be at most 1,000");
     let operations = rate / f64::from(jobs) / (1.0 - spec.read_ratio);
-    let wrong = || LoadError(format!("a rate is above 0 and at most a billion jobs a second, not {rate}"));
+    let wrong =
+        || LoadError(format!("the rate must be above 0 and at most a billion jobs a second; got {rate}"));
     Schedule::per_second(operations).ok_or_else(wrong)
 }
 
@@ -179,7 +181,7 @@ impl Senders {
             return Ok(Self { publishers: Vec::new(), in_flight: 0, service });
         };
         if service.is_none() && (plan.spec.read_ratio > 0.0 || plan.visible) {
-            let why = "reads go over HTTP, and so does looking for what is visible: give --read-url too";
+            let why = "--read-ratio and --visible ask a service over HTTP; name it with --read-url";
             return Err(LoadError(why.to_owned()));
         }
         let mut publishers = Vec::new();

@@ -53,7 +53,7 @@ impl Service {
     /// # Errors
     /// In words, when it cannot be used.
     pub fn new(url: &str, token: Option<&str>, tls: Option<ClientTls>) -> Result<Self, String> {
-        let wrong = || format!("{url:?} is no URL such as http://127.0.0.1:8080 or https://ranks.example");
+        let wrong = || format!("{url:?} is not a URL such as http://127.0.0.1:8080 or https://ranks.example");
         let uri: Uri = url.trim_end_matches('/').parse().map_err(|_| wrong())?;
         let port = match uri.scheme_str() {
             Some("http") => 80,
@@ -66,7 +66,7 @@ impl Service {
         let tls = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) {
             let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
             Some(Tls {
-                config: tls.ok_or("https is not set up")?,
+                config: tls.ok_or("no trusted certificates were given for https")?,
                 name: ServerName::try_from(name).map_err(|_| wrong())?,
             })
         } else {
@@ -75,7 +75,7 @@ impl Service {
         let authority = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(port));
         let authorization = token.map(|token| {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| "the token has characters that a header cannot have")?;
+                .map_err(|_| "the token has characters that an HTTP header cannot hold")?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });

@@ -212,7 +212,7 @@ impl Summary {
         if let Some(reads) = &self.reads {
             let not_found = match reads.not_found {
                 0 => String::new(),
-                count => format!(", {} of something not there", grouped(count)),
+                count => format!(", {} not found", grouped(count)),
             };
             writeln!(
                 out,
@@ -223,7 +223,11 @@ impl Summary {
             write_latency(out, &reads.latency)?;
         }
         if let Some(visible) = &self.visible {
-            writeln!(out, "  visible  {} writes looked for until readers saw them", grouped(visible.count))?;
+            writeln!(
+                out,
+                "  visible  {} writes were followed until readers saw them",
+                grouped(visible.count)
+            )?;
             write_latency(out, visible)?;
         }
         if let Some(schedule) = &self.schedule {
@@ -270,7 +274,7 @@ impl Summary {
 /// `with_rejects`: whether those that the service counted are told: not where answers have told them.
 fn write_applied(out: &mut String, applied: Option<&AppliedSummary>, with_rejects: bool) -> std::fmt::Result {
     let Some(applied) = applied else {
-        return writeln!(out, "  applied  not known: --read-url names a service that says so");
+        return writeln!(out, "  applied  not known, because no service was named with --read-url");
     };
     let stored = grouped(applied.jobs_stored);
     let (Some(jobs), Some(at_end)) = (applied.jobs_applied, applied.jobs_applied_at_end) else {
@@ -278,8 +282,8 @@ fn write_applied(out: &mut String, applied: Option<&AppliedSummary>, with_reject
         return writeln!(out, "  applied  not known of {stored} jobs stored: {why}");
     };
     let rest = match applied.caught_up_seconds {
-        Some(seconds) => format!("all was worked off {} later", human_time(Duration::from_secs_f64(seconds))),
-        None => "THE REST WAS NOT APPLIED: it waits for its boards, or the service stands still or has restarted; see GET /v1/status"
+        Some(seconds) => format!("the rest was applied or rejected within {}", human_time(Duration::from_secs_f64(seconds))),
+        None => "THE REST WAS NOT APPLIED: the jobs wait for their boards, or the service has stopped applying jobs or restarted; see GET /v1/status"
             .to_owned(),
     };
     writeln!(
@@ -398,7 +402,7 @@ mod tests {
         summary.errors.push(full);
         let text = summary.text();
         assert!(text.contains("SCHEDULE NOT KEPT"), "{text}");
-        assert!(text.contains("applied  not known: --read-url"), "{text}");
+        assert!(text.contains("applied  not known, because no service was named"), "{text}");
         let mut applied = AppliedSummary {
             jobs_stored: 1_005,
             jobs_applied: Some(1_002),
@@ -409,7 +413,7 @@ mod tests {
         };
         summary.applied = Some(applied.clone());
         let text = summary.text();
-        let said = "applied  1,002 of 1,005 jobs stored; 900 when the last answer came, all was worked off 1.25 s later\n";
+        let said = "applied  1,002 of 1,005 jobs stored; 900 when the last answer came, the rest was applied or rejected within 1.25 s\n";
         assert!(text.contains(said) && text.contains("3 jobs rejected: bad_score"), "{text}");
         applied.caught_up_seconds = None;
         summary.applied = Some(applied);

@@ -53,7 +53,8 @@ pub struct Latencies {
 impl Latencies {
     fn new() -> Self {
         let empty = || {
-            Histogram::new_with_bounds(1, LATENCY_US_MAX, DIGITS).expect("the bounds above are well-formed")
+            Histogram::new_with_bounds(1, LATENCY_US_MAX, DIGITS)
+                .expect("the bounds are two constants, the lower one first")
         };
         Self { total: empty(), interval: empty() }
     }

@@ -38,10 +38,13 @@ impl OpMix {
     /// In words, when an operation takes no score, or nothing has a share.
     pub fn new(shares: Vec<(Op, u32)>) -> Result<Self, String> {
         if let Some((op, _)) = shares.iter().find(|(op, _)| !op.takes_score()) {
-            return Err(format!("{} takes no score; set, best and incr do", op.name()));
+            return Err(format!(
+                "{} takes no score, and the load consists of scores; use set, best and incr",
+                op.name()
+            ));
         }
         if shares.iter().all(|(_, share)| *share == 0) {
-            return Err("no operation has a share".to_owned());
+            return Err("no operation has a share above 0".to_owned());
         }
         Ok(Self(shares))
     }
@@ -252,10 +255,13 @@ impl Spec {
     /// In words, when a number is out of its range.
     pub fn check(&self) -> Result<(), String> {
         let fine = [
-            ((1..=MEMBERS_MAX).contains(&self.members), "there are 1 to 1,000,000,000 members"),
-            (!self.boards.is_empty(), "there is at least one board"),
-            ((1..=MAX_JOBS_PER_MESSAGE).contains(&self.jobs_per_message), "a message has 1 to 1,000 jobs"),
-            ((0.0..1.0).contains(&self.read_ratio), "the share of reads is at least 0 and below 1"),
+            ((1..=MEMBERS_MAX).contains(&self.members), "the number of members must be 1 to 1,000,000,000"),
+            (!self.boards.is_empty(), "there must be at least one board"),
+            (
+                (1..=MAX_JOBS_PER_MESSAGE).contains(&self.jobs_per_message),
+                "a message must have 1 to 1,000 jobs",
+            ),
+            ((0.0..1.0).contains(&self.read_ratio), "the share of reads must be at least 0 and below 1"),
             (self.scores.start < self.scores.end, "the range of scores is empty"),
         ];
         match fine.into_iter().find(|(fine, _)| !fine) {

@@ -20,9 +20,9 @@ use crate::writer::Registry;
 
 /// The least time between two log lines about metadata that cannot be read.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// How often a read is repeated because metadata changed under it. Each repetition waits for the change that
-/// it met, so that a second one is rare. Metadata that still cannot be told after so many is null, and not
-/// that of another moment.
+/// How often a read is repeated because metadata changed while it ran. Each repetition first waits for that
+/// change, so a second one is rare. Metadata that still changed at the last attempt is null in the answer,
+/// instead of being that of another moment.
 const ATTEMPTS: u32 = 16;
 /// A batch is on disk shortly before readers see it, mostly a fraction of a millisecond.
 const PAUSE: Duration = Duration::from_micros(50);

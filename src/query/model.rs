@@ -1,5 +1,5 @@
-//! The oracle of all reads: one sorted vector of entries, whatever the shards. It must be too simple to be
-//! wrong.
+//! The model that tests compare all reads with: one sorted vector of entries, without shards. It must be too
+//! simple to be wrong.
 
 #![allow(
     clippy::as_conversions,

@@ -42,8 +42,8 @@ impl QueuedWrite {
         if !self.order.has_failed() {
             return Some(self);
         }
-        let reason =
-            "an earlier job of the request could not be committed, so this one was not applied".to_owned();
+        let reason = "this job was not applied, because an earlier job of the request could not be committed"
+            .to_owned();
         // The client may have disconnected.
         let _ = self.answer.send(Err(CommitFailed { reason }));
         None
@@ -137,10 +137,14 @@ impl EmbeddedPublisher {
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
-                NotPublished::Unavailable("it is shutting down".to_owned())
+                NotPublished::Unavailable("the node is shutting down".to_owned())
             }
         })?;
-        let closed = || NotPublished::Unavailable("it closed before the write was committed".to_owned());
+        let closed = || {
+            NotPublished::Unavailable(
+                "the shard's queue was closed before the write was committed".to_owned(),
+            )
+        };
         Ok(answered.await.map_err(|_| closed())??)
     }
 }
@@ -196,7 +200,7 @@ impl JobSource for EmbeddedSource {
     fn resume(&mut self, applied: Applied, stream: &str) -> Result<(), String> {
         if !stream.is_empty() {
             return Err(format!(
-                "this directory was filled from the stream {stream}; start with --nats, or give another --data-dir"
+                "the data directory was filled from the stream {stream}; start with --nats, or give another directory with --data-dir"
             ));
         }
         self.last = applied.sequence;

@@ -1,8 +1,8 @@
-//! Why a write was not published, or why nobody knows what became of it.
+//! Why a write was not published, or why its outcome is unknown.
 
 use crate::writer::CommitFailed;
 
-/// Why a write was not published, or what became of it is unknown.
+/// Why a write was not published, or why its outcome is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPublished {
     #[error("too many writes are waiting for this shard; try again in a moment")]

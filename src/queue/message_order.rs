@@ -23,7 +23,8 @@ type Stored = Option<Result<(), NotPublished>>;
 pub struct MessageOrder {
     /// The last message before it with jobs of a member, for each of its members.
     earlier: Vec<watch::Receiver<Stored>>,
-    /// Tells later messages whether this one is stored. Absent if there are none, and once it was told.
+    /// Tells later messages whether this one is stored. `None` if there are no later messages, or after they
+    /// were told.
     later: Option<watch::Sender<Stored>>,
     /// Whether any message of the request has failed. Absent where it is the only one.
     failed: Option<Arc<AtomicBool>>,
@@ -60,7 +61,7 @@ impl MessageOrder {
     /// Waits until all messages are stored that go before this one.
     ///
     /// # Errors
-    /// When one of them is not stored, or nobody knows. This one must not be sent then.
+    /// When one of them is not stored, or it is unknown whether it is. This one must not be sent then.
     pub async fn wait(&mut self) -> Result<(), NotPublished> {
         for mut earlier in std::mem::take(&mut self.earlier) {
             let stored = match earlier.wait_for(Option::is_some).await {
@@ -105,12 +106,13 @@ impl MessageOrder {
     }
 }
 
-/// Why a message was not sent, if one before it was not stored. This one will certainly not be applied,
-/// whatever became of the other.
+/// Why a message was not sent, if one before it was not stored. This one will certainly not be applied, even
+/// if the earlier one is.
 fn not_sent(why: NotPublished) -> NotPublished {
     match why {
         NotPublished::Unknown(_) | NotPublished::CommitFailed(_) => NotPublished::Unavailable(
-            "an earlier job of the same member may not have been stored, so this one was not sent".to_owned(),
+            "this job was not sent, because an earlier job of the same member may not have been stored"
+                .to_owned(),
         ),
         known => known,
     }

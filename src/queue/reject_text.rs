@@ -36,7 +36,7 @@ pub fn reject_text(shard: ShardId, reject: &RejectRecord) -> String {
         detail: &reject.detail,
         job: job_text(&reject.job),
     };
-    serde_json::to_string(&json).expect("text, numbers and JSON are JSON")
+    serde_json::to_string(&json).expect("text, numbers and raw JSON can be JSON")
 }
 
 fn job_text(job: &[u8]) -> Box<RawValue> {
@@ -46,7 +46,7 @@ fn job_text(job: &[u8]) -> Box<RawValue> {
         Ok(json) if serde_json::from_str::<Value>(json).is_ok() => compact(json).0,
         Ok(_) | Err(_) => Value::from(String::from_utf8_lossy(job)).to_string(),
     };
-    RawValue::from_string(raw).expect("it was just read, or written")
+    RawValue::from_string(raw).expect("the text was parsed or written as JSON just above")
 }
 
 #[cfg(test)]

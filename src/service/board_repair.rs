@@ -1,5 +1,5 @@
-//! Boards of a node without NATS: definitions and drops that a crash cut short are completed, and drops that
-//! every shard has made are forgotten.
+//! Boards of a node without NATS: completes definitions and drops that a crash interrupted, and forgets drops
+//! that every shard has made.
 //!
 //! Knows: all shards of the node. With NATS, `queue::nats` does the same for all nodes.
 
@@ -69,7 +69,7 @@ fn holds(shard: &Shard, name: &BoardName, dropped: Incarnation) -> bool {
 async fn publish(publishers: &Publishers, shard: ShardId, payload: Payload) -> bool {
     let published = publishers.of(shard).store_command(payload, 0).await;
     if let Err(error) = &published {
-        tracing::warn!(%shard, %error, "a board's change that a crash cut short could not be completed; the next start tries again");
+        tracing::warn!(%shard, %error, "a definition or drop of a board that was interrupted by a crash could not be completed; the next start tries again");
     }
     published.is_ok()
 }

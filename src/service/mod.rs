@@ -1,10 +1,10 @@
-//! The composition root, which alone sees everything.
+//! The composition root, the only module that knows all others.
 //!
 //! - `run`: the service from its start to its end
 //! - `opening`: from a data directory to shards in memory
 //! - `writers`: a thread for each shard's writer
-//! - `nats`: a node's streams, and what runs beside its writers
-//! - `board_repair`: without NATS, completes changes of boards that a crash cut short
+//! - `nats`: a node's streams, and the tasks that run beside its writers
+//! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
 mod nats;
@@ -35,14 +35,14 @@ pub enum ServiceError {
     #[error("the data directory cannot be used: {0}")]
     DataDirectory(StorageError),
     #[error(
-        "{} is missing or empty, and it held data, or the shards beside it do: bring it back, or move the whole data \
-         directory away to start anew",
+        "the shard's directory {} is missing or empty, although it held data, or other shards of the data \
+         directory do; restore it, or move the whole data directory away to begin with empty boards",
         .0.display()
     )]
     MissingShard(PathBuf),
     /// Told to end while it loaded.
-    #[error("loading did not end when it was told to: {0}")]
+    #[error("loading did not stop in time after a signal to end: {0}")]
     StillLoading(String),
-    #[error("the service cannot be run: {0}")]
+    #[error("the service failed: {0}")]
     Io(#[from] std::io::Error),
 }

@@ -1,4 +1,5 @@
-//! A node's streams: connected and set up when it starts, and what runs beside the writers from then on.
+//! A node's streams: connects and sets them up at the start, and starts the tasks that run beside the
+//! writers.
 //!
 //! Must not know: how shards are opened, or that there is HTTP.
 
@@ -29,16 +30,16 @@ pub struct NatsStreams {
     task_ends: Vec<(StreamPublisher, Arc<ShardStream>)>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
-    /// Whether the streams are set up already. If not, setting them up goes on while the service runs.
+    /// Whether the streams are set up already. If not, that continues while the service runs.
     pub are_set_up: bool,
 }
 
 impl NatsStreams {
-    /// Connects, and sets the streams up. Where NATS cannot be reached, that goes on while the service runs
-    /// and answers reads from what it has.
+    /// Connects, and sets the streams up. If NATS cannot be reached, that continues while the service runs
+    /// and answers reads from the data on disk.
     ///
     /// # Errors
-    /// When NATS is reached and the streams cannot be used as they are.
+    /// When NATS can be reached, but the streams cannot be used as they are.
     pub async fn open(
         settings: Settings,
         config: &ServeConfig,
@@ -63,7 +64,7 @@ impl NatsStreams {
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
                 tracing::warn!(
-                    "NATS is not there yet; what is here can be read meanwhile, and is marked stale"
+                    "NATS cannot be reached yet; serving reads of the data on disk meanwhile, marked stale"
                 );
                 false
             }

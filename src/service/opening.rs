@@ -1,7 +1,7 @@
-//! From a data directory to shards in memory, before anything is served.
+//! Loads the shards of a data directory into memory, before anything is served.
 //!
-//! Knows: that all shards are there or none, and how loading is ended early. Must not know: how a shard is
-//! loaded (`storage`), or what becomes of it.
+//! Knows: that either all shards exist or none, and how loading is stopped early. Must not know: how a shard
+//! is loaded (`storage`), or how it is used afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct OpenedShard {
 /// Loads all shards on threads of their own, until that is done or `shutdown` completes; `None` then.
 ///
 /// # Errors
-/// When a shard is refused, or does not stop loading when it is told to.
+/// When a shard is refused, or does not stop loading in time after `shutdown`.
 pub async fn load_shards(
     config: &ServeConfig,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
@@ -53,7 +53,8 @@ pub async fn load_shards(
     let progress = Arc::new(LoadProgress::default());
     let (done, mut loaded) = oneshot::channel();
     let (its_config, its_progress) = (config.clone(), Arc::clone(&progress));
-    // A thread of its own: the runtime would wait at its end for one of its threads, however long that hangs.
+    // Loading has a thread of its own. The runtime would wait for one of its own threads when it ends, even
+    // for one that hangs.
     let load = move || {
         // The process may be about to end.
         let _ = done.send(open_shards(&its_config, &resources, &its_progress));
@@ -67,7 +68,7 @@ pub async fn load_shards(
             _ = looks.tick() => tracing::info!("still loading: {progress}"),
         }
     }
-    tracing::info!("told to end while loading: {progress}");
+    tracing::info!("received a signal to end while loading: {progress}");
     stop.set();
     match tokio::time::timeout(STOP_TIMEOUT, loaded).await {
         Ok(_) => Ok(None),
@@ -75,7 +76,7 @@ pub async fn load_shards(
     }
 }
 
-/// What is being done to which shard.
+/// The current work on each shard, for the log.
 #[derive(Default)]
 struct LoadProgress(Mutex<BTreeMap<ShardId, (&'static str, u64, u64)>>);
 
@@ -131,7 +132,7 @@ fn open_shards(
     if known.is_none()
         && let Err(error) = mark_shards(&config.data_dir, config.shards)
     {
-        tracing::warn!(%error, "without this file nobody notices if the data directory loses all that it holds");
+        tracing::warn!(%error, "the file that records the number of shards could not be written; without it, the loss of the whole content of the data directory would not be noticed");
     }
     Ok(opened)
 }
@@ -199,8 +200,8 @@ fn check_layout(
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
             Some(in_service) => in_service,
-            // A first start may have been cut short between two directories; nothing is written before all
-            // are there.
+            // A crash may have interrupted the first start between two directories. Nothing is written before
+            // all of them exist.
             None => Store::open_for_reading(&path, shard, config.shards, resources)
                 .and_then(|store| store.meta())
                 .map_err(|error| ServiceError::Shard { shard, error })?
@@ -263,7 +264,7 @@ fn open_shard(
     store.adopt_format()?;
     let mut rebuilt = Vec::new();
     for (board, reason) in recovered.rebuilt {
-        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from members");
+        tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from its members");
         rebuilt.push(board);
     }
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
@@ -350,7 +351,7 @@ mod tests {
             for _ in 0..2 {
                 let refused = open().map(|_| ()).expect_err("it lost its data").to_string();
                 assert!(refused.contains("shard-000 is missing or empty"), "{refused}");
-                assert!(refused.contains("bring it back"), "{refused}");
+                assert!(refused.contains("restore it"), "{refused}");
             }
             let entries = std::fs::read_dir(folder.path()).expect("readable").count();
             assert_eq!(entries, 1 + usize::from(is_there));
@@ -370,7 +371,7 @@ mod tests {
         std::fs::remove_file(&marker).expect("it is there");
         for _ in 0..2 {
             let refused = open().map(|_| ()).expect_err("nobody knows what is gone").to_string();
-            assert!(refused.contains("its file RANKTREE is gone"), "{refused}");
+            assert!(refused.contains("its file RANKTREE is missing"), "{refused}");
             assert!(!marker.exists());
         }
         // As the words say, and as every directory of before the markers is.

@@ -120,7 +120,7 @@ pub async fn run(
         tokio::task::spawn_blocking(move || threads.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
         Ok(Ok(())) => Ok(served?),
-        Ok(Err(_)) => Err(std::io::Error::other("a writer did not end well; its log says why").into()),
+        Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why").into()),
         Err(error) => Err(std::io::Error::other(error).into()),
     }
 }
@@ -137,7 +137,7 @@ fn limits(config: &HttpConfig) -> Limits {
 fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
     if config.sends_tokens_in_the_clear() {
         tracing::warn!(
-            "requests carry their tokens unencrypted; pass --tls-cert and --tls-key, unless a proxy in front does TLS and nobody listens in between"
+            "requests carry their tokens unencrypted; pass --tls-cert and --tls-key, unless a proxy in front of the service does TLS and nobody can listen between them"
         );
     }
     Serving {

@@ -82,7 +82,7 @@ fn spawn<S: JobSource + 'static>(writer: Writer<S>) -> std::io::Result<JoinHandl
         let run = std::panic::AssertUnwindSafe(|| writer.run());
         if std::panic::catch_unwind(run).is_err() {
             // The state in memory may be half changed. The one on disk is whole: a restart reads it.
-            tracing::error!(shard = %id, "the writer panicked, which is a bug; the process ends rather than show a wrong rank");
+            tracing::error!(shard = %id, "the writer panicked, which is a bug; ending the process, because ranks could be wrong");
             std::process::exit(70);
         }
     })

@@ -271,7 +271,7 @@ mod tests {
                 hash_of(handle)
             };
             index.insert(hash_of(handle), handle, look, |_| fetched.set(fetched.get() + 1));
-            assert_eq!(looked_at, fetched, "each is asked for before it is looked at");
+            assert_eq!(looked_at, fetched, "each test asks for a slot before it reads it");
             most = most.max(looked_at.get());
         }
         // Twice what a segment of 4,096 holds on average: hashing spreads members unevenly.

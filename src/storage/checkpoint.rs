@@ -1,4 +1,4 @@
-//! Checkpoints: what changed since the last one, written sorted and in one piece, while the writer goes on.
+//! Checkpoints: what changed since the last one, written sorted and in one step, while the writer continues.
 //!
 //! A checkpoint at sequence S has four parts and a manifest, staged as sorted files that RocksDB then ingests
 //! in one step: a crash leaves the old checkpoint or the new one, and at most files in the staging folder,
@@ -6,19 +6,21 @@
 //!
 //! - **tree pages** are exactly as of S: the tree sets a leaf aside when the writer changes it before it was
 //!   captured.
-//! - **dictionary pages, member pages and pages of extras** are as of S or later, whenever they were looked
-//!   at. Start-up replays every delta after S, whose values are absolute, and that makes them right. It
-//!   relies on handles not changing hands meanwhile, which `state::Members` sees to; on deltas that name
-//!   every entry that was touched, even if it came back to what it was; and on the log going as far as
-//!   anything was looked at, which the manifest records.
+//! - **dictionary pages, member pages and pages of extras** are as of S or of the later moment at which they
+//!   were copied. Start-up replays every delta after S. Their values are absolute, so the replay corrects
+//!   these pages. This works because of three things. A handle keeps its member while the checkpoint is
+//!   written, which `state::Members` ensures. A delta names every entry that a batch touched, even one that
+//!   has its old value again. And the log reaches at least as far as the latest copy, which the manifest
+//!   records.
 //! - **a tree that vanishes** while the checkpoint is written belongs to a board that was dropped after S.
 //!   The manifest still lists the board, because deltas between S and the drop may name it and because trees
 //!   are numbered in the order of definitions; but it lists the board without entries, and all of the tree's
-//!   records are deleted. The replay meets the drop before anybody reads the board: a log that does not go as
-//!   far is refused.
+//!   records are deleted. The replay reaches the drop before any reader can see the board, because a log that
+//!   ends before the drop is refused.
 //!
-//! The writer is held for one slice at a time, some 20 µs: see [`copies`](super::copies). Beginning takes no
-//! longer for more boards: they join one after the other, each as it was at S (`state::Joined`).
+//! The writer waits for one slice at a time, some 20 µs: see [`copies`](super::copies). The time to begin a
+//! checkpoint does not depend on the number of boards: they join afterwards, one by one, each with its state
+//! at S (`state::Joined`).
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
@@ -139,10 +141,10 @@ impl Checkpoint {
             + self.contents_bytes.load(Ordering::Relaxed)
     }
 
-    /// Writes the checkpoint beside the writer. The calling thread copies; a thread of its own with a low
-    /// priority writes the files. Only the copying thread takes the shard's lock: a low-priority thread may
-    /// wait long for a core, and every thread that waits for its lock would wait as long. For the same
-    /// reason, calls during which RocksDB holds its own locks are left to the calling thread.
+    /// Writes the checkpoint while the writer continues. The calling thread copies; a thread of its own with
+    /// a low priority writes the files. Only the copying thread takes the shard's lock: a low-priority thread
+    /// may wait long for a core, and every thread that waits for its lock would wait as long. For the same
+    /// reason, the calling thread makes those calls during which RocksDB holds locks of its own.
     ///
     /// # Errors
     /// When the disk refuses. Nothing has changed then, and [`Checkpoint::abandon`] marks everything dirty
@@ -174,9 +176,9 @@ impl Checkpoint {
         self.finish(store, staged, &mut contents, copied, started, &mut |_| Ok(()))
     }
 
-    /// As [`Checkpoint::write`], on one thread, calling `between` whenever the writer may come in between, no
-    /// lock being held. An error of it ends the writing as one of the disk would: tests fail and crash a
-    /// checkpoint at any moment.
+    /// As [`Checkpoint::write`], on one thread. Calls `between` wherever the writer may act, while no lock is
+    /// held. An error of `between` ends the writing like an error of the disk, so that tests can fail or
+    /// crash a checkpoint at any moment.
     ///
     /// # Arguments
     /// `file_bytes`: where one staged file ends and the next begins.
@@ -366,7 +368,8 @@ pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError
 fn drop_deltas(store: &Store, through: Sequence) -> Result<(), StorageError> {
     let mut batch = WriteBatch::default();
     batch.delete_range_cf(store.log(), keys::delta(Sequence(0)), keys::delta(through.next()));
-    // Synced: if every write is synced, a log with records behind a break is known to be damaged.
+    // Synced, because without a stream every write must be: only then does a log with records behind a break
+    // prove damage.
     store.write(batch, true)
 }
 

@@ -1,6 +1,6 @@
-//! The one write batch of a drained batch: delta, rejects, metadata and the applied sequence, or nothing.
+//! Commits a drained batch in one RocksDB write batch: delta, rejects, metadata and the applied sequence.
 //!
-//! Knows: what makes a commit whole. Must not know: how the plan came about.
+//! Knows: what belongs to a commit. Must not know: how a batch is planned.
 
 use rocksdb::WriteBatch;
 
@@ -64,7 +64,7 @@ impl Store {
             let key = keys::parked_in_line(*line, parked.sequence, parked.index);
             batch.put_cf(log, key, codec::encode_parked(parked));
         }
-        // After the puts: a job may be parked and unparked within one batch.
+        // The deletions come after the puts, because a job may be parked and unparked within one batch.
         for (line, sequence, index) in &commit.unparked {
             batch.delete_cf(log, keys::parked_in_line(*line, *sequence, *index));
         }
@@ -110,7 +110,7 @@ impl Store {
     /// # Errors
     /// As [`Store::commit`].
     pub fn store_origin(&self, stream: &str) -> Result<(), StorageError> {
-        let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is gone"))?;
+        let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
         let mut batch = WriteBatch::default();
         let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));

@@ -32,7 +32,7 @@ pub(super) enum Copied {
 pub(super) struct AllCopied {
     /// Trees that may have been copied in part: their boards were dropped meanwhile.
     pub(super) vanished: BTreeSet<TreeId>,
-    /// The highest applied sequence that any copy may contain.
+    /// The highest applied sequence whose effects any copy may contain.
     pub(super) seen: Sequence,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct AllCopied {
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Copied) -> Result<(), StorageError>;
 
 impl Checkpoint {
-    /// Copies all of it, calling `sink` when no lock is held.
+    /// Copies all slices, and calls `sink` with each while no lock is held.
     ///
     /// # Arguments
     /// `trees`: those with something to write, in the order of their records. Every board has joined.
@@ -97,7 +97,10 @@ impl Checkpoint {
     }
 
     /// A page of extras; empty if there are none. `None`: the tree has vanished.
-    #[expect(clippy::option_option, reason = "a record that is deleted, and a tree that is gone")]
+    #[expect(
+        clippy::option_option,
+        reason = "an absent page means that its record is deleted; an absent tree means that it was dropped"
+    )]
     fn copy_extras(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<Option<Vec<u8>>> {
         let extras: Vec<(Handle, Extra)> = {
             let shard = state.read(Purpose::CheckpointCopy);
@@ -115,7 +118,7 @@ impl Checkpoint {
         let shard = state.read(Purpose::CheckpointCopy);
         let tree = &shard.tree(tree)?.tree;
         columns.resize(tree.columns(), Vec::with_capacity(256));
-        // Look-ups miss the cache twice each: asking for all of them first overlaps the waits.
+        // Each look-up misses the cache twice. Prefetching for all of them first lets these waits overlap.
         self.handles_of(page).for_each(|handle| tree.prefetch_locator(handle));
         self.handles_of(page).for_each(|handle| tree.prefetch_entry(handle));
         for handle in self.handles_of(page) {

@@ -6,16 +6,16 @@ use std::path::Path;
 /// The space of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Free for this process: what is set aside for root counts only for root.
+    /// Free for this process. Space that is reserved for root counts only if the process runs as root.
     pub free_bytes: u64,
     pub size_bytes: u64,
 }
 
 impl DiskSpace {
-    /// Of the file system that holds a path.
+    /// The space of the file system that holds a path.
     ///
     /// # Errors
-    /// When there is no such path, or the system does not say.
+    /// When the path does not exist, or the system returns an error.
     pub fn of(path: &Path) -> io::Result<Self> {
         let found = rustix::fs::statvfs(path)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);

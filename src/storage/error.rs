@@ -6,42 +6,42 @@ use thiserror::Error;
 
 use crate::storage::codec::FORMAT_VERSION;
 
-/// What went wrong with a shard's directory, and what the caller does about it.
+/// What went wrong with a shard's directory. Where it matters, a variant says what the caller does.
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.
-    #[error("{} is in use by another process, which may be the service: ask that with --url, or stop it, or give another --data-dir", .0.display())]
+    #[error("{} is in use by another process, possibly the service: ask the service with --url, or stop it, or give another directory with --data-dir", .0.display())]
     InUse(PathBuf),
     /// Nothing was changed; a newer ranktree can open it.
     #[error(
-        "{} was written by a newer ranktree (format {found}, this one reads up to {FORMAT_VERSION}); upgrade, or restore an older snapshot",
+        "{} was written by a newer ranktree (format {found}, this one reads up to {FORMAT_VERSION}); upgrade ranktree, or restore an older copy of the directory",
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u32 },
     /// Nothing was changed.
-    #[error("{} holds shard {found_shard} of {found_shards}, and was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export and import into a new directory", path.display())]
+    #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export the boards and import them into a new directory", path.display())]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
     /// Nothing was changed.
-    #[error("{} holds {found} shards, and was opened as one of {wanted}; start with --shards {found}, or export and import into a new directory", path.display())]
+    #[error("{} holds {found} shards, but was opened with --shards {wanted}; start with --shards {found}, or export the boards and import them into a new directory", path.display())]
     OtherShards { path: PathBuf, found: u16, wanted: u16 },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
-        "{} is damaged: {what}; restore the whole directory from a copy, or, with --nats, move the data directory away and let a new one be filled from the streams, as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)",
+        "{} is damaged: {what}; restore the whole directory from a copy. Or, with --nats, move the data directory away and start with an empty one, which is filled from the streams as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)",
         path.display()
     )]
     Damaged { path: PathBuf, what: String },
     /// There is no shard, or one whose creation was never completed.
-    #[error("{} holds no shard; bring its files back, or give the service's --data-dir", .0.display())]
+    #[error("{} holds no shard; restore its files, or give the directory of the service's data with --data-dir", .0.display())]
     Empty(PathBuf),
     /// The service was told to end.
-    #[error("loading was ended before it was done")]
+    #[error("loading was stopped before it was complete")]
     Stopped,
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
     #[error("RocksDB: {0}")]
     RocksDb(#[from] rocksdb::Error),
-    #[error("{} is no directory; give the directory of the service's data with --data-dir", .0.display())]
+    #[error("{} is not a directory; give the directory of the service's data with --data-dir", .0.display())]
     NotADirectory(PathBuf),
-    #[error("{} cannot be made: {error}; give a --data-dir that may be written to", path.display())]
+    #[error("the directory {} cannot be created: {error}; give a writable directory with --data-dir", path.display())]
     NoDirectory { path: PathBuf, error: std::io::Error },
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: std::io::Error },
@@ -53,7 +53,7 @@ pub enum StorageError {
 impl StorageError {
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "errors are handed over; that this copies their text is its business"
+        reason = "callers pass errors with `map_err`, which passes them by value"
     )]
     pub(super) fn damaged(path: &Path, what: impl ToString) -> Self {
         Self::Damaged { path: path.to_owned(), what: what.to_string() }

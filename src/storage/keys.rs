@@ -68,7 +68,7 @@ pub fn metadata(tree: TreeId, member: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Whose metadata a key is of.
+/// The tree and the member of a metadata record's key.
 #[must_use]
 pub fn tree_and_member(key: &[u8]) -> Option<(TreeId, &[u8])> {
     let (tree, member) = key.get(1..)?.split_first_chunk()?;
@@ -101,7 +101,7 @@ pub fn tree_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(TREE_PAGE, tree), page.to_be_bytes())
 }
 
-/// What every key of a kind begins with that belongs to a tree.
+/// The prefix of all keys of a kind that belong to a tree.
 #[must_use]
 pub fn of_tree(kind: u8, tree: TreeId) -> [u8; 5] {
     join([kind], tree.0.to_be_bytes())
@@ -123,7 +123,7 @@ pub fn rejects_published() -> [u8; 1] {
     [REJECTS_PUBLISHED]
 }
 
-/// What every key of a line of parked jobs begins with.
+/// The prefix of all keys of a line of parked jobs.
 #[must_use]
 pub fn of_line(line: u32) -> [u8; 5] {
     join([PARKED_IN_LINE], line.to_be_bytes())

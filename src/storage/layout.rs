@@ -27,7 +27,8 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(StorageError::Io { path: data_dir.to_owned(), error }),
     };
-    // Only what `shard_directory` names: another directory must not pass for a shard of that number.
+    // Only names that `shard_directory` makes count. A directory with a similar name must not be taken for a
+    // shard.
     let number = |name: &str| {
         let id = ShardId(decimal(name.strip_prefix("shard-")?)?);
         (name == directory_name(id)).then_some(id.0)
@@ -36,8 +37,8 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
 
-/// How many shards a data directory has had in service; `None` for one of before that was put down, or a new
-/// one.
+/// How many shards a data directory has had in service; `None` if it is new, or was made by a version that
+/// did not record that.
 ///
 /// # Errors
 /// When it cannot be read, or is from a newer ranktree.
@@ -54,9 +55,9 @@ fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Refuses a shard's directory that has lost its marker. What else it lost would not be noticed: a log that
-/// is gone is nothing to RocksDB. A data directory of before the markers has none, and says so by having none
-/// itself.
+/// Refuses a shard's directory that has lost its marker, because nothing else would show what more it lost:
+/// RocksDB does not notice a missing log. A data directory of a version before markers has none either; it is
+/// recognised by its own marker, which is missing too.
 ///
 /// # Errors
 /// When the marker is gone.
@@ -68,8 +69,9 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
     Err(StorageError::damaged(
         &path,
         format!(
-            "its file {MARKER} is gone, which says what had been synced, so that nobody can tell what else is gone; if it is a \
-             whole copy made by an older ranktree, which knows no such file, remove {} to have it taken as it is",
+            "its file {MARKER} is missing, which records how far the data was synced, so it is unknown \
+             whether other data is missing too; if the directory is a complete copy that was made with an \
+             older ranktree, which did not write this file, remove {} to start with the copy as it is",
             data_dir.join(MARKER).display()
         ),
     ))
@@ -86,7 +88,7 @@ pub enum FilledFrom {
     Stream,
 }
 
-/// What a shard's marker says of that, also while a service has it open.
+/// The origin of a shard's data according to its marker. Also works while a service has the shard open.
 ///
 /// # Errors
 /// When it cannot be read, or is from a newer ranktree.
@@ -99,7 +101,7 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
     })
 }
 
-/// The first of so many shards that has no directory.
+/// The first of this many shards that has no directory.
 #[must_use]
 pub fn missing_shard(data_dir: &Path, shards: u16) -> Option<ShardId> {
     (0..shards).map(ShardId).find(|id| !shard_directory(data_dir, *id).exists())
@@ -115,7 +117,7 @@ mod tests {
         let refused = [shards_in(file.path()).err(), known_shards(file.path()).err()];
         for error in refused {
             let said = error.expect("it is a file").to_string();
-            assert!(said.contains("is no directory; give the directory"), "{said}");
+            assert!(said.contains("is not a directory; give the directory"), "{said}");
         }
         assert_eq!(shards_in(&file.path().with_extension("none")).expect("nothing is there yet"), 0);
     }

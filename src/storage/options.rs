@@ -49,15 +49,16 @@ impl StorageResources {
 
 pub(super) fn database_options() -> Options {
     let mut options = Options::default();
-    // RocksDB drops what is behind the first break of a log, whatever that is. It may: `files` has seen
-    // before that the break is a torn end, as a power failure leaves it of writes that nobody was told of.
+    // With this mode RocksDB drops everything after the first break of a log. That is safe, because `files`
+    // has checked before that the break is a torn end: a power failure left it, and the writes after it were
+    // never answered.
     options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-    // A log that was synced and is shorter now, or gone, is refused at open.
+    // Opening refuses a log that was synced and is shorter now, or missing.
     options.set_track_and_verify_wals_in_manifest(true);
     options.set_max_background_jobs(2);
     if let Ok(mut environment) = Env::new() {
-        // Flushes and compactions of all stores share these threads, and wait for a core rather than let
-        // readers wait.
+        // Flushes and compactions of all stores share these threads. They have a low priority, so that
+        // readers get a core first.
         environment.lower_thread_pool_cpu_priority();
         environment.lower_high_priority_thread_pool_cpu_priority();
         options.set_env(&environment);
@@ -121,7 +122,7 @@ pub(super) fn prefix_options(prefix: &[u8]) -> ReadOptions {
     options.set_iterate_lower_bound(prefix.to_vec());
     options.set_iterate_upper_bound(keys::after(prefix));
     options.set_readahead_size(2 << 20);
-    // A scan of a checkpoint must not push what readers need out of the cache.
+    // A scan of a checkpoint must not evict the blocks that readers need from the cache.
     options.fill_cache(false);
     options
 }

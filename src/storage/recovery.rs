@@ -1,7 +1,7 @@
 //! Loads a shard from its directory: the last checkpoint, then every delta after it.
 //!
-//! Knows: which parts may be damaged and still be repaired (tree pages, from members), and which may not.
-//! Must not know: queues; the caller compares what came back with them.
+//! Knows: which damage is repaired (that of tree pages, from member pages), and which is refused (any other).
+//! Must not know: queues. The caller compares the applied sequence with its queue.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -24,35 +24,35 @@ use crate::types::{BoardName, Sequence, ShardId, count};
 /// Entries put into a tree at once while it is rebuilt.
 const REBUILD_BATCH: usize = 4_096;
 
-/// The source of trees.
+/// The records that trees are loaded from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreesFrom {
-    /// Their pages; a tree whose pages are damaged or missing, from members.
+    /// From tree pages. A tree whose pages are damaged or missing is rebuilt from member pages.
     Pages,
-    /// Members alone, whatever the pages say.
+    /// From member pages only. Tree pages are not read.
     Members,
 }
 
-/// A shard as its directory has it.
+/// A shard as it was loaded from its directory.
 pub struct Recovered {
     pub shard: Shard,
-    /// What the checkpoint held; 0 without one.
+    /// The applied sequence of the checkpoint; 0 without one.
     pub checkpoint: Sequence,
-    /// Deltas replayed after it.
+    /// Deltas replayed after the checkpoint.
     pub deltas: u64,
     /// Changes in them.
     pub changes: u64,
-    /// Boards whose trees had to be made from members, and why.
+    /// Boards whose trees were rebuilt from member pages, and why.
     pub rebuilt: Vec<(BoardName, String)>,
-    /// Of trees made from members, whose member pages are not all there; in words.
+    /// Descriptions of rebuilt trees that miss some of their member pages.
     pub incomplete_trees: Vec<String>,
 }
 
 /// Loads a shard.
 ///
 /// # Errors
-/// When anything but a tree page is damaged: members, deltas or their order; or when a tree has to be made
-/// from members because its pages are damaged, and not all of its member pages are there.
+/// When anything but a tree page is damaged: members, deltas or their order. Also when a tree page is
+/// damaged, and the tree cannot be rebuilt because some of its member pages are missing.
 pub fn recover(
     store: &Store,
     trees_from: TreesFrom,
@@ -63,12 +63,13 @@ pub fn recover(
     let shard = &mut recovered.shard;
     if seen > shard.applied.sequence {
         return Err(store.damaged(format!(
-            "its checkpoint was taken beside messages up to {seen}, but its log ends at {}",
+            "its checkpoint contains effects of messages up to {seen}, but its log ends at {}",
             shard.applied.sequence
         )));
     }
-    // Only now: a member that the checkpoint no longer places may be named by a delta, and must be found
-    // under its own handle then, or the pages that knew it by that handle would not be due.
+    // Handles without entries are freed only after the replay. A delta may name a member that has no entry in
+    // the checkpoint. The replay must then find the member under its old handle. With another handle, pages
+    // that contain the old one would not be marked dirty.
     for handle in 0..shard.members.handle_space() {
         shard.members.forget_unless_known(Handle(handle));
     }
@@ -79,28 +80,28 @@ pub fn recover(
     Ok(recovered)
 }
 
-/// Which trees list others than they are to. Member pages may be of any moment since the checkpoint began, so
-/// that only now it can be told whether one is missing.
+/// Describes the rebuilt trees whose number of entries is wrong. A member page may have been copied at any
+/// moment after the checkpoint began, so only the count after the replay shows whether a page is missing.
 fn incomplete_trees(shard: &Shard, totals: &ExpectedCounts) -> Vec<String> {
     let mut incomplete = Vec::new();
     for (id, total) in totals {
-        // A tree that is not there was dropped since.
+        // If the tree does not exist, its board was dropped after the checkpoint.
         if let Some(tree) = shard.tree(*id).filter(|tree| tree.total() != *total) {
             let (board, found) = (&tree.board, tree.total());
             incomplete.push(format!(
-                "board {board}: it has {total} entries, and its member pages give {found}; some of them are missing"
+                "board {board} has {total} entries, but its member pages hold {found}: some pages are missing"
             ));
         }
     }
     incomplete
 }
 
-/// What a checkpoint gives.
+/// What was loaded from a checkpoint.
 struct Loaded {
     recovered: Recovered,
-    /// Of trees made from members, what they listed when the checkpoint began.
+    /// For each rebuilt tree, its number of entries when the checkpoint began.
     totals: ExpectedCounts,
-    /// The last message that any of it is beside.
+    /// The last message whose effects any record of the checkpoint may contain.
     seen: Sequence,
 }
 
@@ -127,23 +128,24 @@ fn load_checkpoint(
         board.definition = definitions.share(&board.definition);
     }
     let manifest = manifest;
-    // The dictionary and the trees are read side by side. Its ids put the trees in order while they are
-    // indexed.
+    // The dictionary and the trees are read in parallel. The trees are put in order by the dictionary's ids
+    // while the ids are indexed.
     let dictionary = OnceLock::new();
     let (index, loaded) = std::thread::scope(|scope| {
         let loaded = scope.spawn(|| load_trees(store, &manifest, trees_from, &dictionary, progress));
         let index = match load_dictionary(store, progress) {
             Ok(read) => Ok(dictionary.get_or_init(|| Some(read)).as_ref().map(Dictionary::index)),
             Err(error) => {
-                // The waiting thread must not wait forever.
+                // The thread that loads the trees waits for the dictionary, and must not wait forever.
                 dictionary.get_or_init(|| None);
                 Err(error)
             }
         };
         (index, loaded.join().expect("loading trees does not panic"))
     });
-    let index = index?.expect("read without an error");
-    let dictionary = dictionary.into_inner().flatten().expect("read without an error");
+    let index = index?.expect("an error of the dictionary was returned above");
+    let dictionary =
+        dictionary.into_inner().flatten().expect("an error of the dictionary was returned above");
     let mut members = dictionary.into_members(index);
     let mut boards = BTreeMap::new();
     let mut trees = BTreeMap::new();
@@ -151,7 +153,9 @@ fn load_checkpoint(
     let mut loaded = loaded?;
     for board in &manifest.boards {
         let Some(LoadedTree { tree, reason }) = loaded.remove(&board.all) else {
-            return Err(store.damaged(format!("two boards of its manifest share tree {}", board.all.0)));
+            return Err(
+                store.damaged(format!("two boards in its manifest have the same tree {}", board.all.0))
+            );
         };
         if let Some(reason) = reason {
             rebuilt.push((board.name.clone(), reason));
@@ -177,11 +181,12 @@ fn load_checkpoint(
 
 struct LoadedTree {
     tree: WindowTree,
-    /// Why it was made from members, if it was.
+    /// Why the tree was rebuilt from member pages, if it was.
     reason: Option<String>,
 }
 
-/// The manifest's trees; none if there is no dictionary to order them by.
+/// Loads the manifest's trees. Returns none if the dictionary could not be read, because trees are ordered by
+/// it.
 fn load_trees(
     store: &Store,
     manifest: &Manifest,
@@ -190,7 +195,7 @@ fn load_trees(
     progress: Progress<'_>,
 ) -> Result<BTreeMap<TreeId, LoadedTree>, StorageError> {
     let mut trees = BTreeMap::new();
-    // In the order of their records on disk, which are read in one go.
+    // Boards are visited in the order of their records on disk, so that one scan reads them all.
     let mut boards: Vec<&ManifestBoard> = manifest.boards.iter().collect();
     boards.sort_by_key(|board| board.all);
     let [mut pages_walk, mut extras_walk, mut single_extras_walk] =
@@ -198,7 +203,9 @@ fn load_trees(
     for board in boards {
         let pages = match trees_from {
             TreesFrom::Pages => read_pages(&mut pages_walk, board, progress),
-            TreesFrom::Members => Err("its members were asked for".to_owned()),
+            TreesFrom::Members => {
+                Err("its pages were not read, because the tree was to be rebuilt from members".to_owned())
+            }
         };
         let Some(dictionary) = dictionary.wait() else { return Ok(BTreeMap::new()) };
         let (tree, reason) = match pages.and_then(|loader| finish_pages(loader, board, dictionary)) {
@@ -250,7 +257,7 @@ fn load_dictionary(store: &Store, progress: Progress<'_>) -> Result<Dictionary, 
     Ok(dictionary)
 }
 
-/// A tree's pages, read but not yet in order. The reason, if they cannot be a tree.
+/// Reads a tree's pages without putting them in order. An error is the reason why they are not a tree.
 fn read_pages(
     walk: &mut TreeWalk<'_>,
     board: &ManifestBoard,
@@ -264,7 +271,10 @@ fn read_pages(
         let fail = |reason: String| Undecodable { kind: "tree page", reason };
         let number = keys::last_u32(key).ok_or_else(|| fail("its key is too short".to_owned()))?;
         if page.columns.len() != columns {
-            return Err(fail(format!("page {number} has {} columns", page.columns.len())));
+            return Err(fail(format!(
+                "page {number} has {} columns, which is not the board's number of words",
+                page.columns.len()
+            )));
         }
         let added = loader.add_page::<PageError>(number, page.handles.len(), |mut slots| {
             slots.handles_mut().copy_from_slice(&page.handles);
@@ -279,7 +289,7 @@ fn read_pages(
         Ok(())
     });
     match read {
-        // What cannot be read lies behind the tree's last page, and is another tree's.
+        // All of this tree's entries were read. The record that could not be read belongs to a later tree.
         Err(_) if entries == board.entries && walk.is_cut_off() => Ok(loader),
         read => read.map(|()| loader).map_err(|error| error.to_string()),
     }
@@ -293,13 +303,13 @@ fn finish_pages(loader: PageLoader, board: &ManifestBoard, dictionary: &Dictiona
     let mut known = 0;
     for_each_listed(&tree, dictionary.handle_space(), |handle| known += u64::from(dictionary.has_id(handle)));
     if known < tree.len() {
-        return Err(format!("its pages name {} handles that are nobody's", tree.len() - known));
+        return Err(format!("its pages name {} handles that no member has", tree.len() - known));
     }
     Ok(tree)
 }
 
-/// Calls `each` for the members listed in a tree, in the order that is kinder to memory: by handle, where
-/// most of the shard's members are listed, since everything else that is kept by handle lies in that order.
+/// Calls `each` for the members listed in a tree. If the tree lists many of the shard's members, they are
+/// visited by handle: everything that is kept by handle is then read from memory in order.
 fn for_each_listed(tree: &Tree, handle_space: u32, mut each: impl FnMut(Handle)) {
     if tree.len() * 4 >= u64::from(handle_space) {
         (0..handle_space).map(Handle).filter(|handle| tree.contains(*handle)).for_each(each);
@@ -308,7 +318,7 @@ fn for_each_listed(tree: &Tree, handle_space: u32, mut each: impl FnMut(Handle))
     }
 }
 
-/// A tree made from member pages.
+/// Rebuilds a tree from member pages.
 fn rebuild_tree(
     store: &Store,
     board: &ManifestBoard,
@@ -325,7 +335,7 @@ fn rebuild_tree(
         let mut order = PageOrder::new("member page", key, ENTRIES_PER_PAGE);
         page.handles.iter().try_for_each(|handle| order.next(Handle(*handle)))?;
         if let Some(handle) = page.handles.iter().find(|handle| !dictionary.has_id(Handle(**handle))) {
-            let reason = format!("it names handle {handle}, which is nobody's");
+            let reason = format!("it names handle {handle}, which no member has");
             return Err(Undecodable { kind: "member page", reason });
         }
         if page.columns.len() != columns {
@@ -346,8 +356,8 @@ fn rebuild_tree(
     Ok(tree)
 }
 
-/// Whether a page's handles are those that its number promises, each once, ascending. A damaged one must not
-/// make us reserve memory for four billion members.
+/// Checks that a page's handles are in the range of its number, ascending, and each there once. Otherwise a
+/// damaged handle could make the loading reserve memory for four billion members.
 struct PageOrder {
     kind: &'static str,
     least: u64,
@@ -363,7 +373,8 @@ impl PageOrder {
     fn next(&mut self, handle: Handle) -> Result<(), Undecodable> {
         let number = u64::from(handle.0);
         if !(self.least..self.past).contains(&number) || handle.0 == u32::MAX {
-            let reason = format!("handle {number} does not belong there");
+            let reason =
+                format!("it names handle {number}, which does not belong to this page or is out of order");
             return Err(Undecodable { kind: self.kind, reason });
         }
         self.least = number + 1;
@@ -420,7 +431,8 @@ fn load_single_extras(
     walk.records_of(id, |key, value| {
         let extra = codec::decode_extra(value)?;
         let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
-        // Whether or not the member exists, the page is dirty, and writing it deletes single records.
+        // In both cases the page becomes dirty, and the next checkpoint that writes it deletes the single
+        // records.
         if dictionary.has_id(handle) {
             check_extra("extra", &extra, tree)?;
             tree.load_single_extra(handle, &extra);
@@ -435,14 +447,14 @@ fn check_extra(kind: &'static str, extra: &Extra, tree: &WindowTree) -> Result<(
     if let Some(Unlisted::Hidden(words)) = &extra.unlisted
         && words.as_slice().len() != tree.tree.columns()
     {
-        let reason = "it has another number of words than its board".to_owned();
+        let reason = "its number of words is not that of its board".to_owned();
         return Err(Undecodable { kind, reason });
     }
     Ok(())
 }
 
-/// The pages of these boards no longer match their trees: removes them, and makes all due at the next
-/// checkpoint.
+/// Deletes the tree pages of boards whose trees were rebuilt, because they do not match any more, and marks
+/// the trees dirty, so that the next checkpoint writes all of their pages.
 ///
 /// # Errors
 /// When the disk refuses.

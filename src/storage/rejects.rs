@@ -1,11 +1,12 @@
 //! Stored rejects of several shards in one order, newest first, a page at a time.
 //!
-//! Knows: by what rejects are ordered, and where each shard's next one lies, so that a page goes on where the
-//! one before ended, whatever is rejected meanwhile. Must not know: who asks, or how a reject is written.
+//! Knows: the order of rejects, and the place of each shard's next one. So a page continues where the one
+//! before ended, even if more jobs were rejected in the meantime. Must not know: who asks, or how a reject is
+//! shown.
 //!
 //! The order: the later time first; of the same time, the lower shard first; within a shard the later place
-//! in its queue first. Along a shard's queue times never go down, so that merging the shards' newest ones
-//! gives that order. Rejects of before times were put down come last.
+//! in its queue first. Times never decrease along a shard's queue, so a merge of the shards' newest rejects
+//! gives that order. Rejects from before times were stored come last.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -20,18 +21,18 @@ use crate::storage::keys;
 use crate::storage::store::Store;
 use crate::types::{Sequence, ShardId, Timestamp};
 
-/// Where a page ended: of each shard that it is of, the place before which the next one lies.
+/// Where a page ended: for each of its shards, the place before which the next reject is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectsBefore(pub Vec<(ShardId, JobPlace)>);
 
-/// What a page may cost.
+/// The limits of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct RejectsLimits {
     /// Rejects that it holds.
     pub rejects: usize,
-    /// Rejects that are read for it, whether or not they are in it.
+    /// Rejects that are read for the page, whether or not the page has them.
     pub read: usize,
-    /// Bytes that those in it take where they are told, the last one apart.
+    /// Bytes of the page's rejects as they are shown. The last reject may exceed this limit.
     pub bytes: usize,
 }
 
@@ -46,11 +47,12 @@ pub struct UnreadableRejects {
 /// Reads a page of rejects of these stores, one for each shard.
 ///
 /// # Arguments
-/// `before`: where the page before ended; `None` for the first one. A shard that it does not name has none.
-/// `visit`: is handed each reject in order, and gives the bytes that it takes, or `None` if it is not wanted.
+/// `before`: where the page before ended; `None` for the first one. A shard that it does not name has no more
+/// rejects. `visit`: is called with each reject in order. Returns the bytes that it takes, or `None` if the
+/// page does not want it.
 ///
-/// Gives where the next page begins; `None` if there is none. A page that read as much as it may can be
-/// short, or empty, and be followed by another.
+/// Returns where the next page begins; `None` if this is the last one. A page that reached its limit of reads
+/// can be short or empty, although another page follows.
 ///
 /// # Errors
 /// When a disk cannot be read.
@@ -91,7 +93,7 @@ pub fn page_of_rejects<S: Borrow<Store>>(
     Ok(Some(RejectsBefore(shards.iter().map(|shard| (shard.store.shard(), shard.next_before())).collect())))
 }
 
-/// A shard's rejects, the newest first. The store is read as it is when this is made.
+/// A shard's rejects, the newest first. The iterator reads the store as it is when this is created.
 struct NewestFirst<'a> {
     store: &'a Store,
     iterator: DBRawIteratorWithThreadMode<'a, DB>,
@@ -121,10 +123,11 @@ impl<'a> NewestFirst<'a> {
 
     fn read(&self) -> Result<Option<RejectRecord>, StorageError> {
         let Some((key, value)) = self.iterator.item() else {
-            // An iterator over a damaged file just ends: only the status tells.
+            // An iterator over a damaged file just ends; only its status shows the error.
             return self.iterator.status().map(|()| None).map_err(|error| self.store.failed(error));
         };
-        let place = keys::place_in_stream(key).ok_or_else(|| self.store.damaged("a reject has no place"))?;
+        let place = keys::place_in_stream(key)
+            .ok_or_else(|| self.store.damaged("the key of a reject holds no sequence"))?;
         let reject = codec::decode_reject(place.0, place.1, value);
         reject.map(Some).map_err(|error| self.store.damaged(error))
     }
@@ -143,7 +146,7 @@ impl<'a> NewestFirst<'a> {
         (self.head.as_ref().and_then(|reject| reject.time), Reverse(self.store.shard()))
     }
 
-    /// Before which place the next page begins.
+    /// The place before which the next page begins.
     fn next_before(&self) -> JobPlace {
         match &self.head {
             Some(RejectRecord { sequence, index, .. }) => (*sequence, index.saturating_add(1)),

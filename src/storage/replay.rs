@@ -1,11 +1,11 @@
 //! Replays the deltas after a checkpoint: at a start after a crash, and in the writer after a failed commit.
 //!
-//! Knows: that deltas are absolute, so that many can be merged, and only the last change of an entry is
-//! applied. Must not know: where the shard came from.
+//! Knows: that deltas hold absolute values. So many of them can be merged, and only the last change of an
+//! entry is applied. Must not know: where the shard came from.
 //!
-//! One thread reads and decodes, the other one applies. Most of applying is waiting for memory, so members
-//! are looked up in groups, each of whose cache lines is asked for before any is used, and a tree gets as
-//! many changes at once as make its own groups worthwhile.
+//! One thread reads and decodes, another one applies. Most of the time of applying is spent waiting for
+//! memory. So members are looked up in groups: the cache lines of a whole group are prefetched before any is
+//! used. A tree gets many changes at once for the same reason.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -22,22 +22,23 @@ use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{Sequence, count};
 
-/// Changes applied at once: enough that merging saves some, with little memory.
+/// Changes applied at once: enough for merging to save work, with little memory.
 const CHANGES_AT_ONCE: usize = if cfg!(test) { 8 } else { 65_536 };
-/// Deltas decoded in advance. One has a thousand changes or so; the largest, of a full batch of whole
-/// requests, some tens of thousands.
+/// Deltas decoded in advance. A delta has about a thousand changes; the largest, of a full batch of large
+/// requests, has some tens of thousands.
 const DECODED_AHEAD: usize = 16;
 /// Look-ups whose waits for memory overlap.
 const GROUP: usize = 16;
 
-/// How many entries trees list, by their number.
+/// How many entries trees should list, by tree.
 pub type ExpectedCounts = BTreeMap<TreeId, u64>;
 
 /// Applies the deltas after the shard's applied sequence. Returns how many there were, and how many changes
 /// they had.
 ///
 /// # Arguments
-/// `totals`: of some trees, what they are to list; the deltas' own word for what comes and goes is added.
+/// `totals`: how many entries some trees should list. The replay adds the entries that deltas create, and
+/// subtracts those that they remove.
 ///
 /// # Errors
 /// When one is damaged or missing, or the log does not end where its meta record says.
@@ -50,18 +51,19 @@ pub fn replay(
     let start = shard.applied.sequence;
     let end = store.meta()?.map_or(0, |meta| meta.applied_sequence);
     if end < start.0 {
-        return Err(
-            store.damaged(format!("its log ends at {end}, before {start}, which was on disk already"))
-        );
+        return Err(store
+            .damaged(format!("its log ends at sequence {end}, before {start}, which was on disk already")));
     }
     let told = |at: Sequence| progress("replaying deltas", at.0 - start.0, end - start.0);
     let (scanned, replayed) = std::thread::scope(|scope| {
         let (sender, decoded) = sync_channel(DECODED_AHEAD);
         let scan = scope.spawn(move || {
             store.scan_log(&[keys::DELTA], &keys::delta(start.next()), |_, value| {
-                // The applying side has stopped with an error, which it returns.
-                let stopped =
-                    |_| Undecodable { kind: "delta", reason: "it is not wanted any more".to_owned() };
+                // The applying thread has stopped because of an error, which it returns.
+                let stopped = |_| Undecodable {
+                    kind: "delta",
+                    reason: "it is no longer needed, because applying the deltas failed".to_owned(),
+                };
                 sender.send(codec::decode_delta(value)?).map_err(stopped)
             })
         });
@@ -72,9 +74,9 @@ pub fn replay(
     scanned?;
     let applied = shard.applied.sequence;
     if applied.0 != end {
-        return Err(
-            store.damaged(format!("its meta record says {end} is applied, but its deltas end at {applied}"))
-        );
+        return Err(store.damaged(format!(
+            "its meta record says that {end} is applied, but its deltas end at {applied}"
+        )));
     }
     Ok((deltas, changes))
 }
@@ -96,7 +98,7 @@ fn apply_all(
             });
         }
         if !delta.events.is_empty() {
-            // Trees that its changes name may be defined by the delta itself.
+            // The delta may define trees that its own changes name, so its events come first.
             pending.apply(shard);
             let applied = shard.applied;
             shard.apply(&Step { events: delta.events, applied, ..Step::default() });
@@ -135,7 +137,7 @@ struct Pending {
     applied: Applied,
     /// In the order in which they came.
     changes: Vec<Change>,
-    /// Members that are not there yet, in the order of their handles to be.
+    /// Members that the shard does not have yet, in the order of the handles that they will get.
     newcomers: Vec<Box<[u8]>>,
     by_id: HashMap<Box<[u8]>, Handle, FixedState>,
 }
@@ -156,7 +158,7 @@ impl Pending {
                 *hash = Some(hashed);
             }
             for hash in hashes.iter().flatten() {
-                // Where the member is likely to be; what is found there is asked for, and not used yet.
+                // Prefetches the cache lines in which the member is likely to be found.
                 let _ = shard.members.prefetch_id(*hash);
             }
             for (hash, change) in hashes.iter().flatten().zip(group) {
@@ -165,13 +167,13 @@ impl Pending {
                     _ => shard.tree(change.tree).map(|tree| tree.tree.columns()),
                 };
                 columns = Some((change.tree, of_tree));
-                // A tree that is not there was dropped by a later message of the same delta.
+                // If the tree does not exist, a later message of the same delta dropped its board.
                 let Some(of_tree) = of_tree else { continue };
                 let words = change.after.and_then(|entry: Entry| entry.words());
                 if words.is_some_and(|words| words.as_slice().len() != of_tree) {
                     let tree = change.tree.0;
                     let reason =
-                        format!("an entry of tree {tree} has another number of words than its board");
+                        format!("the number of words of an entry of tree {tree} is not that of its board");
                     return Err(Undecodable { kind: "delta", reason });
                 }
                 if let Some(handle) = self.handle_of(shard, *hash, change)? {
@@ -182,7 +184,8 @@ impl Pending {
         Ok(())
     }
 
-    /// `None`: the member left and was not here; what it left is gone already.
+    /// `None`: the change removes an entry of a member that the shard does not know, so there is nothing to
+    /// remove.
     fn handle_of(
         &mut self,
         shard: &Shard,
@@ -195,7 +198,7 @@ impl Pending {
             return Ok(known);
         }
         if self.newcomers.len() >= shard.members.room() {
-            let reason = "it brings more members than a shard can hold".to_owned();
+            let reason = "it adds more members than a shard can hold".to_owned();
             return Err(Undecodable { kind: "delta", reason });
         }
         let handle = shard.members.upcoming(self.newcomers.len());
@@ -206,8 +209,8 @@ impl Pending {
 
     /// Applies the added changes: for each entry, only the last one.
     fn apply(&mut self, shard: &mut Shard) {
-        // By handle, because all that is kept by handle lies in that order; then in the order of their
-        // coming.
+        // Sorted by handle, because everything that is kept by handle is in that order in memory; then in the
+        // order of arrival.
         let numbered = (0_usize..).zip(&self.changes);
         let mut order: Vec<_> = numbered.map(|(at, change)| (change.tree, change.handle, at)).collect();
         order.sort_unstable();

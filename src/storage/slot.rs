@@ -26,7 +26,7 @@ impl StoreSlot {
         *self.store.write() = Some(store);
     }
 
-    /// Empties the slot. The store closes when its last present user is done.
+    /// Empties the slot. The store closes when its last current user drops it.
     pub fn take(&self) -> Option<Arc<Store>> {
         self.store.write().take()
     }

@@ -1,7 +1,7 @@
 //! Sorted files on their way into RocksDB, where they take effect together.
 //!
-//! Knows: the staging folder, and in which order records and deletions of ranges count. Must not know: what a
-//! checkpoint consists of.
+//! Knows: the staging folder, and which of several records and range deletions of a key is in force. Must not
+//! know: what a checkpoint consists of.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct CheckpointFigures {
     pub took: Duration,
 }
 
-/// Records of one checkpoint. Later files count for more than earlier ones.
+/// Files with the records of one checkpoint. A record in a later file replaces one in an earlier file.
 pub(super) struct Staged<'a> {
     store: &'a Store,
     options: &'a rocksdb::Options,
@@ -97,7 +97,7 @@ impl<'a> Staged<'a> {
             self.files.push(path);
             self.writer = Some(writer);
         }
-        Ok(self.writer.as_mut().expect("it was just opened"))
+        Ok(self.writer.as_mut().expect("the file was opened just above"))
     }
 
     pub(super) fn finish_file(&mut self) -> Result<(), StorageError> {
@@ -114,13 +114,14 @@ impl<'a> Staged<'a> {
         options.set_move_files(true);
         let files = std::mem::take(&mut self.files);
         self.store.db().ingest_external_file_cf_opts(self.store.checkpoint(), &options, files)?;
-        // Only the emptied folder is left, and the next checkpoint or start removes it if this does not.
+        // Only the empty folder is left. If it cannot be removed here, the next checkpoint or start removes
+        // it.
         let _ = std::fs::remove_dir_all(&self.folder);
         Ok(self.figures)
     }
 }
 
-/// `None` without entries: there is no such page.
+/// `None` if there are no entries, because an empty page has no record.
 fn encoded((handles, columns): &CopiedEntries) -> Option<Vec<u8>> {
     let columns: Vec<&[u64]> = columns.iter().map(Vec::as_slice).collect();
     (!handles.is_empty()).then(|| codec::encode_entries(handles, &columns))

@@ -28,25 +28,27 @@ pub struct VerifyCounts {
     pub deltas: u64,
 }
 
-/// Recomputes every tree from members and deltas, and compares it with the one its pages give: order, scores,
-/// ties, counts, versions and times; every member has one handle, every handle is accounted for, and every
-/// entry that has metadata finds them. Returns what was found wrong, in words; nothing means that all is
-/// well.
+/// Recomputes every tree from members and deltas, and compares it with the tree that its pages give: order,
+/// scores, ties, counts, versions and times. Also checks that every member has one handle, that every handle
+/// is in exactly one state, and that the metadata of every entry that has some exist. Returns descriptions of
+/// what is wrong; none if no errors were found.
 ///
 /// # Errors
 /// When so much is damaged that a start would be refused too.
 pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Vec<String>), StorageError> {
     let mut findings = Vec::new();
     if store.has_damaged_marker() {
-        findings.push("the file RANKTREE is damaged; the next start makes it again".to_owned());
+        findings.push("the file RANKTREE is damaged; the next start writes it again".to_owned());
     }
-    // What no start reads is read too: metadata, rejects, and what only a checksum holds together.
+    // Reads the records that a start does not read, too: metadata and rejects. RocksDB checks their
+    // checksums.
     store.read_all(progress)?;
     let mut by_pages = recover(store, TreesFrom::Pages, progress)?;
     for (board, reason) in &by_pages.rebuilt {
         findings.push(format!("board {board}: its tree pages are damaged: {reason}"));
     }
-    // What only a dropped board still knows is on its way out, and the two ways may differ in how far it is.
+    // Members that only dropped boards have are being released. The two ways of loading may have released
+    // different ones so far, so release all of them before comparing.
     while by_pages.shard.release_retired(usize::MAX) {}
     let left = &by_pages.shard;
     let mut verified = VerifyCounts {
@@ -58,7 +60,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
     let mut by_members = match recover(store, TreesFrom::Members, progress) {
         Ok(recovered) => recovered,
         Err(error @ StorageError::Damaged { .. }) => {
-            findings.push(format!("the trees cannot be made from members: {error}"));
+            findings.push(format!("the trees cannot be rebuilt from members: {error}"));
             return Ok((verified, findings));
         }
         Err(error) => return Err(error),
@@ -67,23 +69,23 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         by_members
             .incomplete_trees
             .iter()
-            .map(|what| format!("the trees cannot be made from members: {what}")),
+            .map(|what| format!("the trees cannot be rebuilt from members: {what}")),
     );
     while by_members.shard.release_retired(usize::MAX) {}
     let right = &by_members.shard;
     if left.members.len() != right.members.len() {
         let (left, right) = (left.members.len(), right.members.len());
-        findings.push(format!("there are {left} members by tree pages, and {right} by member pages"));
+        findings.push(format!("the tree pages give {left} members, but the member pages give {right}"));
     }
     for (what, shard) in [("tree pages", left), ("member pages", right)] {
         if let Err(violation) = shard.check_handles() {
-            findings.push(format!("the members by {what}: {violation}"));
+            findings.push(format!("the members that the {what} give: {violation}"));
         }
     }
     let mut metadata = Metadata::read(store, left, progress)?;
     for (name, board) in left.boards() {
         let (Some(tree), Some(other)) = (left.tree(board.all), right.board_tree(name.as_str())) else {
-            findings.push(format!("board {name}: it has no tree"));
+            findings.push(format!("board {name} has no tree"));
             continue;
         };
         verified.boards += 1;
@@ -93,7 +95,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         progress("comparing", verified.entries, 0);
     }
     if metadata.of_no_board > 0 {
-        findings.push(format!("there are metadata of {} entries on no board", metadata.of_no_board));
+        findings.push(format!("{} records of metadata belong to no board", metadata.of_no_board));
     }
     Ok((verified, findings))
 }
@@ -106,12 +108,13 @@ fn compare(
 ) {
     for (what, shard, tree) in [("pages", left, left_tree), ("members", right, right_tree)] {
         if let Err(violation) = tree.tree.check(&shard.members) {
-            findings.push(format!("board {name}: its tree by {what} is broken: {violation}"));
+            findings.push(format!("board {name}: the tree that its {what} give is broken: {violation}"));
         }
     }
     if left_tree.total() != right_tree.total() {
         let (left, right) = (left_tree.total(), right_tree.total());
-        findings.push(format!("board {name}: {left} entries by tree pages, {right} by members"));
+        findings
+            .push(format!("board {name}: its tree pages give {left} entries, but its members give {right}"));
     }
     let pairs = left_tree.tree.cursor_at(0).zip(right_tree.tree.cursor_at(0));
     for (position, ((a, a_words), (b, b_words))) in (1_u64..).zip(pairs) {
@@ -119,7 +122,7 @@ fn compare(
         if a_id != b_id || a_words != b_words || left_tree.extra(a) != right_tree.extra(b) {
             let (a, b) = (String::from_utf8_lossy(a_id), String::from_utf8_lossy(b_id));
             findings.push(format!(
-                "board {name}: position {position} is {a} {a_words:?} by tree pages, {b} {b_words:?} by members"
+                "board {name}: at position {position} the tree pages give {a} {a_words:?}, but the members give {b} {b_words:?}"
             ));
             return;
         }
@@ -131,18 +134,20 @@ fn compare(
         all
     };
     if unlisted(left, left_tree) != unlisted(right, right_tree) {
-        findings.push(format!("board {name}: hidden or removed entries differ"));
+        findings.push(format!(
+            "board {name}: its tree pages and its members give different hidden or removed entries"
+        ));
     }
 }
 
 /// The metadata that the log holds, counted by tree.
 #[derive(Default)]
 struct Metadata {
-    /// Of entries that have metadata.
+    /// Records of entries that have metadata.
     found: BTreeMap<TreeId, u64>,
-    /// Of entries that have none, or that are not there.
+    /// Records of entries that have no metadata, or that do not exist.
     stray: BTreeMap<TreeId, u64>,
-    /// Of trees that are not there.
+    /// Records of trees that do not exist.
     of_no_board: u64,
 }
 
@@ -173,14 +178,16 @@ impl Metadata {
     }
 
     fn compare(&mut self, name: &BoardName, id: TreeId, tree: &WindowTree, findings: &mut Vec<String>) {
-        // A record is one entry's, so that as many are found as there are entries with metadata, or fewer.
+        // Each record belongs to one entry, so there cannot be more records than entries with metadata.
         let found = self.found.remove(&id).unwrap_or_default();
         let lost = count(tree.with_metadata().count()).saturating_sub(found);
         if lost > 0 {
-            findings.push(format!("board {name}: the metadata of {lost} entries are gone"));
+            findings.push(format!("board {name}: the metadata of {lost} entries are missing"));
         }
         if let Some(stray) = self.stray.remove(&id) {
-            findings.push(format!("board {name}: there are metadata of {stray} entries that have none"));
+            findings.push(format!(
+                "board {name}: {stray} records of metadata belong to entries without metadata"
+            ));
         }
     }
 }
@@ -188,7 +195,7 @@ impl Metadata {
 /// Rebuilds every tree from members and deltas, and writes a new checkpoint.
 ///
 /// # Errors
-/// When members or deltas cannot be read, which changes nothing, or when the disk refuses.
+/// When members or deltas cannot be read, in which case nothing is changed, or when the disk refuses.
 pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
     let Recovered { mut shard, incomplete_trees, .. } = recover(&store, TreesFrom::Members, progress)?;
     if let Some(what) = incomplete_trees.first() {

@@ -1,6 +1,8 @@
-//! Checks the jobs that wait for their boards: every one is where it will be looked for.
+//! Checks the jobs that wait for their boards: each must be stored in the line in which the writer will look
+//! for it.
 //!
-//! Knows: lines and places. Must not know: how a member's lines are chosen; the caller says that.
+//! Knows: lines and places. Must not know: how a member's lines are chosen; the caller passes a function for
+//! that.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -14,7 +16,7 @@ use crate::storage::store::Store;
 use crate::types::{MemberId, Sequence};
 use crate::wire;
 
-/// The length of a waiting job's key, in its line and as format 1 kept it.
+/// The lengths of a waiting job's key: in a line, and as format 1 stored it.
 const KEY_BYTES: usize = 17;
 const KEY_BYTES_OF_FORMAT_1: usize = 13;
 /// Findings that are listed; the others are counted.
@@ -23,7 +25,7 @@ const LISTED: usize = 20;
 /// The lines in which a member's jobs may wait: its own, and one that it shares.
 pub type MemberLines<'a> = &'a dyn Fn(&MemberId) -> [u32; 2];
 
-/// Reads every job that waits: how many there are, and what was found wrong, in words.
+/// Reads every waiting job. Returns how many there are, and descriptions of what is wrong with them.
 ///
 /// # Errors
 /// When the disk cannot be read.
@@ -35,7 +37,7 @@ pub fn verify_parked(
     let applied = store.meta()?.map_or(Sequence(0), |meta| Sequence(meta.applied_sequence));
     let mut found =
         Found { member_lines, applied, waiting: 0, own_lines: HashSet::new(), wrong: Vec::new(), more: 0 };
-    // Lines of members' own come before those that are shared.
+    // Members' own lines have lower numbers than shared lines, so they are scanned first.
     for prefix in [keys::PARKED_IN_LINE, keys::PARKED] {
         store.scan_log(&[prefix], &[prefix], |key, value| {
             found.look_at(key, value);
@@ -46,7 +48,7 @@ pub fn verify_parked(
         })?;
     }
     if found.more > 0 {
-        found.wrong.push(format!("{} more waiting jobs have something wrong", found.more));
+        found.wrong.push(format!("{} more findings in waiting jobs are not listed", found.more));
     }
     Ok((found.waiting, found.wrong))
 }
@@ -55,7 +57,7 @@ struct Found<'a> {
     member_lines: MemberLines<'a>,
     applied: Sequence,
     waiting: u64,
-    /// Lines of members' own that jobs wait in.
+    /// Members' own lines in which jobs wait.
     own_lines: HashSet<u32>,
     wrong: Vec<String>,
     more: usize,
@@ -81,21 +83,24 @@ impl Found<'_> {
         };
         let place = keys::place_in_stream(key).filter(|_| key.len() == length);
         let Some((sequence, index)) = place else {
-            return Err(format!("a waiting job has a key of {} bytes, which is none: {key:02x?}", key.len()));
+            return Err(format!(
+                "the key of a waiting job is not valid; it has {} bytes: {key:02x?}",
+                key.len()
+            ));
         };
         let wrong = |what: &dyn Display| {
             format!("job {index} of message {sequence}, which waits for its board, {what}")
         };
         if sequence > self.applied {
             return Err(wrong(&format_args!(
-                "is of a message after the last that was applied, {}",
+                "belongs to a message after the last applied one, {}",
                 self.applied
             )));
         }
         let record = codec::decode_parked(sequence, index, value);
         let ParkedRecord { job, .. } = record.map_err(|error| wrong(&format_args!("is damaged: {error}")))?;
         let Some(Job { member, .. }) = wire::decode_one(&job) else {
-            return Err(wrong(&"cannot be read: it is no job"));
+            return Err(wrong(&"cannot be read, because it is not a job"));
         };
         let [own, shared] = (self.member_lines)(&member);
         match line {
@@ -104,13 +109,13 @@ impl Found<'_> {
                 self.own_lines.insert(line);
                 Ok(())
             }
-            // A member's next job would overtake those in the shared line.
+            // If a member has jobs in both lines, its next job would overtake those in the shared line.
             Some(line) if line == shared && self.own_lines.contains(&own) => Err(wrong(&format_args!(
-                "waits in the shared line {line}, and others of {member} in their own"
+                "waits in the shared line {line}, but other jobs of {member} wait in its own line"
             ))),
             Some(line) if line == shared => Ok(()),
             Some(line) => Err(wrong(&format_args!(
-                "is in line {line}; those of {member} wait in line {own} or {shared}"
+                "is in line {line}, but jobs of {member} belong in line {own} or {shared}"
             ))),
         }
     }

@@ -1,9 +1,9 @@
 //! One scan over the checkpoint's records of a kind, tree by tree.
 //!
-//! Knows: that keys of a kind lie in the order of their trees' numbers. Must not know: what the records say.
+//! Knows: that keys of a kind are sorted by their trees' numbers. Must not know: the content of the records.
 //!
-//! An iterator for each tree would be opened and positioned 100,000 times for as many boards of a few
-//! entries.
+//! One iterator serves all trees: with 100,000 small boards, opening and positioning an iterator for each
+//! would take long.
 
 use rocksdb::DBRawIterator;
 
@@ -28,8 +28,8 @@ impl<'a> TreeWalk<'a> {
         Self { store, kind, iterator, ended: false }
     }
 
-    /// Hands every record of a tree to `each`, in key order. Trees are asked for in ascending order, each
-    /// once; after an error the walk goes on with the next one.
+    /// Hands every record of a tree to `each`, in key order. The caller asks for trees in ascending order,
+    /// for each once. After an error it may ask for the next tree.
     ///
     /// # Errors
     /// When the disk cannot be read, or as `each`.
@@ -40,7 +40,7 @@ impl<'a> TreeWalk<'a> {
     ) -> Result<(), StorageError> {
         let prefix = keys::of_tree(self.kind, tree);
         let is_before = |key: Option<&[u8]>| key.is_none_or(|key| key < prefix.as_slice());
-        // At the beginning, after an error, and after records of a tree that was not asked for.
+        // True at the beginning, after an error, and after records of a tree that the caller did not ask for.
         if !self.ended && is_before(self.iterator.key()) {
             self.iterator.seek(prefix);
         }
@@ -51,13 +51,13 @@ impl<'a> TreeWalk<'a> {
             each(key, value).map_err(|error| self.store.damaged(error))?;
             self.iterator.next();
         }
-        // An iterator over a damaged file just ends: only the status tells.
+        // An iterator over a damaged file just ends; only its status shows the error.
         self.iterator.status().map_err(|error| self.store.damaged(error))?;
         self.ended = true;
         Ok(())
     }
 
-    /// Whether the walk stands where the disk could not be read: behind all that was handed out.
+    /// Whether the walk has stopped at a place that could not be read, after all records that it handed out.
     pub(super) fn is_cut_off(&self) -> bool {
         !self.ended && !self.iterator.valid()
     }

@@ -29,24 +29,29 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn check(&self, order: &impl MemberOrder) -> Result<(), Violation> {
         let mut walk = Walk { order, last: None, leaves: 0, inners: 0 };
         let counted = self.check_node(&mut walk, self.height, self.root, NONE)?;
-        ensure!(counted == self.len, "{counted} entries, {} said", self.len);
+        ensure!(counted == self.len, "its leaves hold {counted} entries, but its count is {}", self.len);
         ensure!(
             self.locator.len() == self.len,
-            "{} handles located, {} entries",
+            "the locator has {} handles, but there are {} entries",
             self.locator.len(),
             self.len
         );
-        ensure!(walk.leaves == self.leaf_count(), "{} leaves, {} in use", walk.leaves, self.leaf_count());
+        ensure!(
+            walk.leaves == self.leaf_count(),
+            "{} leaves can be reached, but {} are in use",
+            walk.leaves,
+            self.leaf_count()
+        );
         ensure!(
             walk.inners == self.inners.in_use(),
-            "{} nodes, {} in use",
+            "{} inner nodes can be reached, but {} are in use",
             walk.inners,
             self.inners.in_use()
         );
         for &leaf in &self.leaves.free {
             ensure!(self.leaves.len(leaf) == 0, "free leaf {leaf} has entries");
         }
-        ensure!(self.capture_is_sane(), "dirty marks and sets disagree");
+        ensure!(self.capture_is_sane(), "the dirty marks and the sets of dirty leaves differ");
         Ok(())
     }
 
@@ -63,20 +68,27 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         walk.inners += 1;
         let meta = self.inners.meta(node);
         let len = self.inners.len(node);
-        ensure!(meta.level == level, "node {node} at level {level} says {}", meta.level);
-        ensure!(meta.parent == parent, "node {node} below {parent} says {}", meta.parent);
+        ensure!(meta.level == level, "node {node} is at level {level}, but records level {}", meta.level);
+        ensure!(
+            meta.parent == parent,
+            "node {node} is below node {parent}, but records the parent {}",
+            meta.parent
+        );
         ensure!((2..=INNER).contains(&len), "node {node} has {len} children");
         let mut total = 0;
         for slot in 0..len {
             let child = self.inners.child(node, slot);
             let count = self.check_node(walk, level - 1, child, node)?;
             let said = self.inners.counts(node)[slot];
-            ensure!(count == said, "node {node} slot {slot}: {count} entries, {said} said");
+            ensure!(
+                count == said,
+                "node {node} slot {slot}: its child has {count} entries, but its count is {said}"
+            );
             let first = self.first_of(level - 1, child);
             let separators = self.inners.separators(node);
             ensure!(
                 separators.words(slot) == first.words(0) && separators.handle(slot) == first.handle(0),
-                "node {node} slot {slot}: separator {:?} {:?}, first entry {:?} {:?}",
+                "node {node} slot {slot}: the separator is {:?} {:?}, but the first entry of its child is {:?} {:?}",
                 separators.words(slot),
                 separators.handle(slot),
                 first.words(0),
@@ -101,12 +113,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let meta = self.leaves.meta(leaf);
         let entries = self.leaves.columns(leaf);
         let len = entries.len();
-        ensure!(meta.parent == parent, "leaf {leaf} below {parent} says {}", meta.parent);
+        ensure!(
+            meta.parent == parent,
+            "leaf {leaf} is below node {parent}, but records the parent {}",
+            meta.parent
+        );
         ensure!(len <= LEAF && (len > 0 || parent == NONE), "leaf {leaf} has {len} entries");
         for at in 0..len {
             let handle = entries.handle(at);
             let located = self.locator.get(handle);
-            ensure!(located == leaf, "{handle:?} is in leaf {leaf}, the locator says {located}");
+            ensure!(located == leaf, "{handle:?} is in leaf {leaf}, but the locator names leaf {located}");
             if let Some(last) = walk.last {
                 let order = self.compare_entries(last, (leaf, at), walk.order);
                 ensure!(order == Ordering::Less, "leaf {leaf} entry {at} {handle:?} is out of order");

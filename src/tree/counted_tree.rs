@@ -216,7 +216,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
         match &mut self.form {
             Form::Large(large) => large,
-            Form::Small(_) => unreachable!("it was just made large"),
+            Form::Small(_) => unreachable!("the tree was made large just now"),
         }
     }
 

@@ -26,9 +26,9 @@ pub enum PageError {
     Order { page: u32, at: usize },
     #[error("pages {left} and {right} overlap")]
     Overlap { left: u32, right: u32 },
-    #[error("handle {} is in page {page} and once more", handle.0)]
+    #[error("handle {} is in page {page} and has a second entry", handle.0)]
     RepeatedHandle { page: u32, handle: Handle },
-    #[error("page {page} holds the handle that is never valid")]
+    #[error("page {page} holds the greatest handle, which is never given to a member")]
     InvalidHandle { page: u32 },
 }
 

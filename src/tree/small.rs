@@ -242,7 +242,9 @@ impl<const LEAF: usize> SmallTree<LEAF> {
             return Err(Violation::new(format!("{handle:?} has two entries")));
         }
         if (self.capture_state == CaptureState::Copied) != self.pre_image.is_some() {
-            return Err(Violation::new("what is set aside and what is said of it disagree".to_owned()));
+            return Err(Violation::new(
+                "the tree's capture state does not match whether entries are set aside".to_owned(),
+            ));
         }
         Ok(())
     }

@@ -62,7 +62,8 @@ pub fn encode(job: &Job) -> Vec<u8> {
 }
 
 fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    serde_json::to_writer(out, value).expect("text and numbers are JSON, and memory takes all of it");
+    serde_json::to_writer(out, value)
+        .expect("text and numbers can be JSON, and writing to memory does not fail");
 }
 
 fn write_score(out: &mut Vec<u8>, score: &Score) {

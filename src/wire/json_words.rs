@@ -11,7 +11,7 @@ const SHOWN_BYTES: usize = 24;
 #[must_use]
 pub fn json_words(bytes: &[u8], error: &serde_json::Error) -> String {
     if bytes.trim_ascii().is_empty() {
-        return "there is nothing in it".to_owned();
+        return "it is empty".to_owned();
     }
     let said = error.to_string();
     let phrase = said.rsplit_once(" at line ").map_or(said.as_str(), |(phrase, _)| phrase);
@@ -22,7 +22,7 @@ pub fn json_words(bytes: &[u8], error: &serde_json::Error) -> String {
     let place = format!("at line {}, column {}", error.line(), error.column());
     match at(bytes, error.line(), error.column()) {
         [] => format!("{what}, {place}"),
-        rest => format!("{what}, {place}, where {} stands", quoted(&String::from_utf8_lossy(rest))),
+        rest => format!("{what}, {place}: {}", quoted(&String::from_utf8_lossy(rest))),
     }
 }
 
@@ -35,23 +35,23 @@ fn at(bytes: &[u8], line: usize, column: usize) -> &[u8] {
 
 fn words(phrase: &str) -> String {
     let plain = match phrase {
-        "expected value" | "expected ident" => "a value is missing or is none",
-        "expected `:`" => "a colon is missing behind a name",
+        "expected value" | "expected ident" => "a value is missing, or is not a JSON value",
+        "expected `:`" => "a colon is missing after a name",
         "expected `,` or `]`" => "a comma or the end of the array is missing",
         "expected `,` or `}`" => "a comma or the end of the object is missing",
-        "expected `\"`" | "key must be a string" => "a name in quotation marks is missing",
-        "trailing comma" => "a comma has nothing behind it",
-        "trailing characters" => "there is more behind the end",
-        "number out of range" => "a number is too large to be read",
-        "invalid number" => "a number is not written as JSON has numbers",
-        "recursion limit exceeded" => "it is nested too deep",
-        "invalid unicode code point" => "a text is not UTF-8",
+        "expected `\"`" | "key must be a string" => "a name is missing, or is not in quotation marks",
+        "trailing comma" => "nothing follows a comma",
+        "trailing characters" => "more follows after the end of the value",
+        "number out of range" => "a number is too large",
+        "invalid number" => "a number is not written as JSON requires",
+        "recursion limit exceeded" => "it is nested too deeply",
+        "invalid unicode code point" => "a string is not UTF-8",
         phrase if phrase.starts_with("EOF") => "it ends too early",
         phrase if phrase.starts_with("control character") => {
-            "a text holds a control character, which has to be escaped"
+            "a string contains a control character that is not escaped"
         }
         phrase if phrase.contains("escape") || phrase.contains("surrogate") => {
-            "a text holds an escape that stands for nothing"
+            "a string contains an invalid escape"
         }
         phrase => return of_shape(phrase),
     };
@@ -70,9 +70,9 @@ fn of_shape(phrase: &str) -> String {
     if let Some(rest) = phrase.strip_prefix("unknown field ") {
         let (stray, known) = rest.split_once(", ").unwrap_or((rest, ""));
         let known = known.trim_start_matches("expected ").trim_start_matches("one of ").replace('`', "");
-        return format!("there is no field {} here, only {known}", name(stray));
+        return format!("there is no field {} here; the fields are {known}", name(stray));
     }
-    "a value is of another kind than it should be".to_owned()
+    "a value is of the wrong type".to_owned()
 }
 
 #[cfg(test)]
@@ -92,18 +92,18 @@ mod tests {
     #[test]
     fn a_mistake_is_explained_with_its_place_and_without_the_parsers_phrases() {
         for (text, expect) in [
-            ("", "there is nothing in it"),
-            ("nonsense", "a value is missing or is none, at line 1, column 2, where \"onsense\" stands"),
-            ("{\"a\":1", "it ends too early, at line 1, column 6, where \"1\" stands"),
-            ("{\n\"a\":x}", "a value is missing or is none, at line 2, column 5, where \"x}\" stands"),
-            ("[1 2]", "a comma or the end of the array is missing, at line 1, column 4, where \"2]\" stands"),
-            ("[1]]", "there is more behind the end, at line 1, column 4, where \"]\" stands"),
-            ("[1e999]", "a number is too large to be read"),
-            ("[1,]", "a comma has nothing behind it"),
-            ("{1:2}", "a name in quotation marks is missing"),
-            ("[01]", "a number is not written as JSON has numbers"),
-            ("[\"\\x\"]", "a text holds an escape that stands for nothing"),
-            ("[\"\\ud800\"]", "a text holds an escape that stands for nothing"),
+            ("", "it is empty"),
+            ("nonsense", "a value is missing, or is not a JSON value, at line 1, column 2: \"onsense\""),
+            ("{\"a\":1", "it ends too early, at line 1, column 6: \"1\""),
+            ("{\n\"a\":x}", "a value is missing, or is not a JSON value, at line 2, column 5: \"x}\""),
+            ("[1 2]", "a comma or the end of the array is missing, at line 1, column 4: \"2]\""),
+            ("[1]]", "more follows after the end of the value, at line 1, column 4: \"]\""),
+            ("[1e999]", "a number is too large"),
+            ("[1,]", "nothing follows a comma"),
+            ("{1:2}", "a name is missing, or is not in quotation marks"),
+            ("[01]", "a number is not written as JSON requires"),
+            ("[\"\\x\"]", "a string contains an invalid escape"),
+            ("[\"\\ud800\"]", "a string contains an invalid escape"),
         ] {
             let error = serde_json::from_str::<Value>(text).expect_err(text);
             let said = json_words(text.as_bytes(), &error);
@@ -111,7 +111,7 @@ mod tests {
         }
         let deep = "[".repeat(1_000);
         let error = serde_json::from_str::<Value>(&deep).expect_err("too deep");
-        assert!(json_words(deep.as_bytes(), &error).starts_with("it is nested too deep"));
+        assert!(json_words(deep.as_bytes(), &error).starts_with("it is nested too deeply"));
         let binary = b"\x1f\x8b\x00\xff[";
         let error = serde_json::from_slice::<Value>(binary).expect_err("no JSON");
         let said = json_words(binary, &error);
@@ -122,9 +122,9 @@ mod tests {
     fn json_of_the_wrong_shape_is_explained_by_its_fields() {
         for (text, expect) in [
             ("{}", "members is missing"),
-            ("{\"members\":[],\"more\":1}", "there is no field more here, only members"),
+            ("{\"members\":[],\"more\":1}", "there is no field more here; the fields are members"),
             ("{\"members\":[],\"members\":[]}", "members is given twice"),
-            ("{\"members\":5}", "a value is of another kind than it should be"),
+            ("{\"members\":5}", "a value is of the wrong type"),
         ] {
             let error = serde_json::from_str::<Body>(text).expect_err(text);
             let said = json_words(text.as_bytes(), &error);

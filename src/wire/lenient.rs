@@ -50,7 +50,7 @@ pub fn score_of(json: &str) -> Result<Score, String> {
 }
 
 fn key_count(found: &str) -> String {
-    format!("a score has 1 to {MAX_KEYS} keys, not {found}")
+    format!("a score must have 1 to {MAX_KEYS} keys; got {found}")
 }
 
 /// A signed 64-bit integer, or its decimal string.
@@ -66,7 +66,10 @@ pub fn integer_of(json: &str) -> Result<i64, String> {
         return Err(format!("{} is neither an integer nor a decimal string", shown(json)));
     }
     if json.contains(['.', 'e', 'E']) {
-        return Err(format!("{} has a fraction or an exponent, and exact integers are taken", shown(json)));
+        return Err(format!(
+            "{} has a fraction or an exponent; only exact integers are accepted",
+            shown(json)
+        ));
     }
     parse_integer(json)
 }
@@ -188,15 +191,18 @@ mod tests {
             ("{\"a\":\n1}", "{\"a\": 1} is neither"),
             ("[1,null]", "null is neither"),
             ("[1,[2]]", "[2] is neither"),
-            ("[]", "a score has 1 to 8 keys, not 0"),
-            ("[1,2,3,4,5,6,7,8,9]", "a score has 1 to 8 keys, not 9"),
+            ("[]", "a score must have 1 to 8 keys; got 0"),
+            ("[1,2,3,4,5,6,7,8,9]", "a score must have 1 to 8 keys; got 9"),
         ] {
             let said = score_of(json).expect_err(json);
             assert!(said.starts_with(expect), "{json}: {said}");
         }
         let long = format!("\"{}\"", "x".repeat(1_000));
         assert!(score_of(&long).expect_err("no number").len() < 150);
-        assert_eq!(parse_score("1,2,3,4,5,6,7,8,9").expect_err("too many"), "a score has 1 to 8 keys, not 9");
+        assert_eq!(
+            parse_score("1,2,3,4,5,6,7,8,9").expect_err("too many"),
+            "a score must have 1 to 8 keys; got 9"
+        );
         assert!(parse_score("").expect_err("nothing").starts_with("\"\" is not a decimal integer"));
     }
 }

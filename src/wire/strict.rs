@@ -68,11 +68,11 @@ fn malformed(detail: impl Into<String>) -> Reject {
 }
 
 fn not_json(bytes: &[u8], error: &serde_json::Error) -> Reject {
-    malformed(format!("this is not JSON: {}", json_words(bytes, error)))
+    malformed(format!("the job is not JSON: {}", json_words(bytes, error)))
 }
 
 fn not_an_object(found: &str) -> Reject {
-    malformed(format!("a job is a JSON object such as {EXAMPLE}, not {found}"))
+    malformed(format!("a job must be a JSON object such as {EXAMPLE}; got {found}"))
 }
 
 /// A job's fields as JSON text. Absent and null are the same, except where a value is required.
@@ -134,10 +134,10 @@ impl<'a> Fields<'a> {
         } else {
             let op = op.map(Op::name).unwrap_or_default();
             if let Some(score) = given(self.score).or(given(self.scores)) {
-                return Err(malformed(format!("{op} takes no score, not {}", shown(score))));
+                return Err(malformed(format!("{op} takes no score; got {}", shown(score))));
             }
             if let Some(meta) = given(self.meta) {
-                return Err(malformed(format!("{op} takes no meta, not {}", shown(meta))));
+                return Err(malformed(format!("{op} takes no meta; got {}", shown(meta))));
             }
             match board_of(names, given(self.board), board_from_path)? {
                 Some(board) => Targets::Boards(vec![(board, None)]),
@@ -159,11 +159,13 @@ fn scored_targets(
 ) -> Result<Targets, Reject> {
     if let Some(scores) = scores {
         if from_path.is_some() || board.is_some() || given(score).is_some() {
-            return Err(malformed("scores stands alone, without board and score"));
+            return Err(malformed("scores cannot be combined with board or score"));
         }
         if !scores.starts_with('{') {
             let found = shown(scores);
-            return Err(malformed(format!("scores is an object such as {{\"arena\": 1200}}, not {found}")));
+            return Err(malformed(format!(
+                "scores must be an object such as {{\"arena\": 1200}}; got {found}"
+            )));
         }
         let JsonFields(scores) =
             serde_json::from_str(scores).map_err(|error| not_json(scores.as_bytes(), &error))?;
@@ -171,7 +173,7 @@ fn scored_targets(
             return Err(malformed("scores names no board"));
         }
         if scores.len() > MAX_BOARDS_PER_JOB {
-            let detail = format!("a job changes at most {MAX_BOARDS_PER_JOB} boards");
+            let detail = format!("a job may change at most {MAX_BOARDS_PER_JOB} boards");
             return Err(Reject::new(RejectCode::TooLarge, detail));
         }
         let mut boards: Vec<(BoardName, Option<Score>)> = Vec::with_capacity(scores.len());
@@ -202,20 +204,23 @@ fn read_op(value: Option<&str>) -> Result<Option<Op>, Reject> {
         return Err(malformed("the operation profile is not supported yet"));
     }
     let op = Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref());
-    let known = || malformed(format!("op is set, best, incr, remove, hide or show, not {}", shown(value)));
+    let known =
+        || malformed(format!("op must be set, best, incr, remove, hide or show; got {}", shown(value)));
     op.map(Some).ok_or_else(known)
 }
 
 fn read_member(value: Option<&str>, from_path: Option<MemberId>) -> Result<MemberId, Reject> {
     let bad = |detail: String| Reject::new(RejectCode::BadMember, detail);
     let Some(value) = value else { return from_path.ok_or_else(|| bad("member is missing".to_owned())) };
-    let text = text_of(value).ok_or_else(|| bad(format!("member is a string, not {}", shown(value))))?;
+    let text = text_of(value).ok_or_else(|| bad(format!("member must be a string; got {}", shown(value))))?;
     match from_path {
         None => MemberId::new(text.as_ref()).map_err(|why| bad(why.got(&text))),
         Some(named) if text == named.as_str() => Ok(named),
         Some(named) => {
             let (found, path) = (quoted(&text), quoted(named.as_str()));
-            Err(malformed(format!("member is {found}, and the path names {path}; leave it out of the body")))
+            Err(malformed(format!(
+                "member is {found}, but the path names {path}; leave member out of the body"
+            )))
         }
     }
 }
@@ -226,13 +231,16 @@ fn board_of(
     from_path: Option<BoardName>,
 ) -> Result<Option<BoardName>, Reject> {
     let Some(value) = value else { return Ok(from_path) };
-    let text = text_of(value).ok_or_else(|| malformed(format!("board is a string, not {}", shown(value))))?;
+    let text =
+        text_of(value).ok_or_else(|| malformed(format!("board must be a string; got {}", shown(value))))?;
     match from_path {
         None => names.get(&text).map(Some),
         Some(named) if text == named.as_str() => Ok(Some(named)),
         Some(named) => {
             let found = quoted(&text);
-            Err(malformed(format!("board is {found}, and the path names {named}; leave it out of the body")))
+            Err(malformed(format!(
+                "board is {found}, but the path names {named}; leave board out of the body"
+            )))
         }
     }
 }
@@ -241,7 +249,7 @@ fn read_version(value: Option<&str>) -> Result<Option<u64>, Reject> {
     let Some(value) = value else { return Ok(None) };
     let refused = || {
         malformed(format!(
-            "version is an unsigned 64-bit integer such as 17, or its decimal string, not {}",
+            "version must be an unsigned 64-bit integer such as 17, or its decimal string; got {}",
             shown(value)
         ))
     };
@@ -259,7 +267,7 @@ fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
     let Some(raw) = raw else { return Ok(None) };
     if !raw.starts_with('{') {
         return Err(malformed(format!(
-            "meta is a JSON object such as {{\"car\": \"mx5\"}}, not {}",
+            "meta must be a JSON object such as {{\"car\": \"mx5\"}}; got {}",
             shown(raw)
         )));
     }
@@ -270,11 +278,13 @@ fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
     let (text, depth) = compact(raw);
     if text.len() > MAX_METADATA_BYTES {
         let detail =
-            format!("meta has {} bytes as compact JSON; {MAX_METADATA_BYTES} are the most", text.len());
+            format!("meta has {} bytes as compact JSON; the limit is {MAX_METADATA_BYTES}", text.len());
         return Err(Reject::new(RejectCode::TooLarge, detail));
     }
     if depth > METADATA_DEPTH_MAX {
-        return Err(malformed(format!("meta is nested {depth} deep; {METADATA_DEPTH_MAX} is the most")));
+        return Err(malformed(format!(
+            "meta is nested {depth} levels deep; the limit is {METADATA_DEPTH_MAX}"
+        )));
     }
     Ok(Some(Metadata(text.into())))
 }
@@ -351,7 +361,7 @@ struct JobsVisitor;
 
 impl<'de> Visitor<'de> for JobsVisitor {
     visit_scalars!(Jobs, |found: String| Jobs(Err(malformed(format!(
-        "one job, such as {EXAMPLE}, or an array of 1 to {MAX_JOBS_PER_MESSAGE} is expected, not {found}"
+        "one job such as {EXAMPLE}, or an array of 1 to {MAX_JOBS_PER_MESSAGE} jobs, is expected; got {found}"
     )))));
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Jobs, A::Error> {
@@ -363,15 +373,14 @@ impl<'de> Visitor<'de> for JobsVisitor {
                 while items.next_element::<IgnoredAny>()?.is_some() {
                     count += 1;
                 }
-                let detail =
-                    format!("these are {count} jobs; at most {MAX_JOBS_PER_MESSAGE} are taken at a time");
+                let detail = format!("the array has {count} jobs; the limit is {MAX_JOBS_PER_MESSAGE}");
                 return Ok(Jobs(Err(Reject::new(RejectCode::TooLarge, detail))));
             }
             let job = fields.map_err(|found| not_an_object(&found));
             jobs.push(job.and_then(|fields: Fields<'_>| fields.into_job(&mut names, None)));
         }
         Ok(Jobs(if jobs.is_empty() {
-            Err(malformed("an array of jobs holds at least one"))
+            Err(malformed("an array of jobs must hold at least one job"))
         } else {
             Ok(jobs)
         }))

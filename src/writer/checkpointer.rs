@@ -1,4 +1,4 @@
-//! Decides when a shard is checkpointed, and runs the thread that does it beside the writer.
+//! Decides when a shard is checkpointed, and runs the thread that does it while the writer continues.
 //!
 //! Knows: a shard has one checkpoint at a time, and it begins only when the gate admits it, because from then
 //! on the writer copies every leaf before it changes it. Must not know: what a checkpoint consists of
@@ -135,7 +135,7 @@ impl Checkpointer {
         self.failures
     }
 
-    /// Memory that the running checkpoint holds beside the shard's, in bytes.
+    /// Memory that the running checkpoint holds in addition to the shard's, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.running.as_ref().map_or(0, |running| running.checkpoint.bytes())
@@ -183,7 +183,7 @@ impl Checkpointer {
         match std::thread::Builder::new().name(name).spawn(write) {
             Ok(thread) => self.running = Some(Running { thread, checkpoint, written }),
             Err(error) => {
-                tracing::error!(%error, "no thread could be had for a checkpoint; it will be tried again");
+                tracing::error!(%error, "the thread for a checkpoint could not be started; the checkpoint will be tried again");
                 self.abandon(&checkpoint, shard);
             }
         }

@@ -42,7 +42,7 @@ pub fn decide(
     if let (Some(version), Some(stored)) = (request.version, before.and_then(|entry| entry.version))
         && version <= stored
     {
-        let detail = format!("version {version} is not greater than {stored}, the version stored");
+        let detail = format!("version {version} is not greater than the stored version, {stored}");
         return Err(Reject::new(RejectCode::StaleVersion, detail));
     }
     let version = request.version.or_else(|| before.and_then(|entry| entry.version));
@@ -63,7 +63,7 @@ pub fn decide(
     match request.op {
         Op::Set | Op::Best | Op::Incr => {
             let given =
-                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job brings no score"))?;
+                request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
             let held = before.and_then(Entry::words);
             let score = match request.op {
                 Op::Incr => {
@@ -133,12 +133,12 @@ fn refuse(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reje
             let keys = definition.keys.iter().zip(score.keys());
             let outside = keys.filter(|(key, value)| !(key.min..=key.max).contains(value));
             let told = outside.map(|(key, value)| {
-                format!("{} would be {value}, and is {} on this board", key.name, bounds(key))
+                format!("{} would be {value}, but must be {} on this board", key.name, bounds(key))
             });
             Reject::new(RejectCode::OutOfRange, told.collect::<Vec<_>>().join("; "))
         }
         ScoreRefused::Overflow => {
-            let detail = format!("with {score} added, a key would leave the signed 64-bit range");
+            let detail = format!("adding {score} would take a key out of the signed 64-bit range");
             Reject::new(RejectCode::Overflow, detail)
         }
     }
@@ -221,12 +221,12 @@ mod tests {
         let seven = entry(run(&board, None, Op::Incr, 7, 1));
         let refused = run(&board, Some(&seven), Op::Incr, 4, 2).expect_err("beyond the maximum");
         assert_eq!(refused.code, RejectCode::OutOfRange);
-        assert_eq!(refused.detail, "score would be 11, and is 10 or less on this board");
+        assert_eq!(refused.detail, "score would be 11, but must be 10 or less on this board");
         assert_eq!(score(&entry(run(&board, Some(&seven), Op::Incr, 3, 2))), 10);
         let top = entry(run(&Definition::default(), None, Op::Set, i64::MAX, 1));
         let refused = run(&Definition::default(), Some(&top), Op::Incr, 1, 2).expect_err("beyond 64 bits");
         assert_eq!(refused.code, RejectCode::Overflow);
-        assert_eq!(refused.detail, "with 1 added, a key would leave the signed 64-bit range");
+        assert_eq!(refused.detail, "adding 1 would take a key out of the signed 64-bit range");
         let two = Definition {
             keys: vec![Key::score(), Key { name: "t".to_owned(), min: 5, max: 7, ..Key::score() }],
             ..board

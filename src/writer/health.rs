@@ -17,7 +17,8 @@ pub enum ShardState {
     Live,
     /// Applies the backlog, or reopens after a failure; the reason says which.
     CatchingUp(String),
-    /// Applies nothing until an operator acts; the reason says what to do. Reads go on, stale.
+    /// Applies nothing until an operator acts; the reason says what to do. Reads are still answered, marked
+    /// stale.
     Halted(String),
 }
 
@@ -188,7 +189,7 @@ impl Health {
         *self.queue_room.write() = Some(Arc::new(room));
     }
 
-    /// Notes that the queue has refused a message because it is full, whatever the last check found.
+    /// Notes that the queue has refused a message because it is full, even if the last check found room.
     pub fn note_queue_full(&self) {
         let mut known = self.queue_room.write();
         if let Some(room) = known.as_mut().filter(|room| room.level < QueueLevel::Full) {

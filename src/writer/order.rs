@@ -91,8 +91,8 @@ impl LineOrder {
         true
     }
 
-    /// Sets whether the shard is at its board limit. Then jobs that wait for a missing board are taken too,
-    /// to be rejected.
+    /// Sets whether the shard is at its board limit. If so, jobs that wait for a missing board are taken too,
+    /// and are rejected.
     pub fn set_at_board_limit(&mut self, at_board_limit: bool) {
         self.at_board_limit = at_board_limit;
     }

@@ -243,13 +243,13 @@ impl Parking {
         }
     }
 
-    /// Whether the shard has as many boards as there can be. What waits for another one may go on, and be
-    /// rejected.
+    /// Sets whether the shard is at its board limit. If so, jobs that wait for another board are unparked,
+    /// and are rejected.
     pub fn set_at_board_limit(&mut self, at_board_limit: bool) {
         self.order.set_at_board_limit(at_board_limit);
     }
 
-    /// Takes the line whose turn it is: of those that may go on, the one with the oldest first job.
+    /// Takes the next line: of the ready ones, the one with the oldest first job.
     pub fn check_out_line(&mut self) -> Option<CheckedOutLine> {
         let (first, id) = self.order.take_next()?;
         let line = self.lines.get_mut(&id)?;
@@ -260,8 +260,8 @@ impl Parking {
     /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `unparked`: how many of its jobs were unparked. `fresh`: what is left of [`CheckedOutLine::fresh`].
-    /// `next`: the job that is first now, with the board that it waits for; `None` if no job is left.
+    /// `unparked`: how many of its jobs were unparked. `fresh`: the rest of [`CheckedOutLine::fresh`]. `next`:
+    /// the job that is first now, with the board that it waits for; `None` if no job is left.
     pub fn check_in_line(
         &mut self,
         id: u32,

@@ -51,11 +51,11 @@ pub enum Defined {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
     #[error(
-        "the board is there already and differs: {0}. Only keep and the min and max of keys can be changed; to change more, drop \
-         the board first"
+        "the board exists already, with another definition: {0}. Only keep and the min and max of keys \
+         can change; to change more, drop the board first"
     )]
     Conflict(String),
-    #[error("this node holds {MAX_BOARDS} boards, its limit")]
+    #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]
     TooMany,
 }
 
@@ -173,7 +173,7 @@ impl Registry {
         self.has_next_incarnation.store(!state.next_incarnation.is_empty(), Ordering::Release);
     }
 
-    /// Forgets a board that was dropped elsewhere, or whose drop a crash cut short.
+    /// Forgets a board that was dropped by another node, or whose drop was interrupted by a crash.
     pub fn forget(&self, name: &BoardName, dropped: Incarnation) {
         let mut state = self.state.lock();
         if state.by_name.get(name).is_some_and(|registered| registered.known.incarnation <= dropped) {
@@ -183,7 +183,7 @@ impl Registry {
         }
     }
 
-    /// Applies a definition that was decided elsewhere.
+    /// Applies a definition that was decided in the boards' stream.
     pub fn apply_remote(&self, name: &BoardName, known: &RegisteredBoard) {
         let mut state = self.state.lock();
         state.last_incarnation = state.last_incarnation.max(known.incarnation.0);

@@ -83,7 +83,7 @@ impl RejectLog {
                 index,
                 detail,
                 job,
-                "jobs were rejected: so many since this was last said, and one of them; GET /v1/rejects has them all"
+                "jobs were rejected; `jobs` counts those since the last such line, of which one is shown. GET /v1/rejects lists all"
             );
         }
     }

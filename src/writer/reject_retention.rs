@@ -54,7 +54,7 @@ impl RejectRetention {
                 }
                 tracing::error!(
                     rejects = REJECTS_PER_TRIM,
-                    "rejects go away that could not be published: there are too many"
+                    "too many rejects wait to be published; the oldest were deleted without being published"
                 );
             }
             last = self.marks.pop_front();

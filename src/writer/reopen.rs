@@ -18,7 +18,7 @@ use crate::writer::source::{Fetched, JobSource, OutcomeSender};
 use crate::writer::writer_loop::Writer;
 
 /// The reason given for a batch that is on disk although its commit failed.
-const FOUND_APPLIED: &str = "it was found applied when the store was opened again";
+const FOUND_APPLIED: &str = "the batch was found on disk when the store was opened again";
 /// Pauses between attempts to reopen after a failed commit.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(10);
@@ -78,7 +78,7 @@ impl<S: JobSource> Writer<S> {
     /// append to its log.
     pub(super) fn reopen_with_retries(&mut self, interrupted: BatchFailed) {
         let BatchFailed { reason, is_unreadable, mut waiting } = interrupted;
-        tracing::error!(shard = %self.id, reason, "a commit failed; reads go on, stale, and the store is reopened");
+        tracing::error!(shard = %self.id, reason, "a commit failed; reopening the store. Reads are served meanwhile, and marked stale");
         self.health.set_state(ShardState::CatchingUp(format!("reopening after a failed commit: {reason}")));
         self.gauges.note_failed_commit();
         if let Some((sequence, figures)) = self.checkpointer.wait(&self.shard) {
@@ -102,14 +102,14 @@ impl<S: JobSource> Writer<S> {
                     let reason = format!("reopening after a failed commit: {error}");
                     self.health.set_state(ShardState::CatchingUp(reason.clone()));
                     if self.refuse_messages(&reason, pause) {
-                        tracing::warn!(shard = %self.id, "told to end before the store could be opened again; what was answered is on disk");
+                        tracing::warn!(shard = %self.id, "shutting down before the store could be opened again; all writes that were answered are on disk");
                         return;
                     }
                     pause = (pause * 2).min(REOPEN_MAX);
                 }
             }
         }
-        tracing::info!(shard = %self.id, "the store is open again");
+        tracing::info!(shard = %self.id, "the store was reopened after a failed commit");
         self.health.set_state(self.source.state());
     }
 

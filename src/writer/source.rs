@@ -102,7 +102,7 @@ impl Payload {
 /// An undecodable job: its bytes and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadJob {
-    /// The job as it came.
+    /// The job's bytes as they arrived.
     pub bytes: Vec<u8>,
     /// The member, if that much could be read.
     pub member: Option<MemberId>,

@@ -100,8 +100,8 @@ impl<S: JobSource> Writer<S> {
         self.finish();
     }
 
-    /// Positions the source behind what the store holds, and loads what the writer keeps in memory beside the
-    /// shard.
+    /// Positions the source after the store's applied sequence, and loads what the writer keeps in memory in
+    /// addition to the shard.
     pub(super) fn resume(&mut self, applied: Applied) -> Result<(), String> {
         let store = match self.store.get() {
             Ok(store) => store,
@@ -138,8 +138,7 @@ impl<S: JobSource> Writer<S> {
             let (place, parked) = read_parked(first)?;
             lines.push((line, jobs, place, parked));
         }
-        // Readers are served meanwhile if this follows a failed commit, so the lock is taken for each line
-        // anew.
+        // After a failed commit readers are served while this runs, so the lock is released between lines.
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
         parking.load(lines, is_known);
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
@@ -325,7 +324,7 @@ impl<S: JobSource> Writer<S> {
         if let Some(damage) = store.as_deref().and_then(Store::first_damage)
             && self.health.note_damage(damage)
         {
-            tracing::error!(shard = %self.id, damage, "the shard's files are damaged; ranktree verify tells what else is");
+            tracing::error!(shard = %self.id, damage, "the shard's files are damaged; stop the node and run ranktree verify, which lists all damage");
         }
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }

@@ -2,15 +2,16 @@
 //!
 //! The `mod.rs` of each folder lists its files and says what each of them holds:
 //!
-//! - [`durability`]: nothing answered is lost or counted twice, whatever is killed, damaged or full
-//! - [`exactness`]: ranks, tokens, removals and rejections are what the jobs say
+//! - [`durability`]: nothing answered is lost or counted twice, even if processes are killed, files are
+//!   damaged or disks are full
+//! - [`exactness`]: ranks, tokens, removals and rejections follow from the jobs exactly
 //! - [`nats`]: streams, boards, permissions and outages with a real nats-server
 //! - [`http`]: the API, who may use it, and clients that do not behave
 //! - [`cli`]: the other subcommands, and settings
 //! - [`operations`]: metrics, dashboards, containers, secrets
 //! - [`project`]: what holds the repository itself together: layers, documents, names
 //!
-//! [`support`] is what they stand on: a node, a nats-server, a client, a model.
+//! [`support`] has what they share: a node, a nats-server, a client, a model.
 
 #![allow(clippy::indexing_slicing, reason = "a JSON value answers Null for a name that it does not have")]
 

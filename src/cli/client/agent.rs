@@ -91,9 +91,10 @@ impl<In: Transport> Connector<In> for TlsConnector {
         if !details.needs_tls() || transport.is_tls() {
             return Ok(Some(Either::A(transport)));
         }
-        let config = self.0.as_ref().ok_or(Error::Tls("https is not set up"))?;
+        let config = self.0.as_ref().ok_or(Error::Tls("no trusted certificates were given for https"))?;
         let host = details.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| Error::Tls("the host is no name"))?;
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Error::Tls("the host in the URL is not a valid name"))?;
         let mut connection = ClientConnection::new(Arc::clone(config), name)?;
         let mut socket = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
         socket.set_timeout(details.timeout);

@@ -22,14 +22,14 @@ impl BaseUrl {
     pub fn parse(flag: &str, text: &str) -> Result<Self, String> {
         if text.contains('@') {
             return Err(format!(
-                "{flag} takes no user and no password (there is an @ in it): everybody on this machine sees arguments, and the \
-                 service asks for tokens, which are in a file or in the environment"
+                "{flag} must not contain a user or a password (there is an @ in it), because every user \
+                 of this machine can read arguments; give a token in a file or in the environment instead"
             ));
         }
         if text.contains(['?', '#']) {
             return Err(format!(
-                "{flag} is a service's base URL, without a query or a fragment (there is a ? or a # in it): give what comes before \
-                 that"
+                "{flag} must be a service's base URL, without a query or a fragment (there is a ? or a # \
+                 in it); leave that part away"
             ));
         }
         let text = text.trim_end_matches('/');
@@ -37,7 +37,11 @@ impl BaseUrl {
         let is_https = match uri.as_ref().and_then(Uri::scheme_str) {
             Some("http") => false,
             Some("https") => true,
-            _ => return Err(format!("{flag} is a URL that starts with http:// or https://, got {text:?}")),
+            _ => {
+                return Err(format!(
+                    "{flag} must be a URL that begins with http:// or https://; got {text:?}"
+                ));
+            }
         };
         Ok(Self { text: text.to_owned(), is_https })
     }
@@ -58,7 +62,10 @@ mod tests {
         }
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
             let said = BaseUrl::parse("--url", bad).expect_err(bad);
-            assert!(said.starts_with("--url is a URL that starts with http:// or https://, got "), "{said}");
+            assert!(
+                said.starts_with("--url must be a URL that begins with http:// or https://; got "),
+                "{said}"
+            );
         }
         // One may carry a secret, too.
         for more in ["http://h/?token=hunter2", "http://h#hunter2"] {
@@ -67,7 +74,7 @@ mod tests {
         }
         for secret in ["http://u:hunter2@h", "htp://u:hunter2@h", "u:hunter2@h:8080", "https://hunter2@h/x"] {
             let said = BaseUrl::parse("--url", secret).expect_err(secret);
-            assert!(said.starts_with("--url takes no user") && !said.contains("hunter2"), "{said}");
+            assert!(said.starts_with("--url must not contain a user") && !said.contains("hunter2"), "{said}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn load_tls_roots(ca: Option<&Path>) -> Result<ClientTls, String> {
     } else {
         certificates = rustls_native_certs::load_native_certs().certs;
         if certificates.is_empty() {
-            return Err("this system has no list of certificates that it trusts; name a PEM file with --ca"
+            return Err("this system has no list of trusted certificates; name a PEM file of them with --ca"
                 .to_owned());
         }
     }

@@ -40,8 +40,8 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     }
     if found != wanted {
         return Ok(Some(format!(
-            "shards = {wanted}: {folder} holds {found}, and a data directory keeps its number; say shards = {found}, or name another \
-             directory"
+            "shards = {wanted}: {folder} has {found} shards, and the number of shards of a data directory \
+             cannot change; set shards = {found}, or name another directory"
         )));
     }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
@@ -51,13 +51,13 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     Ok(is_other.then(|| {
         if with_nats {
             format!(
-                "nats: {folder} was filled without NATS, and no stream continues it; name a new directory, and bring the boards over \
-                 with ranktree export --data-dir and ranktree import"
+                "nats: {folder} was filled without NATS, so no stream can continue it; name a new \
+                 directory, and copy the boards with ranktree export --data-dir and ranktree import"
             )
         } else {
             format!(
-                "nats is not set: {folder} was filled from NATS; say where NATS is, since what is written without it is in no stream, \
-                 and no stream could be followed afterwards"
+                "nats is not set: {folder} was filled from NATS, and writes without NATS would be in no \
+                 stream, so that no stream could continue it afterwards; set nats"
             )
         }
     }))
@@ -81,7 +81,7 @@ fn unusable_paths(settings: &Settings) -> Vec<String> {
 
 fn file(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => Some("it is a directory, and a file is expected".to_owned()),
+        Ok(found) if found.is_dir() => Some("it is a directory; a file is expected".to_owned()),
         Ok(_) => access(path, Access::READ_OK).err().map(|error| format!("it cannot be read: {error}")),
         Err(error) => Some(format!("it cannot be read: {error}")),
     }
@@ -90,7 +90,7 @@ fn file(path: &Path) -> Option<String> {
 /// A directory that is there must be writable; else the nearest one above it that is there.
 fn directory(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
-        Ok(found) if !found.is_dir() => Some("it is a file, and a directory is expected".to_owned()),
+        Ok(found) if !found.is_dir() => Some("it is a file; a directory is expected".to_owned()),
         Ok(_) => access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
             .err()
             .map(|error| format!("it cannot be written to: {error}")),
@@ -98,7 +98,7 @@ fn directory(path: &Path) -> Option<String> {
             let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
             directory(above).map(|problem| format!("it cannot be created in {}: {problem}", above.display()))
         }
-        Err(error) => Some(format!("it cannot be looked at: {error}")),
+        Err(error) => Some(format!("its metadata cannot be read: {error}")),
     }
 }
 
@@ -116,8 +116,8 @@ mod tests {
         assert!(!folder.path().join("a").exists(), "nothing is created");
         assert_eq!(file(&here), None);
         let told = directory(&here.join("below")).expect("a file has nothing below it");
-        assert!(told.contains("it is a file") || told.contains("cannot be looked at"), "{told}");
-        assert_eq!(file(folder.path()).as_deref(), Some("it is a directory, and a file is expected"));
+        assert!(told.contains("it is a file") || told.contains("its metadata cannot be read"), "{told}");
+        assert_eq!(file(folder.path()).as_deref(), Some("it is a directory; a file is expected"));
         assert!(file(&folder.path().join("none")).is_some());
     }
 }

@@ -7,14 +7,17 @@ use crate::cli::config::print::value_toml;
 use crate::config::Setting;
 use crate::config::default_settings;
 
-const HEAD: &str = "\
-# ranktree's configuration: every setting, commented out, with its default where it has one.
+const HEAD: &str = "# ranktree's configuration: every setting, commented out, with its default where it \
+has one.
 #
 #   ranktree serve --config ranktree.toml
 #   ranktree config check --config ranktree.toml
 #
-# Each is also a flag (--data-dir) and a variable (RANKTREE_DATA_DIR): flags beat the environment, which beats this
-# file. `ranktree config print` shows what each comes to, and from where.
+# \
+Each setting is also a flag (--data-dir) and a variable (RANKTREE_DATA_DIR). Flags override the \
+environment, which
+# overrides this file. `ranktree config print` shows the value of each, and where it \
+comes from.
 ";
 
 /// Comment lines are broken before this column.
@@ -48,7 +51,7 @@ fn assignment(setting: &Setting) -> String {
 fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("it begins with one");
+        let line = lines.last_mut().expect("the text begins with a dash");
         if !line.is_empty() && line.len() + 1 + word.len() > COLUMNS - 2 {
             lines.push(word.to_owned());
             continue;

@@ -23,17 +23,17 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print every setting with its value and where that came from, secrets masked
+    /// Print every setting with its value and the source of the value; secrets are masked
     Print(PrintArgs),
-    /// Check every value, and that the files and directories they name can be used: tokens, certificates,
-    /// data
+    /// Check every value, and that the files and directories that they name can be used: tokens,
+    /// certificates, data
     Check(CheckArgs),
     /// Print a commented configuration file with every setting and its default
     Example,
 }
 
-/// Prints every setting with its value and where that came from: a flag, the environment, the file, or the
-/// default. The output is a configuration file; secrets are masked, and commented out; what only the
+/// Prints every setting with its value and the source of the value: a flag, the environment, the file, or the
+/// default. The output is a configuration file. Secrets are masked and commented out. A setting that only the
 /// environment can hold is listed by its variable. Takes the flags of `serve`.
 #[derive(Debug, clap::Args)]
 struct PrintArgs {
@@ -44,11 +44,13 @@ struct PrintArgs {
     serve: ServeArgs,
 }
 
-/// Checks what `serve` would be run with: every value, that the files and directories they name can be used,
-/// that tokens, certificates and keys are what they should be, and that the data directory has this number of
-/// shards and was filled as it would be now. Changes nothing. Takes the flags of `serve`.
+/// Checks the settings that `serve` would run with: that every value is valid, that the files and directories
+/// that they name can be used, that tokens, certificates and keys are valid, and that the data directory has
+/// this number of shards and was filled with NATS or without, as it would be now. Changes nothing. Takes the
+/// flags of `serve`.
 ///
-/// Exit code 0: all is well; 1: something is not usable, and is listed; 2: a value is not right.
+/// Exit code 0: no errors found; 1: a file or directory cannot be used, and is listed; 2: a value is not
+/// valid.
 #[derive(Debug, clap::Args)]
 struct CheckArgs {
     #[command(flatten)]
@@ -63,7 +65,7 @@ pub fn run(args: Args, settings: &Settings) -> Result<ExitCode, Failure> {
             let text = if args.json { print::json(settings) } else { print::toml(settings) };
             stdout.write_all(text.as_bytes())?;
             if let Err(error) = ServeConfig::resolve(args.serve) {
-                eprintln!("ranktree serve would refuse this: {error}");
+                eprintln!("ranktree serve would refuse these settings: {error}");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -74,7 +76,7 @@ pub fn run(args: Args, settings: &Settings) -> Result<ExitCode, Failure> {
                 writeln!(stdout, "{problem}")?;
             }
             if problems.is_empty() {
-                writeln!(stdout, "all is well")?;
+                writeln!(stdout, "no errors found")?;
                 return Ok(ExitCode::SUCCESS);
             }
             Ok(ExitCode::from(1))

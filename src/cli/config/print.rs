@@ -13,7 +13,8 @@ pub fn toml(settings: &Settings) -> String {
     let width = settings.all.iter().map(|setting| line(setting).chars().count()).max().unwrap_or(0);
     for setting in &settings.all {
         // Padded, so that where values come from reads as a column.
-        writeln!(out, "{:width$}  # {}", line(setting), origin(&setting.origin)).expect("a String takes all");
+        writeln!(out, "{:width$}  # {}", line(setting), origin(&setting.origin))
+            .expect("writing to a String does not fail");
     }
     out
 }

@@ -36,50 +36,51 @@ Examples:
   Every board, from one service to another, whose number of shards may differ:
     ranktree export --all --url http://10.0.0.5:8080 | ranktree import - --url http://10.0.0.6:8080
 
-The first line says what the board is: its keys and their directions, its policy, its rule for ties. In CSV it begins with \
-#ranktree, in NDJSON it is an object of its own; --rows-only leaves it out, for a spreadsheet. Each row has board, member, \
-score, rank, position, at, updated_at and meta. With --all, which is for NDJSON, each board has such a line before its rows.
+The first line is the definition of the board: its keys and their directions, its policy, its rule for ties. In CSV it \
+begins with #ranktree, in NDJSON it is an object of its own; --rows-only leaves it out. Each row has board, member, \
+score, rank, position, at, updated_at and meta. With --all, which needs NDJSON, each board has such a line before its rows.
 
-`ranktree import` takes both forms, into any number of shards. It defines the board if it is not there, and refuses one that \
-is defined otherwise; so ranks come out equal. So does the order of ties, which is that of at, the time that the score was \
-reached, and then of ids; where ids alone order ties, at is when the entry last changed. It becomes updated_at too. \
-Versions are not part of an export, and hidden entries are not listed.
+`ranktree import` reads both formats, into any number of shards. It defines the board if the service does not have it, and \
+refuses a board that is defined differently, so that ranks come out equal. The order of ties comes out equal, too: it is the \
+order of at, the time at which the score was reached, and then of ids. On boards where only ids order ties, at is the time of \
+the entry's last change. An import takes at as updated_at, too. Versions are not exported, and hidden entries are left out.
 
-Cells of a CSV are written as they are, so that an import reads them back. A spreadsheet takes one that begins with =, +, - or @ \
-for a formula, and members are named by players: bring the columns member and meta in as text, and not by opening the file.
+Cells of a CSV are written unchanged, so that an import can read them back. A spreadsheet takes a cell that begins with =, +, - \
+or @ for a formula, and players choose the names of members. So import the columns member and meta into a spreadsheet as text, \
+instead of opening the file.
 
-A running service goes on changing. Pages follow each other by the entry that the last one ended with, so nobody who \
-stays in place is skipped or told twice; the summary says between which as_of the pages were read. Where both are the same, \
-all of it is of one moment.
+Boards of a running service may change during the export. Each page begins after the last entry of the page before, so an \
+entry whose score does not change is neither skipped nor repeated. The summary has the as_of of the first and of the last page; \
+if they are equal, all rows are of the same moment.
 
-Exit status: 0 complete, 2 failure; a file is there complete or not at all.";
+Exit status: 0 complete, 2 failure. The file is written completely or not at all.";
 
 /// Writes a board's entries, best first, with ranks, to a file or standard output.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Which board
+    /// The board
     #[arg(long, value_parser = BoardName::new, required_unless_present = "all", conflicts_with = "all")]
     board: Option<BoardName>,
-    /// Every board that there is and the token may read, one after the other
+    /// Exports every board that the token may read, one after the other
     #[arg(long)]
     all: bool,
-    /// Which of its windows
+    /// The window of the board
     #[arg(long, default_value = "all")]
     window: String,
     /// The running service's base URL
     #[arg(long, value_name = "URL", env = "RANKTREE_URL", default_value = "http://127.0.0.1:8080")]
     url: String,
-    /// Read the data directory of a stopped service, and ask none
+    /// Reads the data directory of a stopped service, instead of asking a running one
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// How rows are written
+    /// The format of the rows
     #[arg(long, value_enum, default_value = "ndjson")]
     format: Format,
-    /// Where to; standard output if absent
+    /// The file to write; standard output if absent
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Leaves out the first line, which says what the board is
+    /// Leaves out the first line, which has the board's definition
     #[arg(long)]
     rows_only: bool,
     /// Reads everything, and writes nothing
@@ -94,7 +95,7 @@ pub struct Args {
 pub enum Format {
     /// A job object per line, with its rank
     Ndjson,
-    /// A header, then a row per line; for a spreadsheet, see below
+    /// A header, then a row per line; see below before opening it in a spreadsheet
     Csv,
 }
 
@@ -111,7 +112,7 @@ impl Source {
         };
         if args.window != "all" {
             return Err(
-                format!("a data directory holds the window all only, not {}", quoted(&args.window)).into()
+                format!("a data directory holds only the window all; got {}", quoted(&args.window)).into()
             );
         }
         Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()))?))
@@ -163,7 +164,7 @@ struct Sum {
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.all && args.format == Format::Csv {
-        return Err("a CSV is of one board, because boards differ in their first line; give --board, or --format ndjson".into());
+        return Err("a CSV file can hold one board only, because the first line describes it; give --board, or --format ndjson".into());
     }
     let source = Source::open(args)?;
     let boards = match &args.board {
@@ -192,7 +193,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let Some(output) = output else {
-        return Err("there is no board to export".into());
+        return Err("there are no boards to export".into());
     };
     output.finish()?;
     tell(args, &sum, started.elapsed());
@@ -250,13 +251,13 @@ fn tell(args: &Args, sum: &Sum, elapsed: Duration) {
     }
     eprintln!("rows        {:>12}", HumanCount(sum.rows).to_string());
     if sum.hidden > 0 {
-        eprintln!("hidden      {:>12}: left out", HumanCount(sum.hidden).to_string());
+        eprintln!("hidden      {:>12}: not exported", HumanCount(sum.hidden).to_string());
     }
     eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
     eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());
     match &sum.as_of {
-        Some((from, to)) if from == to => eprintln!("as of       {from}: all of it"),
-        Some((from, to)) => eprintln!("as of       {from} to {to}: there were changes meanwhile"),
+        Some((from, to)) if from == to => eprintln!("as of       {from}: all rows"),
+        Some((from, to)) => eprintln!("as of       {from} to {to}: the board changed during the export"),
         None => {}
     }
     if sum.stale {

@@ -96,7 +96,7 @@ impl Output {
     pub fn write(&mut self, board: &str, row: &Row) -> io::Result<()> {
         if row.lacks_meta() {
             let why = format!(
-                "the metadata of member {} cannot be read from the service's disk; ranktree verify tells what is damaged",
+                "the service could not read the metadata of member {} from its disk; ranktree verify lists what is damaged",
                 row.member
             );
             return Err(io::Error::other(why));

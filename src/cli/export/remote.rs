@@ -84,5 +84,5 @@ impl Remote {
 }
 
 fn no_ranktree(url: &str) -> Failure {
-    format!("{url}: not the answer of a ranktree; is the address right?").into()
+    format!("{url}: the answer is not that of a ranktree service; check the address").into()
 }

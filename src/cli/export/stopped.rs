@@ -61,7 +61,7 @@ impl Stopped {
             let named: Vec<_> = all.iter().take(BOARDS_NAMED).map(BoardName::as_str).collect();
             let more = all.len().saturating_sub(named.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("there is no board {board}; there are: {}{more}", named.join(", ")).into()
+            format!("there is no board {board}; the boards are {}{more}", named.join(", ")).into()
         })
     }
 
@@ -96,7 +96,7 @@ impl Stopped {
             None => Start::End(End::Top),
             Some(text) => {
                 let cursor = PageCursor::decode(text, name, known.definition.columns());
-                Start::Behind(cursor.ok_or("a cursor that is none")?)
+                Start::Behind(cursor.ok_or("the export's own cursor could not be decoded, which is a bug")?)
             }
         };
         let page = at_once(top(&board, &start, PAGE_ENTRIES))?;
@@ -114,10 +114,16 @@ impl Stopped {
     fn row(&self, listed: &Listed, as_of: &AsOf) -> Result<Row, Failure> {
         let meta = match &listed.metadata {
             ListedMetadata::OnDisk(shard, tree) => {
-                let store = self.stores.get(shard.index()).ok_or("an entry of no shard")?;
+                let store = self
+                    .stores
+                    .get(shard.index())
+                    .ok_or("an entry belongs to a shard that is not open, which is a bug")?;
                 let record = store.metadata(*tree, listed.member.as_bytes())?;
                 let record = record.ok_or_else(|| {
-                    format!("the metadata of {} are missing at {as_of}; run ranktree verify", listed.member)
+                    format!(
+                        "the metadata of {} are missing at {as_of}; ranktree verify lists what is damaged",
+                        listed.member
+                    )
                 })?;
                 RawValue::from_string(record.json)?
             }

@@ -16,38 +16,39 @@ const EXAMPLES: &str = "\
 Examples:
   A sample that comes with ranktree:
     ranktree import examples/github-stars-sample.csv
-  A column under another name, and one board for every row:
+  Columns with other names, and one board for every row:
     ranktree import scores.csv.gz --board arena --column at=played_on --column score=points
   Job objects, one per line, from a pipe:
     zcat jobs.ndjson.gz | ranktree import - --url http://10.0.0.5:8080
-  Scores with two places after the point, such as 12.34:
+  Scores with two decimal places, such as 12.34:
     ranktree import laps.csv --board laps --scale 100
-  Only look whether a file is well-formed:
+  Only check whether a file is well-formed:
     ranktree import scores.csv --dry-run
   A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
     ranktree import --redis redis://10.0.0.7:6379/0 --key leaderboard --board arena
 
-CSV needs a header with the columns member, score and, without --board, board; at, version and meta (a JSON object) are \
-optional, and other columns are ignored. --board sends every row to that board, also where rows name another one. A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such \
-as 2026-07-24, which is midnight UTC. With --scale 100 a score may have two places after the point: each of its keys is \
-multiplied, and must be a whole number then. NDJSON is one job object per line, as POST /v1/jobs takes it.
+CSV needs a header with the columns member, score and, without --board, board. The columns at, version and meta (a JSON \
+object) are optional, and other columns are ignored. --board sends every row to that board, even if the row names another one. \
+A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such as 2026-07-24, which means midnight \
+UTC. With --scale 100 a score may have two decimal places: each of its keys is multiplied by 100, and must then be a whole \
+number. NDJSON is one job object per line, as in POST /v1/jobs.
 
-What `ranktree export` writes is taken as well, in either form. Its first line says what the board is: a board that is not \
-there is defined so, for which a token needs the scope admin, and one that is defined otherwise is not written to. Ranks and the \
-order of ties come out as they were. --rows-only passes that line over, and the board must be there, or is created with the \
-defaults.
+The output of `ranktree export` can be imported in either format. Its first line is the definition of the board. A board \
+that does not exist is defined by it, for which a token needs the scope admin. A board that exists with another definition \
+is left unchanged, and the import fails. Ranks and the order of ties come out as they were. --rows-only ignores the definition: \
+the rows go into the board as it is, or as its first job creates it, with the defaults.
 
-Scores of Redis are floating-point numbers. Whole ones are taken exactly; fractions and infinities are refused, unless \
+Scores of Redis are floating-point numbers. Whole numbers are imported exactly; fractions and infinities are refused, unless \
 --scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id, \
-upwards with the best first, where ZREVRANK orders them downwards. The board should order ties by `first` (the \
-default) or `member`. Members that come and go while Redis is read may be missed.
+upwards with the best first, whereas ZREVRANK orders them downwards. The board should order ties by `first` (the \
+default) or `member`. Members that are added or removed while Redis is read may be missed.
 
-A service that asks for tokens gets the one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the \
+If the service asks for tokens, pass one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the \
 scope write.
 
-An interrupted import can be run again from the beginning. set and best come to the same result, and to the same \
-order among ties where rows carry at. incr counts a row twice unless it carries a version; with versions, rows that \
-were already there are rejected as stale_version.
+An interrupted import can be run again from the beginning. set and best have the same result then, and the same order \
+among ties if rows have at. incr counts a row twice, unless the row has a version; rows with versions that were applied \
+before are rejected as stale_version.
 
 Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
 
@@ -55,7 +56,7 @@ Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// What to read; gzip is recognised, and - is standard input
+    /// The file to read; - is standard input. Files that are compressed with gzip are recognised
     #[arg(value_name = "FILE", default_value = "-", conflicts_with = "redis")]
     pub file: PathBuf,
 
@@ -68,7 +69,7 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_KEY", requires = "redis")]
     pub key: Option<String>,
 
-    /// What scores of Redis and of CSV are multiplied by: 100 keeps two places after the point
+    /// Multiplies scores of Redis and of CSV by this: 100 keeps two decimal places
     #[arg(long, value_name = "FACTOR", env = "RANKTREE_SCALE", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub scale: u32,
@@ -86,16 +87,16 @@ pub struct Args {
     )]
     pub url: String,
 
-    /// How rows are written; recognised by the first character if absent
+    /// The format of the rows. By default it is recognised by the first character
     #[arg(long, value_enum, env = "RANKTREE_FORMAT")]
     pub format: Option<Format>,
 
-    /// The board that every row goes to, whatever board it names; a row with `scores` of several boards is
+    /// Sends every row to this board, whatever board it names. A row with `scores` of several boards is
     /// rejected
     #[arg(long, value_parser = BoardName::new, env = "RANKTREE_BOARD")]
     pub board: Option<BoardName>,
 
-    /// What rows that name no operation do; the board's policy decides if absent
+    /// The operation of rows that name none. By default it is the board's policy
     #[arg(long, value_parser = op_parser(), env = "RANKTREE_OP")]
     pub op: Option<Op>,
 
@@ -120,12 +121,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RANKTREE_REJECTS")]
     pub rejects: Option<PathBuf>,
 
-    /// How long to go on trying while the service is away or overloaded; 60s once it has answered, and 0s
-    /// before
+    /// How long to try again while the service cannot be reached or is overloaded [default: 0s until its
+    /// first answer, 60s afterwards]
     #[arg(long, value_name = "TIME", env = "RANKTREE_RETRY_FOR", value_parser = duration)]
     pub retry_for: Option<Duration>,
 
-    /// Passes over what an export says of its board, and imports its rows into the board as it is
+    /// Ignores the definition of the board in an export, and imports its rows into the board as the service
+    /// defines it
     #[arg(long, env = "RANKTREE_ROWS_ONLY", action = ArgAction::SetTrue)]
     pub rows_only: bool,
 

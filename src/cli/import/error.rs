@@ -13,69 +13,76 @@ use crate::config::ConfigError;
 pub enum ImportError {
     #[error("cannot open {}", .path.display())]
     Open { path: PathBuf, source: io::Error },
-    #[error("there is nothing to read: name a file, or pipe rows into ranktree import -")]
+    #[error(
+        "no file was named, and standard input is a terminal; name a file, or pipe rows into ranktree import -"
+    )]
     Terminal,
     #[error("reading failed at line {line}")]
     Read { line: u64, source: io::Error },
-    #[error(
-        "the file is no text: CSV or NDJSON in UTF-8 is expected, packed with gzip or not; save or unpack it as such"
-    )]
+    #[error("the file is not text; it must be CSV or NDJSON in UTF-8, and may be compressed with gzip")]
     Binary,
-    #[error("there is nothing in the file: it is empty")]
+    #[error("the file is empty")]
     Empty,
     #[error(
-        "the file's header has no column {name:?}; it has: {found}. --column {field}=NAME says which is meant{}",
-        if *field == "board" { ", and --board NAME sends every row to that board" } else { "" }
+        "the file's header has no column {name:?}; it has: {found}. Name the column with --column {field}=NAME{}",
+        if *field == "board" { ", or send every row to one board with --board NAME" } else { "" }
     )]
     MissingColumn { field: &'static str, name: String, found: String },
     #[error("the file's header names the column {0:?} twice")]
     RepeatedColumn(String),
-    #[error("--column is FIELD=NAME with a field of board, member, score, at, version, meta; got {0:?}")]
+    #[error(
+        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version or meta; got {0:?}"
+    )]
     ColumnArgument(String),
     #[error("Redis cannot be read")]
     Redis(#[source] redis::RedisError),
     #[error(
-        "Redis has no sorted set {0:?} with anyone in it; --key names it, and the URL's last part the database"
+        "Redis has no sorted set {0:?}, or it is empty; check --key and the database, which is the last part of the URL"
     )]
     RedisEmpty(String),
-    #[error("--op with --redis is set or best, not {0}: members may be read twice, and must not count twice")]
+    #[error(
+        "--op must be set or best with --redis, not {0}: a member may be read twice, and {0} would count it twice"
+    )]
     RedisOp(&'static str),
     #[error(
-        "--scale {0} is for CSV and Redis: the lines of NDJSON are jobs as the service takes them, whose scores are whole numbers; \
-         multiply them where they are written, or import them as CSV"
+        "--scale {0} does not apply to NDJSON, whose lines are jobs that are sent as they are, with whole \
+         numbers as scores; multiply the scores in the file, or import it as CSV"
     )]
     ScaledNdjson(u32),
     #[error("{0}")]
     Address(String),
     #[error(transparent)]
     Settings(#[from] ConfigError),
-    #[error("cannot trust anybody's certificate: {0}")]
+    #[error("the certificates to trust cannot be read: {0}")]
     Trust(String),
     #[error("cannot write rejected lines to {}", .path.display())]
     Rejects { path: PathBuf, source: io::Error },
-    #[error("more than {0} rows are rejected (--limit-errors)")]
+    #[error("stopped because more than {0} rows were rejected (--limit-errors)")]
     TooManyRejected(u64),
-    #[error("nothing answers at {to}: {reason}. Is the service there? --retry-for 60s waits for it")]
+    #[error(
+        "nothing answers at {to}: {reason}. Check that the service runs there, or wait for it with --retry-for 60s"
+    )]
     NotThere { to: String, reason: String },
-    #[error("no answer from {to} for {seconds} s (--retry-for): {reason}")]
+    #[error("gave up after {seconds} s without an answer from {to} (--retry-for): {reason}")]
     Unreachable { to: String, seconds: u64, reason: String },
     #[error(
-        "{to} may or may not have applied lines {first} to {last}, of rows that add and carry no version: {reason}. \
-         Sending them again could count them twice; look at their members first"
+        "{to} may or may not have applied lines {first} to {last}, whose rows add to scores and carry no \
+         version: {reason}. Sending them again could count them twice; check their members' scores first"
     )]
     InDoubt { to: String, first: u64, last: u64, reason: String },
     #[error("{to} cannot be used: {reason}")]
     Unusable { to: String, reason: String },
     #[error("{to} refused lines {first} to {last}: {reason}")]
     Refused { to: String, first: u64, last: u64, reason: String },
-    #[error("the first line does not say what a board is: {0}")]
+    #[error("the first line does not describe a board: {0}")]
     BoardLine(String),
     #[error(
-        "{to} does not have the board {board} as the file defines it, and does not take that: {reason}. A token that may define \
-         boards has the scope admin; --rows-only imports the rows into the board as it is there, where they may rank otherwise"
+        "{to} refused the file's definition of the board {board}: {reason}. Defining a board takes a \
+         token with the scope admin. --rows-only imports the rows into the board as the service defines \
+         it, where they may rank differently"
     )]
     Board { to: String, board: String, reason: String },
-    #[error("{to} gave an answer that ranktree import does not understand: {reason}")]
+    #[error("the answer of {to} is not that of a ranktree service: {reason}")]
     Answer { to: String, reason: String },
 }
 

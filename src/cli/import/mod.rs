@@ -108,7 +108,9 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
         match parsed {
             Parsed::Row(row) => tally.checked(&row),
             Parsed::Rejected(line) => tally.rejected(line)?,
-            Parsed::Board(line) => tally.note(&format!("the file defines the board {}", line.board)),
+            Parsed::Board(line) => {
+                tally.note(&format!("the file has the definition of the board {}", line.board));
+            }
         }
     }
     Ok(())
@@ -174,7 +176,7 @@ fn distribute(
         if row.adds && !warned {
             warned = true;
             tally.note(
-                "rows that add (incr) carry no version: running this import again would count them twice",
+                "rows add to scores (incr) and carry no version: running this import again would count them twice",
             );
         }
         tally.sent(&row);

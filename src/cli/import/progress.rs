@@ -107,7 +107,7 @@ impl Progress {
             Some(total) => {
                 let percent = self.bar.position() * 100 / total.max(1);
                 let left = HumanDuration(self.bar.eta());
-                format!("{rows} rows read, {percent} % of it, {rate} rows/s, {left} left")
+                format!("{rows} rows read, {percent} % of the file, {rate} rows/s, {left} left")
             }
             None => format!("{rows} rows read, {rate} rows/s"),
         }

@@ -164,7 +164,7 @@ impl Counts {
         }
         if self.repeated > 0 {
             lines.push(format!(
-                "{}  applied by a first try whose answer was lost",
+                "{}  applied by a first request whose answer was lost",
                 count("sent twice", self.repeated)
             ));
         }
@@ -178,7 +178,10 @@ impl Counts {
         );
         let unlisted = self.rejected - u64::try_from(self.listed.len()).unwrap_or(0);
         if unlisted > 0 {
-            lines.push(format!("and {} more; --rejects FILE writes them all", HumanCount(unlisted)));
+            lines.push(format!(
+                "and {} more; --rejects FILE writes all of them to a file",
+                HumanCount(unlisted)
+            ));
         }
         lines.join("\n") + "\n"
     }
@@ -204,7 +207,7 @@ mod tests {
     }
 
     fn reject(line: u64) -> RejectedLine {
-        RejectedLine::new(line, RejectCode::BadScore, "no, \"that\" is none")
+        RejectedLine::new(line, RejectCode::BadScore, "\"that\" is not a number")
     }
 
     #[test]
@@ -222,16 +225,16 @@ mod tests {
         assert!(!all_applied);
         let listed: Vec<_> = summary.lines().filter(|line| line.starts_with("line ")).collect();
         assert_eq!(listed.len(), LISTED_MAX);
-        assert_eq!(listed.first(), Some(&"line 2: bad_score: no, \"that\" is none"));
-        assert_eq!(listed.last(), Some(&"line 21: bad_score: no, \"that\" is none"));
-        assert!(summary.ends_with("and 9 more; --rejects FILE writes them all\n"), "{summary}");
+        assert_eq!(listed.first(), Some(&"line 2: bad_score: \"that\" is not a number"));
+        assert_eq!(listed.last(), Some(&"line 21: bad_score: \"that\" is not a number"));
+        assert!(summary.ends_with("and 9 more; --rejects FILE writes all of them to a file\n"), "{summary}");
         for line in ["rows read               30", "applied                  1", "  bad_score             29"]
         {
             assert!(summary.lines().any(|found| found == line), "{line:?} in {summary}");
         }
         let file = std::fs::read_to_string(path).expect("it was written");
         assert_eq!(file.lines().count(), 30);
-        assert_eq!(file.lines().nth(1), Some("30,bad_score,\"no, \"\"that\"\" is none\""));
+        assert_eq!(file.lines().nth(1), Some("30,bad_score,\"\"\"that\"\" is not a number\""));
     }
 
     #[test]
@@ -251,6 +254,6 @@ mod tests {
         let tally = tally(Some(1), None);
         assert!(tally.rejected(reject(2)).is_ok());
         let error = tally.rejected(reject(3)).expect_err("that is one too many");
-        assert_eq!(error.to_string(), "more than 1 rows are rejected (--limit-errors)");
+        assert_eq!(error.to_string(), "more than 1 rows were rejected (--limit-errors)");
     }
 }

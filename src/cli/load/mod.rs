@@ -29,29 +29,29 @@ const EXAMPLES: &str = "\
 Examples:
   As fast as NATS takes it, 100 jobs in a message, for 10 seconds:
     ranktree load --nats nats://127.0.0.1:4222 --jobs-per-message 100
-  A fixed 50,000 jobs a second, popular members more often, and when readers see them:
+  50,000 jobs per second, some members more popular than others, and measuring when readers see the jobs:
     ranktree load --nats nats://127.0.0.1:4222 --rate 50000 --distribution zipf \\
         --visible --read-url http://127.0.0.1:8080 --duration 1m --warmup 5s
-  Over HTTP, nine reads to one write:
+  Over HTTP, with nine reads for each write:
     ranktree load --url http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
-  A service that speaks TLS and asks for tokens, of which this one needs the scope write:
+  A service with TLS and tokens; the token needs the scope write:
     RANKTREE_TOKEN=... ranktree load --url https://ranks.example:8080 --ca authority.pem
-  As a game service, which may do nothing but publish, so that it has to be told how many shards there are:
+  As the user of a game service, which may only publish, so that the number of shards has to be given:
     RANKTREE_NATS_PASSWORD=... ranktree load --nats tls://nats.example.net --nats-user game --shards 3
-  The same million jobs each time, and the summary for a program:
+  The same million jobs in every run, and the summary as JSON:
     ranktree load --nats nats://127.0.0.1:4222 --jobs 1000000 --seed 7 --json
 
-With --rate the loop is open: when each message is sent is fixed beforehand, whatever became of those before it, and \
-latency counts from when it was due. A service that stalls is seen to stall; if the generator itself falls behind, the \
-summary says so. Without it the loop is closed: each connection sends as soon as it may (--in-flight), and latency counts \
-from sending.
+With --rate the loop is open: the time of each message is fixed beforehand and does not depend on earlier answers, and \
+latency counts from that time. So a service that stalls shows in the latencies; if the generator itself falls behind, the \
+summary says so. Without --rate the loop is closed: each connection sends the next message as soon as --in-flight allows it, \
+and latency counts from sending.
 
-The boards load0, load1, ... are created by the first job with the defaults, unless they are there. They stay when the run \
-is over, and the last lines say how to drop them. Reads are a member's \
-entry, the entries around it, the top ten and the rank of a score, in equal parts; a member who has not scored yet is \
-counted and no error. Ctrl-C ends a run with the summary so far.
+The boards load0, load1, ... are created by their first job with the defaults, unless they exist. They are not dropped after \
+the run; the last lines say how to drop them. Reads are, in equal parts, a member's entry, the entries around it, the top ten \
+and the rank of a score; a member without a score is counted as not found, not as an error. Ctrl-C ends a run with the summary \
+so far.
 
-Exit status: 0 done; 1 nothing succeeded, or failures exceeded --limit-errors, or it gave up (--give-up); 2 it could not \
+Exit status: 0 done; 1 no operation succeeded, or failures exceeded --limit-errors, or it gave up (--give-up); 2 it could not \
 begin.";
 
 /// Sends jobs and reads to a service, and measures it: a load generator over NATS or HTTP.
@@ -61,7 +61,7 @@ pub struct Args {
     #[command(flatten)]
     pub access: NatsAccessArgs,
 
-    /// Writes to this service over HTTP, whatever --nats or its variable says
+    /// Writes to this service over HTTP, even if --nats or its variable is set
     #[arg(long, alias = "http", value_name = "URL", env = "RANKTREE_LOAD_URL")]
     pub url: Option<String>,
 
@@ -69,11 +69,12 @@ pub struct Args {
     #[arg(long, value_name = "PREFIX", env = "RANKTREE_PREFIX", default_value = "ranktree")]
     pub prefix: String,
 
-    /// With --nats: how many shards there are; the streams say if absent
+    /// With --nats: the number of shards; read from the streams if absent
     #[arg(long, value_name = "N", env = "RANKTREE_SHARDS")]
     pub shards: Option<u16>,
 
-    /// With --nats: the service that reads go to, and that says what of it all it applied and rejected
+    /// With --nats: the service that reads are sent to, and that is asked how many jobs it applied and
+    /// rejected
     #[arg(long, value_name = "URL", env = "RANKTREE_LOAD_READ_URL")]
     pub read_url: Option<String>,
 
@@ -90,13 +91,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "RANKTREE_LOAD_BOARD_PREFIX", default_value = "load")]
     pub board_prefix: String,
 
-    /// How often each member comes: uniform, zipf or zipf:S, where the k-th most popular member has a share
-    /// of 1/k^S
+    /// How popular members are: uniform, zipf or zipf:S, where the k-th most popular member has a share of
+    /// 1/k^S
     #[arg(long, value_name = "SHAPE", env = "RANKTREE_LOAD_DISTRIBUTION", default_value = "uniform",
           value_parser = distribution)]
     pub distribution: Distribution,
 
-    /// Scores are uniform from 0 up to below this; few of them make many ties
+    /// Scores are uniformly distributed from 0 up to below this number; a small one makes many ties
     #[arg(long, value_name = "N", env = "RANKTREE_LOAD_SCORES", default_value = "1000000",
           value_parser = clap::value_parser!(i64).range(1..))]
     pub scores: i64,
@@ -114,7 +115,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", env = "RANKTREE_LOAD_READ_RATIO", default_value_t = 0.0)]
     pub read_ratio: f64,
 
-    /// Jobs a second, at a fixed schedule; as fast as possible if absent
+    /// Jobs per second, sent on a fixed schedule; as fast as possible if absent
     #[arg(long, value_name = "JOBS", env = "RANKTREE_LOAD_RATE")]
     pub rate: Option<f64>,
 
@@ -122,7 +123,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
 
-    /// Ends after so many jobs, those of the warm-up included
+    /// Ends after this many jobs, including those of the warm-up
     #[arg(long, value_name = "N", env = "RANKTREE_LOAD_JOBS")]
     pub jobs: Option<u64>,
 
@@ -130,7 +131,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_WARMUP", default_value = "0s", value_parser = duration)]
     pub warmup: Duration,
 
-    /// Connections for writes, over HTTP for everything [default: 1 for NATS, 50 for HTTP]
+    /// Connections for writes; over HTTP, for reads too [default: 1 for NATS, 50 for HTTP]
     #[arg(long, value_name = "N", env = "RANKTREE_LOAD_CONNECTIONS",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub connections: Option<u16>,
@@ -154,18 +155,18 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RANKTREE_LOAD_SEED", default_value_t = 42)]
     pub seed: u64,
 
-    /// Fails if more than so many percent of operations fail
+    /// Fails if more than this percentage of operations fail
     #[arg(long, value_name = "PERCENT", env = "RANKTREE_LOAD_LIMIT_ERRORS", default_value_t = 1.0)]
     pub limit_errors: f64,
 
-    /// Ends when there were errors and nothing has succeeded for so long
+    /// Ends if there were errors and no operation has succeeded for this long
     #[arg(long, value_name = "TIME", env = "RANKTREE_LOAD_GIVE_UP", default_value = "10s", value_parser = duration)]
     pub give_up: Duration,
 
     #[command(flatten)]
     pub client: ClientArgs,
 
-    /// Writes the summary to standard output as one JSON object, and nothing else there
+    /// Writes the summary to standard output as one JSON object
     #[arg(long, env = "RANKTREE_LOAD_JSON", action = ArgAction::SetTrue)]
     pub json: bool,
 
@@ -207,12 +208,12 @@ fn left_behind(args: &Args, boards: &[BoardName], messages: u64) -> String {
     let url = url.trim_end_matches('/');
     let drop = |board: &str| format!("curl -X DELETE {url}/v1/boards/{board}");
     if first == last {
-        format!("the board {first} stays; to drop it: {}\n", drop(first.as_str()))
+        format!("the board {first} was not dropped; to drop it: {}\n", drop(first.as_str()))
     } else {
         let (count, prefix) = (boards.len(), &args.board_prefix);
         let each = drop(&format!("{prefix}$n"));
         format!(
-            "the boards {first} to {last} stay; to drop them: for n in $(seq 0 {}); do {each}; done\n",
+            "the boards {first} to {last} were not dropped; to drop them: for n in $(seq 0 {}); do {each}; done\n",
             count - 1
         )
     }
@@ -236,13 +237,13 @@ async fn told_to_end(mut interrupt: Signal, mut terminate: Signal) {
 fn why_not(summary: &loadgen::Summary) -> String {
     let answered = summary.writes.messages + summary.reads.as_ref().map_or(0, |reads| reads.requests);
     if summary.ended == "gave_up" {
-        "gave up, because nothing succeeded any more (--give-up)".to_owned()
+        "gave up because no operation succeeded for as long as --give-up allows".to_owned()
     } else if answered == 0 && summary.errors.is_empty() {
-        "nothing was measured: the run ended within its warm-up".to_owned()
+        "nothing was measured, because the run ended during its warm-up".to_owned()
     } else if answered == 0 {
-        "nothing succeeded".to_owned()
+        "no operation succeeded".to_owned()
     } else {
-        "more failed than --limit-errors allows".to_owned()
+        "more operations failed than --limit-errors allows".to_owned()
     }
 }
 
@@ -266,7 +267,9 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             in_flight: usize::try_from(args.in_flight)?,
         }
     } else {
-        return Err("what is to be loaded? give --nats nats://HOST:4222, or --url http://HOST:8080".into());
+        return Err(
+            "no service to load was named; give --nats nats://HOST:4222, or --url http://HOST:8080".into()
+        );
     };
     let tls = over_tls.then(|| load_tls_roots(args.client.ca.as_deref())).transpose()?;
     let boards = (0..args.boards).map(|number| BoardName::new(&format!("{}{number}", args.board_prefix)));
@@ -302,7 +305,11 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
 
 /// `uniform`, `zipf`, `zipf:1.2`.
 fn distribution(text: &str) -> Result<Distribution, String> {
-    let wrong = || format!("{text:?} is not uniform, zipf, or zipf:S with S above 0 and at most 10");
+    let wrong = || {
+        format!(
+            "the distribution must be uniform, zipf, or zipf:S with S above 0 and at most 10; got {text:?}"
+        )
+    };
     match text.split_once(':') {
         None if text == "uniform" => Ok(Distribution::Uniform),
         None if text == "zipf" => Ok(Distribution::Zipf(0.99)),
@@ -319,8 +326,11 @@ fn ops(text: &str) -> Result<OpMix, String> {
     let shares = text.split(',').map(|part| {
         let (name, share) = part.split_once('=').unwrap_or((part, "1"));
         let op = Op::ALL.into_iter().find(|op| op.name() == name.trim());
-        let op = op.ok_or_else(|| format!("{name:?} is not set, best or incr"))?;
-        let share = share.trim().parse().map_err(|_| format!("{share:?} is no share such as 9"))?;
+        let op = op.ok_or_else(|| format!("the operation must be set, best or incr; got {name:?}"))?;
+        let share = share
+            .trim()
+            .parse()
+            .map_err(|_| format!("a share must be a whole number such as 9; got {share:?}"))?;
         Ok((op, share))
     });
     OpMix::new(shares.collect::<Result<_, String>>()?)
@@ -351,12 +361,13 @@ mod tests {
         let one = ["--url", "http://h:1/"];
         assert_eq!(
             told(&one, 5),
-            "the board load0 stays; to drop it: curl -X DELETE http://h:1/v1/boards/load0\n"
+            "the board load0 was not dropped; to drop it: curl -X DELETE http://h:1/v1/boards/load0\n"
         );
         let several = ["--url", "http://h:1", "--boards", "3", "--board-prefix", "b"];
         let each = "curl -X DELETE http://h:1/v1/boards/b$n";
-        let expect =
-            format!("the boards b0 to b2 stay; to drop them: for n in $(seq 0 2); do {each}; done\n");
+        let expect = format!(
+            "the boards b0 to b2 were not dropped; to drop them: for n in $(seq 0 2); do {each}; done\n"
+        );
         assert_eq!(told(&several, 5), expect);
         assert_eq!(told(&several, 0), "", "nothing was sent");
     }
@@ -395,7 +406,7 @@ mod tests {
         assert!(said.contains("--url and --read-url are given"), "{said}");
         let nats = ["--nats", "nats://127.0.0.1:4222", "--prefix", "a.b"];
         let said = plan(&parse(&nats).expect("well-formed")).expect_err("no prefix").to_string();
-        assert!(said.contains("--prefix is 1 to 32"), "{said}");
+        assert!(said.contains("--prefix must be 1 to 32"), "{said}");
         let nowhere = plan(&parse(&[]).expect("well-formed"));
         assert!(nowhere.is_err(), "there is no default target: it would be loaded by accident");
         let both = parse(&[&http[..], &["--nats", "nats://127.0.0.1:4222"]].concat()).expect("well-formed");

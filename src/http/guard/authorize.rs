@@ -72,10 +72,10 @@ pub fn authorize(grant: &Grant, scope: Scope, check: BoardCheck, board: Option<&
         return Err(Problem::insufficient_scope(scope));
     }
     if check == BoardCheck::InPath && board.is_some_and(|board| !grant.allows_board(board)) {
-        return Err(Problem::forbidden_board("the token may not touch this board"));
+        return Err(Problem::forbidden_board("the token does not give access to this board"));
     }
     if check == BoardCheck::EveryBoard && !grant.allows_every_board() {
-        let detail = "this touches every board, and the token is confined to some";
+        let detail = "this request affects every board, but the token is confined to some boards";
         return Err(Problem::forbidden_board(detail));
     }
     Ok(())

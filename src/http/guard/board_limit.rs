@@ -21,8 +21,9 @@ pub fn check_board_limit<'a>(
         return Ok(lacking);
     }
     let detail = format!(
-        "the token may bring the boards that it may touch to {most}: there are {existing}, and this would make {} more; \
-         drop some, or raise its max_boards",
+        "the token may create boards until there are {most} of those that it gives access to: there are \
+         {existing}, and this request would create {} more; drop some boards, or raise the token's \
+         max_boards",
         lacking.len()
     );
     Err(Problem::too_many_boards(detail))

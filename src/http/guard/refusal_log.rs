@@ -80,7 +80,7 @@ impl RefusalLog {
             method,
             ?path,
             others,
-            "a request was refused; others: as many since this was last said"
+            "a request was refused; `others` counts the refused requests since the last such line"
         );
     }
 }

@@ -79,7 +79,7 @@ impl Doc {
             "summary": self.summary,
             "description": self.description,
         });
-        let fields = operation.as_object_mut().expect("it was made as an object");
+        let fields = operation.as_object_mut().expect("the value was built as an object");
         // A node without tokens asks for none: the empty alternative.
         let security = match needs {
             Needs::Nothing => json!([]),
@@ -128,7 +128,7 @@ impl Doc {
 fn problem_response(status: u16, codes: &[&str]) -> Value {
     let meanings: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", meaning(code))).collect();
     let mut response = json!({"description": meanings.join("\n\n")});
-    let fields = response.as_object_mut().expect("it was made as an object");
+    let fields = response.as_object_mut().expect("the value was built as an object");
     if status == 503 && codes != ["not_ready"] {
         fields.insert(
             "headers".to_owned(),

@@ -31,12 +31,12 @@ pub fn document(operations: &[Operation]) -> Value {
         },
         "servers": [{"url": "/", "description": "The node that this document comes from."}],
         "tags": [
-            {"name": "Boards", "description": "Define, look at, empty, drop."},
-            {"name": "Writes", "description": "Jobs: scores to set, to better, to add to; removals."},
-            {"name": "Entries", "description": "A member's rank, its neighbours, its friends, its other boards."},
-            {"name": "Lists", "description": "A board in order."},
-            {"name": "Ranks and counts", "description": "Of any score, at any rank, between any bounds; all exact."},
-            {"name": "Service", "description": "For operators and their tools."}
+            {"name": "Boards", "description": "Definitions of boards: create, read, clear, trim, drop."},
+            {"name": "Writes", "description": "Jobs: set a score, improve it, add to it, or remove an entry."},
+            {"name": "Entries", "description": "A member's rank, its neighbours, a group of members, and the boards of a member."},
+            {"name": "Lists", "description": "Pages of a board's entries, in their order."},
+            {"name": "Ranks and counts", "description": "Ranks of any score, scores at any rank, counts between any bounds; all exact."},
+            {"name": "Service", "description": "Status, rejected jobs, probes, metrics and this document."}
         ],
         "paths": paths,
         "components": {
@@ -44,7 +44,7 @@ pub fn document(operations: &[Operation]) -> Value {
             "parameters": parameters::components(),
             "headers": {
                 "RetryAfter": {
-                    "description": "Seconds after which another try makes sense.",
+                    "description": "After how many seconds to try again.",
                     "required": true,
                     "schema": {"type": "integer", "minimum": 1}
                 }
@@ -52,9 +52,9 @@ pub fn document(operations: &[Operation]) -> Value {
             "securitySchemes": {
                 "bearer": {
                     "type": "http", "scheme": "bearer",
-                    "description": "A token with the scope that the operation names: `read`, `write` or `admin`. A node without any \
-                                    tokens configured asks for none, and listens on loopback addresses only unless it was told \
-                                    `--insecure`."
+                    "description": "A token with the scope that the operation names: `read`, `write` or \
+                                    `admin`. A node without configured tokens asks for none, and listens \
+                                    on loopback addresses only, unless it was started with `--insecure`."
                 }
             }
         }

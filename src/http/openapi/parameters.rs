@@ -44,7 +44,7 @@ pub fn limit() -> Value {
 
 pub fn neighbours(name: &str, side: &str) -> Value {
     let schema = json!({"type": "integer", "minimum": 0, "maximum": NEIGHBOURS_MAX, "default": NEIGHBOURS});
-    query(name, &schema, &format!("How many entries {side} the member are wanted."))
+    query(name, &schema, &format!("How many entries {side} the member the answer has at most."))
 }
 
 pub fn buckets() -> Value {
@@ -73,10 +73,11 @@ pub fn components() -> Value {
         },
         "member": {
             "name": "member", "in": "path", "required": true,
-            "description": "The member's id, percent-encoded: every byte that is not a letter, a digit, `-`, `.`, `_` or \
-                            `~` as `%` and two hexadecimal digits. `owner/repo` is `owner%2Frepo`, `日本` is \
-                            `%E6%97%A5%E6%9C%AC`. Many clients take the ids `.` and `..` for folders; `%2E` and `%2E%2E` \
-                            are safe where they leave them as they are.",
+            "description": "The member's id, percent-encoded: every byte that is not a letter, a digit, \
+                            `-`, `.`, `_` or `~` as `%` and two hexadecimal digits. `owner/repo` is \
+                            `owner%2Frepo`, `日本` is `%E6%97%A5%E6%9C%AC`. Many clients treat the ids `.` \
+                            and `..` as folders; write them as `%2E` and `%2E%2E`, which works with \
+                            clients that do not decode them.",
             "schema": component("MemberId")
         },
         "position": {
@@ -87,48 +88,51 @@ pub fn components() -> Value {
         "window": query(
             "window",
             &json!({"type": "string", "enum": ["all"], "default": "all"}),
-            "The window asked. Only `all` is there yet; `day`, `week`, `month` and the names of instances such as \
-             `2026-W47` are refused with `unsupported_window`."
+            "The window to read. Only `all` is supported yet; `day`, `week`, `month` and names of \
+             instances such as `2026-W47` are refused with `unsupported_window`."
         ),
         "after": query(
             "after",
             &component("Token"),
-            "Waits until the writes are visible that the token names: the `token` of a write, or the `as_of` of another \
-             read. The token may name any of the shards; a shard that is not here is refused with `unknown_shard`."
+            "Waits until the writes that the token names are visible. The token is the `token` of a \
+             write, or the `as_of` of another read. It may name some of the shards; a shard that the \
+             service does not have is refused with `unknown_shard`."
         ),
         "timeout_ms": query(
             "timeout_ms",
             &json!({"type": "integer", "minimum": 0, "maximum": TIMEOUT_MS_MAX, "default": TIMEOUT_MS}),
-            "How long `after` waits, in milliseconds; then the answer is 504 `not_yet_applied`."
+            "How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`."
         ),
         "partial": query(
             "partial",
             &json!({"type": "boolean", "default": false}),
-            "Whether an answer may lack shards that do not answer. While one node holds all shards, an answer never does."
+            "Whether the answer may leave out shards that do not answer. As long as one node holds all shards, no answer leaves any out."
         ),
         "profile": query(
             "profile",
             &json!({"type": "boolean", "enum": [false], "default": false}),
-            "Whether entries are joined with their members' profiles. Profiles are not there yet: `true` is refused with \
-             `unsupported`."
+            "Whether entries have their members' profiles. Profiles are not supported yet: `true` is \
+             refused with `unsupported`."
         ),
         "wait": query(
             "wait",
             &json!({"type": "string", "enum": ["applied"]}),
-            "`applied`: answer when the write is applied and on disk, and say what came of it. With NATS, a write without it \
-             is answered 202 as soon as it is safe in the stream; without NATS every write waits."
+            "`applied`: the answer comes when the write is applied and on disk, and has its outcome. With \
+             NATS, a write without this parameter is answered 202 as soon as it is stored in the stream; \
+             without NATS every write waits."
         ),
         "results": query(
             "results",
             &json!({"type": "string", "enum": ["changed"]}),
-            "`changed`: tell of each job only whether it changed anything, without `entry` and `previous`: a short answer where \
-             nobody reads them. Without effect on 202."
+            "`changed`: the answer says of each job only whether it changed anything, without `entry` and \
+             `previous`. Use it for a short answer if these are not needed. It has no effect on 202."
         ),
         "version": query(
             "version",
             &component("Version"),
-            "The removal applies only if this is greater than the version stored for the member and the board, and is \
-             remembered, so that a late retry of an older write does not bring the entry back."
+            "The removal applies only if this is greater than the version stored for the member and the \
+             board. The version is remembered, so that a late retry of an older write does not create the \
+             entry again."
         ),
     })
 }

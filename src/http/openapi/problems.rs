@@ -20,12 +20,12 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "malformed",
         &[400, 422],
-        "a name, a token, a job or the JSON itself is not well-formed; `detail` says where",
+        "a name, a token, a job or the JSON itself is not well-formed; `detail` says what and where",
     ),
     kind(
         "unknown_board",
         &[404, 409],
-        "there is no board of this name; for a job, the node was told not to create boards",
+        "there is no board of this name; for a job, the node runs with `--no-auto-create`, so that jobs do not create boards",
     ),
     kind("bad_member", &[422], "a member's id is not 1 to 128 bytes of UTF-8 without control characters"),
     kind(
@@ -38,24 +38,28 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "stale_version",
         &[409],
-        "the stored version is not below the job's: it was applied before, or overtaken",
+        "the job's `version` is not greater than the stored one: the job was applied before, or a later one was",
     ),
     kind("closed_window", &[409], "the time of the job falls in a window that is closed"),
-    kind("future_time", &[409], "`at` is more than five minutes after the time at which the job came"),
-    kind("wrong_shard", &[409], "the job came to a shard that is not its member's"),
+    kind(
+        "future_time",
+        &[409],
+        "`at` is more than five minutes after the time at which the queue took the job",
+    ),
+    kind("wrong_shard", &[409], "the job was published to another shard than its member's"),
     kind(
         "too_large",
         &[409, 413, 422],
-        "more than a limit allows: a page, a batch, the boards of a request's jobs, metadata, or a body beyond 1 MiB; \
-         for a job, a new member on a shard that holds as many as it can",
+        "a limit is exceeded: of a page, a batch, the boards of a request's jobs, metadata, or the 1 MiB \
+         of a body; for a job also: it has a new member, and the shard holds as many members as it can",
     ),
-    kind("unauthorized", &[401], "a bearer token is needed, and there is none"),
-    kind("invalid_token", &[401], "the token is not known here, or not any more"),
-    kind("insufficient_scope", &[403], "the token does not have the scope that this takes"),
+    kind("unauthorized", &[401], "a bearer token is needed, and the request has none"),
+    kind("invalid_token", &[401], "the token is unknown, or was removed"),
+    kind("insufficient_scope", &[403], "the token does not have the scope that the request needs"),
     kind(
         "forbidden_board",
         &[403],
-        "the token is confined to boards whose names begin otherwise; whether the board exists is not told",
+        "the token is confined to boards whose names begin with other prefixes; the answer does not tell whether the board exists",
     ),
     kind(
         "foreign_origin",
@@ -63,41 +67,41 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "the node asks for no tokens and listens on a loopback address, and `Host` or `Origin` names another site",
     ),
     kind("unknown_route", &[404], "there is nothing at this path"),
-    kind("method_not_allowed", &[405], "the path does not take this method; `Allow` says which it takes"),
+    kind(
+        "method_not_allowed",
+        &[405],
+        "the path does not support this method; `Allow` lists those that it supports",
+    ),
     kind("unknown_member", &[404], "the member has no entry on this board"),
     kind("unknown_position", &[404], "the board has fewer entries than that"),
-    kind(
-        "bad_parameter",
-        &[422],
-        "a query parameter, or a member of the body, is not what it should be, or not known",
-    ),
+    kind("bad_parameter", &[422], "a query parameter, or a field of the body, is unknown or not valid"),
     kind(
         "bad_cursor",
         &[422],
-        "the cursor is not one that this board gave for this direction, or that these filters of rejects gave",
+        "the cursor was not returned for this board and direction, or for these filters of rejects",
     ),
-    kind("unsupported_window", &[422], "the window is not one that boards have yet: only `all` is"),
-    kind("unsupported", &[422], "what is asked for is part of the API, and not there yet"),
-    kind("invalid_definition", &[422], "a board's definition is not what it should be; `detail` says what"),
-    kind("unknown_shard", &[422], "the token names a shard that is not here"),
-    kind("board_differs", &[409], "the board is there, with other settings that can never change"),
+    kind("unsupported_window", &[422], "the window is not supported yet; only `all` is"),
+    kind("unsupported", &[422], "the request uses a part of the API that is not supported yet"),
+    kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
+    kind("unknown_shard", &[422], "the token names a shard that this service does not have"),
+    kind("board_differs", &[409], "the board exists with other values of settings that cannot change"),
     kind(
         "too_many_boards",
         &[422],
-        "the node holds as many boards as it can, or there would be more than the token may make",
+        "the node holds as many boards as it can, or the token may not create another one",
     ),
     kind(
         "body_too_slow",
         &[408],
-        "the body did not arrive in time, which is 30 seconds unless the node was told another",
+        "the body did not arrive in time: 30 seconds, unless the node's `--body-seconds` is another",
     ),
-    kind("unsupported_coding", &[501], "the body comes in a `Transfer-Encoding` other than `chunked`"),
-    kind("internal", &[500], "the request failed within the service; its log says more"),
+    kind("unsupported_coding", &[501], "the body has a `Transfer-Encoding` other than `chunked`"),
+    kind("internal", &[500], "the request failed because of an error in the service; its log says more"),
     kind(
         "overloaded",
         &[503],
-        "too many requests are in work, or too many connections open, or answers would take too much memory; try again after \
-         `Retry-After` seconds",
+        "too many requests are in progress, or too many connections are open, or answers would take too \
+         much memory; try again after `Retry-After` seconds",
     ),
     kind(
         "shard_unavailable",
@@ -107,20 +111,22 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "shard_damaged",
         &[503],
-        "what was asked for is in files of a shard that are damaged; trying again does not help, `detail` says what does",
+        "the requested data is in damaged files of a shard; trying again does not help, and `detail` says what does",
     ),
-    kind("queue_full", &[503], "a shard's queue holds as much as it may"),
+    kind("queue_full", &[503], "a shard's queue is full"),
     kind(
         "commit_unknown",
         &[503],
-        "nobody said in time what came of the write: it may be applied, or not, so send it again with the same \
-         `version`; with NATS also where a commit failed, since what is in the stream is applied later",
+        "the outcome of the write was not known in time: it may be applied or not, so send it again with \
+         the same `version`; with NATS this is also the answer if a commit failed, because the message \
+         stays in the stream and is applied later",
     ),
     kind(
         "commit_failed",
         &[503],
-        "the write could not be committed, and is not applied; only without NATS, and the disk may have kept it all the same, so \
-         send it again with the same `version`",
+        "the write could not be committed, and is not applied. Only without NATS. It may be on disk \
+         nevertheless, and be applied after the store is reopened, so send it again with the same \
+         `version`",
     ),
     kind("not_ready", &[503], "a shard is not live, or too far behind its queue"),
     kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),

@@ -89,12 +89,12 @@ pub fn array<T>(
 }
 
 pub fn text(out: &mut Vec<u8>, value: &str) {
-    serde_json::to_writer(out, value).expect("memory can be written to, and a string is JSON");
+    serde_json::to_writer(out, value).expect("writing to memory does not fail, and every string can be JSON");
 }
 
 pub fn plain(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
     use std::io::Write as _;
-    write!(out, "\"{value}\"").expect("memory can be written to");
+    write!(out, "\"{value}\"").expect("writing to memory does not fail");
 }
 
 pub fn bool(out: &mut Vec<u8>, value: bool) {
@@ -126,7 +126,7 @@ fn integer(out: &mut Vec<u8>, value: impl itoa::Integer, magnitude: u64) {
 /// The shortest text that reads back as this number, which is finite.
 pub fn float(out: &mut Vec<u8>, value: f64) {
     serde_json::to_writer(out, &value)
-        .expect("memory can be written to, and null stands for what is no number");
+        .expect("writing to memory does not fail, and a float that is not a number becomes null");
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl Problem {
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_route",
-            "there is nothing at this path; /docs lists what there is",
+            "there is nothing at this path; /docs lists the paths of the API",
         )
     }
 
@@ -87,7 +87,7 @@ impl Problem {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method_not_allowed",
-            "this path does not take this method; Allow names those that it takes",
+            "this path does not support this method; the header Allow lists those that it supports",
         )
     }
 
@@ -95,7 +95,7 @@ impl Problem {
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_board",
-            "there is no board of this name; GET /v1/boards lists them, and a job or PUT makes one",
+            "there is no board of this name; GET /v1/boards lists the boards, and a PUT or a job creates one",
         )
     }
 
@@ -103,7 +103,7 @@ impl Problem {
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_member",
-            "the member has no entry on this board; a job gives it one",
+            "the member has no entry on this board; a job with a score creates one",
         )
     }
 
@@ -111,7 +111,7 @@ impl Problem {
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_position",
-            "the board has fewer entries than that; total, in every answer about it, says how many",
+            "the board has fewer entries than that; `total` in answers about the board says how many",
         )
     }
 
@@ -129,12 +129,12 @@ impl Problem {
     }
 
     pub fn bad_cursor() -> Self {
-        let detail = "the cursor is not one that this board gave for this direction; send next_cursor as it came, or begin without one";
+        let detail = "the cursor was not returned for this board and this direction; send next_cursor unchanged, or begin without a cursor";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 
     pub fn bad_cursor_of_rejects() -> Self {
-        let detail = "the cursor is not one that this node gave for this shard and reason; send next_cursor as it came, or begin without one";
+        let detail = "the cursor was not returned by this node for this shard and reason; send next_cursor unchanged, or begin without a cursor";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 
@@ -143,7 +143,7 @@ impl Problem {
     }
 
     pub fn unsupported_window(asked: &str) -> Self {
-        let detail = format!("only the window all is there yet, not {}", quoted(asked));
+        let detail = format!("the window {} is not supported; only the window all is", quoted(asked));
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported_window", detail)
     }
 
@@ -164,7 +164,7 @@ impl Problem {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",
-            "a body has 1 MiB at most; send fewer jobs at a time",
+            "the body is larger than 1 MiB; send fewer jobs at a time",
         )
     }
 
@@ -172,7 +172,7 @@ impl Problem {
         Self::new(
             StatusCode::BAD_REQUEST,
             "malformed",
-            "the body ended before the length that Content-Length says, or within a chunk; send it again",
+            "the body is shorter than its Content-Length, or ended within a chunk; send it again",
         )
     }
 
@@ -183,7 +183,7 @@ impl Problem {
     }
 
     pub fn unsupported_coding() -> Self {
-        let detail = "the only transfer coding that is understood is chunked; send the body as it is";
+        let detail = "the only transfer coding that is supported is chunked; send the body without another";
         Self::new(StatusCode::NOT_IMPLEMENTED, "unsupported_coding", detail)
     }
 
@@ -191,7 +191,7 @@ impl Problem {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
             "body_too_slow",
-            "the body did not arrive in time; send it again, or less at a time",
+            "the body did not arrive in time; send it again, or send a smaller one",
         )
     }
 
@@ -202,13 +202,14 @@ impl Problem {
     }
 
     pub fn invalid_token() -> Self {
-        let detail = "the token is not known here, or not any more; ask the operator of the service for one";
+        let detail = "the token is unknown, or was removed; ask the operator of the service for a token";
         Self::new(StatusCode::UNAUTHORIZED, "invalid_token", detail)
             .challenge("Bearer realm=\"ranktree\", error=\"invalid_token\"")
     }
 
     pub fn insufficient_scope(needed: Scope) -> Self {
-        let detail = format!("this takes a token with the scope {needed}; yours has a lesser one");
+        let detail =
+            format!("this request takes a token with the scope {needed}; the scope of this token is lower");
         Self::new(StatusCode::FORBIDDEN, "insufficient_scope", detail).challenge(match needed {
             Scope::Read => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"read\"",
             Scope::Write => "Bearer realm=\"ranktree\", error=\"insufficient_scope\", scope=\"write\"",
@@ -229,8 +230,9 @@ impl Problem {
 
     /// A node without tokens refuses a request that a page of another site may have made.
     pub fn foreign_origin() -> Self {
-        let detail = "a node without tokens answers programs of its own machine only: Host is not localhost or a loopback address, or \
-                      Origin is another site's; ask for localhost, or give the node tokens, or start it with --insecure";
+        let detail = "a node without tokens answers only programs on its own machine, but the Host of the \
+                      request is not localhost or a loopback address, or its Origin is another site; use \
+                      localhost in the URL, or give the node tokens, or start it with --insecure";
         Self::new(StatusCode::FORBIDDEN, "foreign_origin", detail)
     }
 
@@ -240,17 +242,17 @@ impl Problem {
     }
 
     pub fn overloaded() -> Self {
-        let detail = "too many requests are in work; try again in a moment";
+        let detail = "too many requests are in progress; try again in a moment";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
     pub fn too_many_answers() -> Self {
-        let detail = "the answers of all requests together take too much memory; try again in a moment, or ask for less";
+        let detail = "the answers of all requests in progress take too much memory; try again in a moment, or ask for fewer entries";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
     pub fn too_many_connections() -> Self {
-        let detail = "too many connections are open; try again in a moment, and keep those that you have";
+        let detail = "too many connections are open; try again in a moment, and reuse open connections";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
@@ -265,18 +267,17 @@ impl Problem {
 
     /// A write was published, and its outcome was not known in time.
     pub fn unanswered() -> Self {
-        let detail = "the write was not committed in time, and may still be; a job with a version, or a trim, may safely be sent again";
+        let detail = "the write was not committed in time, but may be committed later; a job with a version, or a trim, may safely be sent again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "commit_unknown", detail).retry_after(1)
     }
 
     pub fn not_ready() -> Self {
-        let detail =
-            "a shard is not live, or too far behind its queue; shards says which, and GET /v1/status why";
+        let detail = "a shard is not live, or too far behind its queue; `shards` says which, and GET /v1/status says why";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
     }
 
     pub fn not_yet_applied() -> Self {
-        let detail = "the writes that the token names were not applied in time; ask again, or with a greater timeout_ms";
+        let detail = "the writes that the token names were not applied in time; try again, or with a greater timeout_ms";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "not_yet_applied", detail)
     }
 
@@ -284,7 +285,7 @@ impl Problem {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "unknown_shard",
-            "the token names a shard that is not here; send one that this service has given",
+            "the token names a shard that this service does not have; send a token that this service returned",
         )
     }
 
@@ -300,7 +301,7 @@ impl Problem {
 
     /// A failure of the service, for which the client can do nothing.
     pub fn internal() -> Self {
-        let detail = "the request failed within the service; its log says more";
+        let detail = "the request failed because of an error in the service; its log says more";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 

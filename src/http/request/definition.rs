@@ -14,7 +14,7 @@ const FIELDS: [&str; 8] =
     ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
 
-const KEYS: &str = r#"keys is an array of objects such as {"name": "points", "order": "desc"}"#;
+const KEYS: &str = r#"keys must be an array of objects such as {"name": "points", "order": "desc"}"#;
 
 /// Reads a definition. No body at all is the default one.
 ///
@@ -26,7 +26,7 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     }
     let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
     let fields = value.as_object();
-    let fields = fields.ok_or_else(|| wrong("a board's definition is a JSON object", &value))?;
+    let fields = fields.ok_or_else(|| wrong("a board's definition must be a JSON object", &value))?;
     only(fields, &FIELDS, "a board")?;
     let mut definition = Definition::default();
     if let Some(keys) = given(fields, "keys") {
@@ -35,29 +35,30 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     }
     if let Some(policy) = given(fields, "policy") {
         let all = [Policy::Set, Policy::Best, Policy::Incr];
-        definition.policy = named(policy, all, Policy::name, "policy is set, best or incr")?;
+        definition.policy = named(policy, all, Policy::name, "policy must be set, best or incr")?;
     }
     if let Some(ties) = given(fields, "ties") {
         let all = [Ties::First, Ties::Last, Ties::Member];
-        definition.ties = named(ties, all, Ties::name, "ties is first, last or member")?;
+        definition.ties = named(ties, all, Ties::name, "ties must be first, last or member")?;
     }
     if let Some(windows) = given(fields, "windows") {
         check_windows(windows)?;
     }
     if let Some(offset) = given(fields, "utc_offset") {
         let minutes = offset.as_str().and_then(offset_minutes);
-        definition.utc_offset_minutes =
-            minutes.ok_or_else(|| wrong("utc_offset is a string like +09:00, -18:00 to +18:00", offset))?;
+        definition.utc_offset_minutes = minutes.ok_or_else(|| {
+            wrong("utc_offset must be a string such as +09:00, from -18:00 to +18:00", offset)
+        })?;
     }
     if let Some(keep) = given(fields, "keep") {
         let count = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
-        definition.keep = count.ok_or_else(|| wrong("keep is a whole number from 0 to 1000", keep))?;
+        definition.keep = count.ok_or_else(|| wrong("keep must be a whole number from 0 to 1000", keep))?;
     }
     if given(fields, "entry_ttl").is_some() {
-        return Err(Problem::unsupported("entry_ttl is not supported yet; leave it out, or null"));
+        return Err(Problem::unsupported("entry_ttl is not supported yet; leave it out, or send null"));
     }
     if given(fields, "capacity").is_some() {
-        return Err(Problem::unsupported("capacity is not supported yet; leave it out, or null"));
+        return Err(Problem::unsupported("capacity is not supported yet; leave it out, or send null"));
     }
     definition.validate()?;
     Ok(definition)
@@ -75,7 +76,7 @@ pub fn json(definition: &Definition) -> String {
 
 /// A value breaks a rule.
 fn wrong(rule: &str, value: &Value) -> Problem {
-    Problem::invalid_definition(format!("{rule}, not {}", shown(&value.to_string())))
+    Problem::invalid_definition(format!("{rule}; got {}", shown(&value.to_string())))
 }
 
 /// A field that is present and not null.
@@ -88,7 +89,7 @@ fn only(fields: &Map<String, Value>, known: &[&str], what: &str) -> Result<(), P
         None => Ok(()),
         Some(stray) => {
             let (stray, known) = (quoted(stray), known.join(", "));
-            Err(Problem::invalid_definition(format!("{what} has no field {stray}, only {known}")))
+            Err(Problem::invalid_definition(format!("{what} has no field {stray}; the fields are {known}")))
         }
     }
 }
@@ -107,11 +108,11 @@ fn key(value: &Value) -> Result<Key, Problem> {
     let fields = value.as_object().ok_or_else(|| wrong(KEYS, value))?;
     only(fields, &KEY_FIELDS, "a key")?;
     let name = given(fields, "name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| wrong("a key has a name, a string", value))?;
+    let name = name.ok_or_else(|| wrong("a key must have a name, which is a string", value))?;
     let mut key = Key { name: name.to_owned(), ..Key::score() };
     if let Some(order) = given(fields, "order") {
         let all = [Order::Ascending, Order::Descending];
-        key.order = named(order, all, Order::name, "a key's order is asc or desc")?;
+        key.order = named(order, all, Order::name, "a key's order must be asc or desc")?;
     }
     if let Some(min) = given(fields, "min") {
         key.min = bound(min)?;
@@ -128,12 +129,14 @@ fn bound(value: &Value) -> Result<i64, Problem> {
         other => other.as_i64(),
     };
     integer.ok_or_else(|| {
-        wrong("a key's min and max are signed 64-bit integers, or their decimal strings", value)
+        wrong("a key's min and max must be signed 64-bit integers, or their decimal strings", value)
     })
 }
 
 fn check_windows(value: &Value) -> Result<(), Problem> {
-    let wrong = || wrong("windows is an array of one or more of all, day, week and month, each once", value);
+    let wrong = || {
+        wrong("windows must be an array of one or more of all, day, week and month, each at most once", value)
+    };
     let windows = value.as_array().ok_or_else(wrong)?;
     let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?;
     let known = names.iter().all(|name| [WINDOW, "day", "week", "month"].contains(name));
@@ -143,7 +146,7 @@ fn check_windows(value: &Value) -> Result<(), Problem> {
         return Err(wrong());
     }
     if names != [WINDOW] {
-        let detail = "only the window all is there yet; day, week and month are not supported";
+        let detail = "only the window all is supported yet; day, week and month are not";
         return Err(Problem::unsupported(detail));
     }
     Ok(())
@@ -217,12 +220,12 @@ mod tests {
             assert_eq!(found, code, "{text}");
         }
         for (text, detail) in [
-            (r#"{"policy":"worst"}"#, "policy is set, best or incr, not \"worst\""),
-            (r#"{"keys":[{"name":"a","min":1.5}]}"#, "or their decimal strings, not 1.5"),
-            (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "and a has min 2 and max 1"),
-            (r#"{"keep":1001}"#, "keep is 0 to 1000, not 1001"),
-            (r#"{"windows":["year"]}"#, "each once, not [\"year\"]"),
-            (r#"{"key":[]}"#, "a board has no field \"key\", only keys"),
+            (r#"{"policy":"worst"}"#, "policy must be set, best or incr; got \"worst\""),
+            (r#"{"keys":[{"name":"a","min":1.5}]}"#, "or their decimal strings; got 1.5"),
+            (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "; a has min 2 and max 1"),
+            (r#"{"keep":1001}"#, "keep must be 0 to 1000; got 1001"),
+            (r#"{"windows":["year"]}"#, "each at most once; got [\"year\"]"),
+            (r#"{"key":[]}"#, "a board has no field \"key\"; the fields are keys"),
             ("{", "the body is not JSON: it ends too early"),
         ] {
             let problem = parse(text.as_bytes()).expect_err(text);

@@ -20,7 +20,7 @@ pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> 
     serde_json::from_slice(body).map_err(|error| match error.classify() {
         Category::Data => {
             let why = json_words(body, &error);
-            Problem::bad_parameter(format!("the body is not as it should be: {why}"))
+            Problem::bad_parameter(format!("the body is not valid: {why}"))
         }
         Category::Syntax | Category::Eof | Category::Io => Problem::not_json(body, &error),
     })
@@ -35,7 +35,7 @@ pub fn parse_body<'a, B: Deserialize<'a>>(body: &'a [u8]) -> Result<B, Problem> 
 /// When it is not such a body.
 pub fn parse_list<'a>(body: &'a [u8], name: &str, form: &str) -> Result<Vec<&'a str>, Problem> {
     let wrong = |found: &str| {
-        Problem::bad_parameter(format!("the body is a JSON object such as {form}, not {}", shown(found)))
+        Problem::bad_parameter(format!("the body must be a JSON object such as {form}; got {}", shown(found)))
     };
     let json: &RawValue = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
     if !json.get().starts_with('{') {
@@ -51,7 +51,7 @@ pub fn parse_list<'a>(body: &'a [u8], name: &str, form: &str) -> Result<Vec<&'a 
         serde_json::from_str(list).map_err(|error| Problem::not_json(body, &error))?;
     if items.len() > BATCH_MAX {
         return Err(Problem::over_limit(format!(
-            "at most {BATCH_MAX} {name} at a time, not {}",
+            "at most {BATCH_MAX} {name} are allowed at a time; got {}",
             items.len()
         )));
     }

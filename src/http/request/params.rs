@@ -33,9 +33,9 @@ impl<'a> Params<'a> {
             let (name, value) = (decode(name)?, decode(value)?);
             if !known.contains(&name.as_ref()) {
                 return Err(Problem::bad_parameter(format!(
-                    "there is no parameter {} here, only {}",
+                    "there is no parameter {} here; the parameters are: {}",
                     quoted(&name),
-                    if known.is_empty() { "none at all".to_owned() } else { known.join(", ") }
+                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
                 )));
             }
             if params.iter().any(|(other, _)| *other == name) || params.len() == PARAMETERS_MAX {
@@ -77,14 +77,14 @@ impl<'a> Params<'a> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(other) => Err(not_so(&format!("{name} is true or false"), other)),
+            Some(other) => Err(not_so(&format!("{name} must be true or false"), other)),
         }
     }
 
     /// A number; `None` if it is absent.
     pub fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        number(text).map(Some).ok_or_else(|| not_so(&format!("{name} is a whole number"), text))
+        number(text).map(Some).ok_or_else(|| not_so(&format!("{name} must be a whole number"), text))
     }
 
     /// A signed 64-bit integer; `None` if it is absent or empty.
@@ -95,7 +95,7 @@ impl<'a> Params<'a> {
         let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
         let read = parse_integer(text).map_err(|why| {
             let of_one_key = if text.contains(',') {
-                format!("; it bounds the first key of the board's scores, such as {name}=1200")
+                format!("; it is a bound of the first key only, for example {name}=1200")
             } else {
                 String::new()
             };
@@ -108,10 +108,10 @@ impl<'a> Params<'a> {
     pub fn bounded(&self, name: &str, default: u64, least: u64, most: u64) -> Result<u64, Problem> {
         let value = self.number(name)?.unwrap_or(default);
         if value > most {
-            return Err(Problem::over_limit(format!("{name} is at most {most}, not {value}")));
+            return Err(Problem::over_limit(format!("{name} must be at most {most}; got {value}")));
         }
         if value < least {
-            return Err(Problem::bad_parameter(format!("{name} is at least {least}, not {value}")));
+            return Err(Problem::bad_parameter(format!("{name} must be at least {least}; got {value}")));
         }
         Ok(value)
     }
@@ -135,7 +135,7 @@ pub fn board_name(text: &str) -> Result<BoardName, Problem> {
 
 /// A parameter's value is not what it should be.
 pub fn not_so(rule: &str, found: &str) -> Problem {
-    Problem::bad_parameter(format!("{rule}, not {}", quoted(found)))
+    Problem::bad_parameter(format!("{rule}; got {}", quoted(found)))
 }
 
 /// Digits, and a minus sign where the type has one; never a plus sign.

@@ -72,7 +72,11 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
         define_within_limit(Arc::clone(&call.api), name.clone(), definition, call.board_limited().cloned());
     // In a task of its own: a client that leaves must not leave the board defined on some shards only.
     let defined = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
-    call.log_change(if defined.created { "a board was created" } else { "a board was defined again" });
+    call.log_change(if defined.created {
+        "a board was created"
+    } else {
+        "a board's definition was confirmed or changed"
+    });
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &defined.definition, defined.total);
         object.plain("token", &defined.token);

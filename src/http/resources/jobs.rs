@@ -90,12 +90,14 @@ fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
         match &job.targets {
             Targets::Boards(boards) => {
                 let forbidden = boards.iter().find(|(board, _)| !grant.allows_board(board.as_str()));
-                let detail =
-                    |(board, _): &(BoardName, _)| format!("the token may not touch the board {board}");
+                let detail = |(board, _): &(BoardName, _)| {
+                    format!("the token does not give access to the board {board}")
+                };
                 refused.extend(forbidden.map(|forbidden| (index, detail(forbidden))));
             }
             Targets::EveryBoard => {
-                let detail = "the token is confined to some boards, and the job touches all of its member's";
+                let detail =
+                    "the job affects all boards of its member, but the token is confined to some boards";
                 refused.push((index, detail.to_owned()));
             }
         }

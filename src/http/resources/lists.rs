@@ -20,7 +20,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
         None => None,
         Some("top") => Some(End::Top),
         Some("bottom") => Some(End::Bottom),
-        Some(other) => return Err(not_so("from is top or bottom", other)),
+        Some(other) => return Err(not_so("from must be top or bottom", other)),
     };
     let start = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => Start::End(from.unwrap_or(End::Top)),
@@ -42,7 +42,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let (min, max) = (params.signed("min")?.unwrap_or(i64::MIN), params.signed("max")?.unwrap_or(i64::MAX));
     if min > max {
-        return Err(Problem::bad_parameter(format!("min, {min}, is above max, {max}; exchange them")));
+        return Err(Problem::bad_parameter(format!("min ({min}) is above max ({max}); exchange them")));
     }
     let cursor = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => None,
@@ -62,8 +62,8 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
-    let position =
-        position.ok_or_else(|| not_so("a position is a whole number from 1 on", call.segment("position")))?;
+    let position = position
+        .ok_or_else(|| not_so("a position must be a whole number, 1 or greater", call.segment("position")))?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(FromPosition { position, limit }).await?;
     Ok(page(&call, &answer, false))

@@ -111,7 +111,7 @@ pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
 fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> {
     let params = Params::parse(call.query(), &[&WriteOptions::PARAMS[..], &["version"]].concat())?;
     let options = WriteOptions::read(&call.api, &params)?;
-    let read = |text| number(text).ok_or_else(|| not_so("version is an unsigned 64-bit integer", text));
+    let read = |text| number(text).ok_or_else(|| not_so("version must be an unsigned 64-bit integer", text));
     Ok((params.get("version").map(read).transpose()?, options))
 }
 
@@ -141,14 +141,16 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
     let after = params.get("cursor").filter(|text| !text.is_empty()).map(|text| {
         let place = number(text).map(TreeId).filter(|_| boards.is_none());
         place.ok_or_else(|| {
-            Problem::bad_parameter("cursor is the next_cursor of the page before, and goes without boards")
+            Problem::bad_parameter(
+                "cursor must be the next_cursor of the page before, and cannot be combined with boards",
+            )
         })
     });
     let after = after.transpose()?;
     if let Some(boards) = &mut boards {
         if boards.len() > BATCH_MAX {
             return Err(Problem::over_limit(format!(
-                "at most {BATCH_MAX} boards at a time, not {}",
+                "at most {BATCH_MAX} boards are allowed at a time; got {}",
                 boards.len()
             )));
         }
@@ -159,7 +161,8 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
     if let (Some(grant), Some(boards)) = (&grant, &boards)
         && let Some(forbidden) = boards.iter().find(|board| !grant.allows_board(board.as_str()))
     {
-        let problem = Problem::forbidden_board(format!("the token may not touch the board {forbidden}"));
+        let problem =
+            Problem::forbidden_board(format!("the token does not give access to the board {forbidden}"));
         call.note_refusal(&problem);
         return Err(problem);
     }

@@ -22,7 +22,7 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let wrong = |why| {
         // Brackets and quotation marks are JSON's, which a body has.
         let form = if text.contains(['[', '"']) {
-            "; a query has a score's keys with commas between them, such as score=1200,90000"
+            "; in a query, separate the keys of a score with commas, for example score=1200,90000"
         } else {
             ""
         };
@@ -68,7 +68,7 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
     let mark = match (rank, position, percentile) {
         (Some(place), None, None) | (None, Some(place), None) if place > 0 => ScoreTarget::Position(place),
         (Some(_), None, None) | (None, Some(_), None) => {
-            return Err(Problem::bad_parameter("ranks and positions count from 1, and there is no 0"));
+            return Err(Problem::bad_parameter("ranks and positions are counted from 1; got 0"));
         }
         (None, None, Some(percentile)) => ScoreTarget::Percentile(percentile),
         _ => {
@@ -100,7 +100,7 @@ fn parse_percentile(text: &str) -> Result<f64, Problem> {
     let number = if is_number { serde_json::from_str::<f64>(text).ok() } else { None };
     number
         .filter(|number| (0.0..=100.0).contains(number))
-        .ok_or_else(|| not_so("a percentile is a number from 0 to 100", text))
+        .ok_or_else(|| not_so("a percentile must be a number from 0 to 100", text))
 }
 
 pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
@@ -110,7 +110,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
     let wanted: Vec<f64> = text.split(',').map(parse_percentile).collect::<Result<_, _>>()?;
     if wanted.len() > BATCH_MAX {
         return Err(Problem::over_limit(format!(
-            "at most {BATCH_MAX} percentiles at a time, not {}",
+            "at most {BATCH_MAX} percentiles are allowed at a time; got {}",
             wanted.len()
         )));
     }
@@ -143,7 +143,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     let (min, max) = (params.signed("min")?, params.signed("max")?);
     let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
     if least > most {
-        return Err(Problem::bad_parameter(format!("min, {least}, is above max, {most}; exchange them")));
+        return Err(Problem::bad_parameter(format!("min ({least}) is above max ({most}); exchange them")));
     }
     let answer = call.ask(CountBetween { min: least, max: most }).await?;
     Ok(Reply::object(|object| {
@@ -184,10 +184,14 @@ fn parse_edges(text: &str) -> Result<Vec<i64>, Problem> {
     let edge = |text: &str| parse_integer(text).map_err(|why| Problem::bad_score(format!("edges: {why}")));
     let edges: Vec<i64> = text.split(',').map(edge).collect::<Result<_, _>>()?;
     if edges.len() > BATCH_MAX {
-        return Err(Problem::over_limit(format!("at most {BATCH_MAX} edges at a time, not {}", edges.len())));
+        return Err(Problem::over_limit(format!(
+            "at most {BATCH_MAX} edges are allowed at a time; got {}",
+            edges.len()
+        )));
     }
     if edges.len() < 2 || !edges.is_sorted_by(|a, b| a < b) {
-        let rule = "edges are two or more integers, each above the one before, such as 0,10,100";
+        let rule =
+            "edges must be two or more integers, each greater than the one before, for example 0,10,100";
         return Err(not_so(rule, text));
     }
     Ok(edges)

@@ -103,7 +103,7 @@ fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
     let known = known.ok_or_else(|| {
         let cut: String = reason.chars().take(40).collect();
         let all = RejectCode::ALL.map(RejectCode::name).join(", ");
-        Problem::bad_parameter(format!("no job is rejected for the reason {cut:?}; the reasons are {all}"))
+        Problem::bad_parameter(format!("there is no reason {cut:?}; the reasons are {all}"))
     })?;
     Ok(Some(known))
 }
@@ -113,13 +113,14 @@ fn unreadable(UnreadableRejects { shard, error }: &UnreadableRejects) -> Problem
     tracing::warn!(%shard, %error, "rejects cannot be read");
     if let StorageError::Damaged { .. } = error {
         return Problem::shard_damaged(format!(
-            "the rejects of shard {shard} cannot be read, because its files are damaged: stop the node, have ranktree verify \
-             tell what else is damaged, and restore the data directory from a copy; GET /v1/status says more, and shard= leaves \
-             the shard out"
+            "the rejects of shard {shard} cannot be read, because its files are damaged; GET /v1/status \
+             says more. Stop the node, run ranktree verify to list all damage, and restore the data \
+             directory from a copy. To list the rejects of another shard meanwhile, pass its number as \
+             shard="
         ));
     }
     let detail = format!(
-        "the rejects of shard {shard} cannot be read now; try again in a moment, or leave it out with shard="
+        "the rejects of shard {shard} cannot be read now; try again in a moment, or list those of another shard with shard="
     );
     Problem::shard_unavailable(detail)
 }

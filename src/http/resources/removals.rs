@@ -38,8 +38,7 @@ pub async fn clear(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     if !matches!(call.body.trim_ascii(), b"" | b"{}") {
-        let detail =
-            "clear takes no body, as it removes every entry; to remove some of them send it to :trim";
+        let detail = "clear removes every entry and takes no body; to remove only some entries, send the body to :trim";
         return Err(Problem::bad_parameter(detail));
     }
     // In a task of its own: a client that leaves must not leave the board cleared on some shards only.
@@ -71,7 +70,7 @@ fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
             let position = unsigned_of(position.get()).filter(|position| *position > 0);
             position.map(TrimFrom::Position).ok_or_else(|| {
                 Problem::bad_parameter(format!(
-                    "positions_beyond is {}: send the last position that stays, a whole number from 1 on, or clear the board",
+                    "positions_beyond must be the last position that stays, a whole number of 1 or more; got {}. To remove every entry, clear the board",
                     shown(body.positions_beyond)
                 ))
             })
@@ -82,7 +81,7 @@ fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
             score_of(score.get()).map(TrimFrom::Score).map_err(wrong)
         }
         _ => Err(Problem::bad_parameter(
-            "send one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",
+            "send exactly one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",
         )),
     }
 }

@@ -85,7 +85,9 @@ pub async fn serve(
     tracing::info!("shutting down");
     let _ = stage.send(Stage::Draining);
     if tokio::time::timeout(DRAIN_REQUESTS, stage.closed()).await.is_err() {
-        tracing::warn!("some requests did not end in time; they get no answer");
+        tracing::warn!(
+            "some requests did not finish in time; their connections are closed without an answer"
+        );
         let _ = stage.send(Stage::Over);
         stage.closed().await;
     }
@@ -112,7 +114,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
                     ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
                 );
                 if !is_of_one_connection {
-                    tracing::error!(%error, "no connection can be accepted now; are there files enough (ulimit -n)?");
+                    tracing::error!(%error, "no connection can be accepted now; if the cause is too many open files, raise the limit (ulimit -n)");
                     tokio::time::sleep(OUT_OF_RESOURCES).await;
                 }
             }

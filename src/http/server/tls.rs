@@ -16,11 +16,13 @@ use tokio_rustls::rustls::{self, ServerConfig};
 /// Why a certificate and a key cannot be used; the text says what to do.
 #[derive(Debug, Error)]
 pub enum InvalidPair {
-    #[error("there is no certificate in it: the server's own comes first, then those that sign it, in PEM")]
+    #[error(
+        "it contains no certificate; it must hold the server's certificate in PEM, followed by those that sign it"
+    )]
     NoCertificate,
     #[error("a certificate cannot be read: {0}")]
     Certificate(pem::Error),
-    #[error("the private key cannot be read, in PEM and without a passphrase: {0}")]
+    #[error("the private key cannot be read; it must be in PEM, without a passphrase: {0}")]
     Key(pem::Error),
     #[error("the certificate and the key cannot be used together: {0}")]
     Pair(rustls::Error),
@@ -87,8 +89,8 @@ mod tests {
         for (certificate, key, expect) in [
             (&certificate, &other_key, "cannot be used together"),
             (&other, &key, "cannot be used together"),
-            (&key, &key, "no certificate in it"),
-            (&String::new(), &key, "no certificate in it"),
+            (&key, &key, "it contains no certificate"),
+            (&String::new(), &key, "it contains no certificate"),
             (&certificate, &certificate, "private key cannot be read"),
             (&certificate, &String::new(), "private key cannot be read"),
         ] {

@@ -81,7 +81,7 @@ async fn a_job_freed_by_a_batch_that_could_not_be_committed_is_of_unknown_outcom
     let (applied, unknown) = ((&json!(true), &json!(null)), (&json!(null), &json!("commit_unknown")));
     assert_eq!(told, [applied, unknown, applied]);
     let detail = results[1]["detail"].as_str().expect("text");
-    assert!(detail.starts_with("the job waited for its board, and is applied once"), "{detail}");
+    assert!(detail.starts_with("the job was waiting for its board, and is applied as soon"), "{detail}");
 }
 
 /// The jobs of a request, each of so many boards.

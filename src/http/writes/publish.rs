@@ -37,7 +37,7 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
             ShardState::Halted(_) => false,
         };
         if !takes {
-            let reason = state.reason().unwrap_or("it is about to take writes again").to_owned();
+            let reason = state.reason().unwrap_or("it is becoming live; try again in a moment").to_owned();
             return Err(Problem::shard_unavailable(format!("shard {id} takes no writes now: {reason}")));
         }
     }
@@ -82,7 +82,11 @@ pub async fn publish_all<T>(
         if pending { Poll::Pending } else { Poll::Ready(()) }
     });
     tokio::time::timeout(PUBLISH_TIMEOUT, all).await.map_err(|_| Problem::unanswered())?;
-    let no_outcome = || Err(NotPublished::Unavailable("it closed before the write was committed".to_owned()));
+    let no_outcome = || {
+        Err(NotPublished::Unavailable(
+            "the shard's queue was closed before the write was committed".to_owned(),
+        ))
+    };
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_outcome)).collect())
 }
 

@@ -115,7 +115,7 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
             }
         }
     }
-    let unanswered = || NotPublished::Unavailable("it did not say what came of the job".to_owned());
+    let unanswered = || NotPublished::Unavailable("the shard returned no outcome for the job".to_owned());
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
     Ok(Written { token: AsOf(token), results: recall_all_metadata(api, results).await? })

@@ -37,6 +37,6 @@ pub async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> 
 /// The job is stored and its board exists, but the batch that unparked the job could not be committed.
 fn unparking_failed(failed: &CommitFailed) -> NotPublished {
     NotPublished::Unknown(format!(
-        "the job waited for its board, and is applied once this node can commit again; {failed}"
+        "the job was waiting for its board, and is applied as soon as this node can commit again; {failed}"
     ))
 }

@@ -45,7 +45,7 @@ pub enum SetupError {
     Connection(String),
     #[error("{0}")]
     Refused(String),
-    #[error("a thread for fetching cannot be started: {0}")]
+    #[error("the thread that fetches messages could not be started: {0}")]
     Thread(String),
 }
 

@@ -2,7 +2,7 @@
 //! trim boards, and free parked jobs.
 //!
 //! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
-//! the server checks who may publish to which subject, and lets anybody write any header.
+//! the server checks who may publish to a subject, but not what headers a message has.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -79,17 +79,23 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
                 member: behind.member.as_deref().map(String::from_utf8_lossy),
                 members: members.iter().map(|member| member.as_str().into()).collect(),
             };
-            return Some((TRIM, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
+            return Some((
+                TRIM,
+                serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
+            ));
         }
         Payload::Free { jobs } => {
             let json = FreeJson { jobs: *jobs };
-            return Some((FREE, serde_json::to_vec(&json).expect("it has no maps with odd keys")));
+            return Some((
+                FREE,
+                serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
+            ));
         }
         Payload::Jobs(_) => return None,
     };
     let number = number.map(|number| number.0).filter(|number| *number != incarnation.0);
     let json = CommandJson { board: board.to_string(), incarnation: incarnation.0, number, definition };
-    Some((command, serde_json::to_vec(&json).expect("it has no maps with odd keys")))
+    Some((command, serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings")))
 }
 
 /// What a message of the control subject asks for.
@@ -97,7 +103,7 @@ pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
     RegisteredBoard(Payload),
     /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
-    /// go on without it.
+    /// continue without it.
     Unknown(String),
 }
 
@@ -115,7 +121,7 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
 
 /// A message on the control subject that is no command.
 pub fn no_command(bytes: &[u8]) -> Payload {
-    bad(bytes, Reject::new(RejectCode::Malformed, "this is no command of ranktree's"))
+    bad(bytes, Reject::new(RejectCode::Malformed, "the message is not a command that ranktree knows"))
 }
 
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {

@@ -1,7 +1,7 @@
 //! The queue on NATS JetStream: one stream per shard, which is the log that everything can be replayed from.
 //!
-//! Knows: streams, connections, and how to tell that a stream is not what it was. Must not know: what a job
-//! does.
+//! Knows: streams, connections, and how to detect that a stream was replaced or lost messages. Must not know:
+//! what a job does.
 //!
 //! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say
 //! - `connect`: connections; `streams`: how streams are configured and set up

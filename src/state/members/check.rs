@@ -20,17 +20,22 @@ impl Members {
     /// The first thing found wrong, in words.
     pub fn check(&self, known: impl IntoIterator<Item = (TreeId, Handle)>) -> Result<(), String> {
         let space = usize::try_from(self.handle_space()).map_err(|error| error.to_string())?;
-        let never =
-            |handle: Handle, what: &str| format!("handle {} was never given out, and {what}", handle.0);
+        let never = |handle: Handle, what: &str| {
+            format!("handle {} was never given to a member, but {what}", handle.0)
+        };
         let mut trees = vec![0_u32; space];
         let name =
             |handle: Handle| format!("{} (handle {})", String::from_utf8_lossy(self.id(handle)), handle.0);
         for (tree, handle) in known {
             let count = trees.get_mut(handle.index());
-            *count.ok_or_else(|| never(handle, "a tree knows it"))? += 1;
+            *count.ok_or_else(|| never(handle, "a tree has an entry of it"))? += 1;
             let before = tree.0.checked_sub(1).map(TreeId);
             if self.memberships.trees_after(handle, before).next() != Some(tree) {
-                return Err(format!("tree {} knows {}, which is not said of it", tree.0, name(handle)));
+                return Err(format!(
+                    "tree {} has an entry of {}, but the member's list of trees does not name it",
+                    tree.0,
+                    name(handle)
+                ));
             }
         }
         // By handle, one more than the index into `PLACES`; 0 for none.
@@ -56,7 +61,7 @@ impl Members {
         }
         if self.checkpointed == u32::MAX && !self.held_back.is_empty() {
             let held_back = self.held_back.len();
-            return Err(format!("{held_back} handles are held back, and no checkpoint is under way"));
+            return Err(format!("{held_back} handles are held back, although no checkpoint is running"));
         }
         let mut members = 0;
         for ((trees, place), handle) in trees.into_iter().zip(places).zip(0..) {
@@ -64,14 +69,21 @@ impl Members {
             let name = || name(Handle(handle));
             let said = self.memberships.trees_after(Handle(handle), None).count();
             if usize::try_from(trees) != Ok(said) {
-                return Err(format!("{trees} boards know {}, and of {said} it is said", name()));
+                return Err(format!(
+                    "{trees} boards have an entry of {}, but its list of trees names {said}",
+                    name()
+                ));
             }
             let place = usize::from(place).checked_sub(1).and_then(|place| PLACES.get(place));
             match (trees > 0, place) {
-                (true, Some(place)) => return Err(format!("{} is on boards, and {place}", name())),
-                (false, None) => return Err(format!("handle {handle} is nobody's, and not free")),
+                (true, Some(place)) => {
+                    return Err(format!("{} is on boards, but its handle is {place}", name()));
+                }
+                (false, None) => {
+                    return Err(format!("handle {handle} belongs to no member, but is not free"));
+                }
                 (false, Some(&"free" | &"held back")) if !id.is_empty() => {
-                    return Err(format!("{} is free, and has an id", name()));
+                    return Err(format!("{} is free, but has an id", name()));
                 }
                 (false, Some(_)) => {}
                 (true, None) => {
@@ -86,7 +98,7 @@ impl Members {
         }
         if members != self.len() {
             return Err(format!(
-                "{} members are found by their ids, and {members} are on boards",
+                "{} members are found by their ids, but {members} are on boards",
                 self.len()
             ));
         }
@@ -118,7 +130,7 @@ mod tests {
         let (mut members, mut known) = members();
         assert_eq!(members.check(known.clone()), Ok(()));
         spoil(&mut members, &mut known);
-        members.check(known).expect_err("something is wrong")
+        members.check(known).expect_err("the members are inconsistent")
     }
 
     #[test]
@@ -140,17 +152,20 @@ mod tests {
     #[test]
     fn check_finds_every_kind_of_lost_handle() {
         let cases: [(&str, &str); 11] = [
-            ("1 boards know a (handle 0), and of 2 it is said", "said"),
-            ("1 boards know b (handle 1), and of 2 it is said", "forgotten"),
-            ("tree 2 knows b (handle 1), which is not said of it", "another"),
+            ("1 boards have an entry of a (handle 0), but its list of trees names 2", "said"),
+            ("1 boards have an entry of b (handle 1), but its list of trees names 2", "forgotten"),
+            (
+                "tree 2 has an entry of b (handle 1), but the member's list of trees does not name it",
+                "another",
+            ),
             ("handle 2 is quarantined and leaving", "twice"),
-            ("handle 2 is nobody's, and not free", "lost"),
-            ("a (handle 0) is on boards, and being freed", "in use"),
+            ("handle 2 belongs to no member, but is not free", "lost"),
+            ("a (handle 0) is on boards, but its handle is being freed", "in use"),
             ("handle 2 is quarantined and being freed", "freed soon"),
-            ("handle 7 was never given out, and is free", "never"),
-            ("handle 9 was never given out, and a tree knows it", "stranger"),
-            ("c (handle 2) is free, and has an id", "named"),
-            ("1 handles are held back, and no checkpoint is under way", "held back"),
+            ("handle 7 was never given to a member, but is free", "never"),
+            ("handle 9 was never given to a member, but a tree has an entry of it", "stranger"),
+            ("c (handle 2) is free, but has an id", "named"),
+            ("1 handles are held back, although no checkpoint is running", "held back"),
         ];
         for (expected, how) in cases {
             let found = wrong(|members, known| match how {
@@ -190,6 +205,6 @@ mod tests {
         assert_eq!(lost, "b (handle 1) is not found by its id");
         // One that no board knows, and that did not leave.
         let idle = wrong(|members, _| members.enter(Handle(2)));
-        assert_eq!(idle, "3 members are found by their ids, and 2 are on boards");
+        assert_eq!(idle, "3 members are found by their ids, but 2 are on boards");
     }
 }

@@ -1,6 +1,6 @@
 //! The bincode configuration, and the error for bytes that it cannot read.
 //!
-//! Knows: how a value becomes bytes and back, whole and within a bound of memory. Must not know: any record.
+//! Knows: how a value is encoded and decoded within a bound of memory. Must not know: any record.
 
 use bincode::config::{Configuration, standard};
 use bincode::error::DecodeError;
@@ -9,8 +9,9 @@ use thiserror::Error;
 
 pub(super) const CONFIG: Configuration = standard();
 
-/// A damaged length must not reserve memory. A record takes at most this many bytes of memory for each of its
-/// own before it turns out to end too soon: the greediest, a dropped board of a name of one letter, takes 18.
+/// A damaged length must not reserve memory without a bound. Decoding takes at most this many bytes of memory
+/// for each byte of the record, even if the record then ends too early. The worst record, a dropped board
+/// whose name is one letter, takes 18.
 const MEMORY_PER_BYTE: usize = 32;
 
 /// Bytes that are not a valid value of their kind.
@@ -23,23 +24,23 @@ pub struct Undecodable {
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "errors are handed over; that this copies their text is its business"
+    reason = "callers pass errors with `map_err`, which passes them by value"
 )]
 pub(super) fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
     Undecodable { kind, reason: reason.to_string() }
 }
 
 pub(super) fn to_vec(value: &impl Encode) -> Vec<u8> {
-    bincode::encode_to_vec(value, CONFIG).expect("memory can be written to")
+    bincode::encode_to_vec(value, CONFIG).expect("writing to memory does not fail")
 }
 
 pub(super) fn from_slice<T: Decode<()>>(kind: &'static str, bytes: &[u8]) -> Result<T, Undecodable> {
     let (value, read) = decode_bounded(bytes).map_err(|error| undecodable(kind, error))?;
-    if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "bytes follow it")) }
+    if read == bytes.len() { Ok(value) } else { Err(undecodable(kind, "there are more bytes after its end")) }
 }
 
-/// Decodes within a multiple of the record's own length, rounded up to a power of 64: bincode's limits are
-/// constants.
+/// Decodes with a limit of memory in proportion to the record's length. The limit is rounded up to a power of
+/// 64, because bincode's limits are constants.
 pub(super) fn decode_bounded<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), DecodeError> {
     let bound = bytes.len().saturating_mul(MEMORY_PER_BYTE);
     if bound <= 1 << 14 {

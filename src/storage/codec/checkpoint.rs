@@ -103,11 +103,11 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
     let rest = bytes.get(read..).unwrap_or_default();
     let numbers: NumbersWire = match (wire.format_version, rest) {
         (1, []) => NumbersWire { forgotten: 0, latest: 0, dropped: vec![None; wire.dropped.len()] },
-        (1, _) => return Err(undecodable("manifest", "bytes follow it")),
+        (1, _) => return Err(undecodable("manifest", "there are more bytes after its end")),
         (_, rest) => from_slice("manifest", rest)?,
     };
     if numbers.dropped.len() != wire.dropped.len() {
-        return Err(undecodable("manifest", "not every drop has its number"));
+        return Err(undecodable("manifest", "its dropped boards and their record numbers differ in count"));
     }
     let mut boards = Vec::with_capacity(wire.boards.len());
     for (name, incarnation, definition, all, entries) in wire.boards {
@@ -144,7 +144,7 @@ pub fn encode_dictionary<'a>(members: impl Iterator<Item = (Handle, &'a [u8])>) 
 /// Hands each member of a dictionary page to `each`.
 ///
 /// # Errors
-/// When the bytes are no such record, or an id is none.
+/// When the bytes are no such record, or a member id is not valid.
 pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> Result<(), Undecodable> {
     let fail = |error: DecodeError| undecodable("dictionary page", error);
     let (count, mut at): (u64, usize) = bincode::decode_from_slice(bytes, CONFIG).map_err(fail)?;
@@ -157,7 +157,11 @@ pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> R
         MemberId::new(text).map_err(|error| undecodable("dictionary page", error))?;
         each(Handle(handle), id);
     }
-    if at == bytes.len() { Ok(()) } else { Err(undecodable("dictionary page", "bytes follow it")) }
+    if at == bytes.len() {
+        Ok(())
+    } else {
+        Err(undecodable("dictionary page", "there are more bytes after its end"))
+    }
 }
 
 /// A run of entries; `columns` are as long as `handles`.

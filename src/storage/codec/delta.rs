@@ -68,7 +68,8 @@ impl DeltaEncoder {
             before: before.map(|entry| EntryWire { entry: *entry, base: self.base }),
             after: after.map(|entry| EntryWire { entry: *entry, base: self.base }),
         };
-        bincode::encode_into_std_write(&wire, &mut self.bytes, CONFIG).expect("memory can be written to");
+        bincode::encode_into_std_write(&wire, &mut self.bytes, CONFIG)
+            .expect("writing to memory does not fail");
     }
 
     #[must_use]
@@ -99,7 +100,7 @@ pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
         changes.push(DeltaChange { tree, member, before, after });
     }
     if at != bytes.len() {
-        return Err(undecodable("delta", "bytes follow its last change"));
+        return Err(undecodable("delta", "there are more bytes after its last change"));
     }
     Ok(Delta { first: Sequence(first), applied, events, changes })
 }
@@ -115,7 +116,8 @@ enum EventWire {
         board: String,
         incarnation: u64,
     },
-    /// With the number of the record that it comes from, as all that a stream decided since format 2.
+    /// A drop with the number of its record in the boards' stream. Since format 2, all drops that the stream
+    /// decided have one.
     DropNumbered {
         board: String,
         incarnation: u64,
@@ -185,7 +187,7 @@ fn drop_from_wire(board: &str, incarnation: u64, number: Option<u64>) -> Result<
     Ok(BoardEvent::Drop { board, incarnation: Incarnation(incarnation), number })
 }
 
-/// Times are stored relative to the batch's last message: one to three bytes each, where absolute ones would
+/// Times are stored relative to the batch's last message, in one to three bytes each; absolute times would
 /// take nine.
 struct EntryWire {
     entry: Entry,
@@ -246,7 +248,8 @@ impl Decode<Timestamp> for DecodedChange {
         decoder.reader().read(&mut member)?;
         let text =
             std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
-        MemberId::new(text).map_err(|_| DecodeError::Other("a member id is none"))?;
+        MemberId::new(text)
+            .map_err(|_| DecodeError::Other("a member id is empty, too long, or has control characters"))?;
         let before = decode_entry(decoder)?;
         let after = decode_entry(decoder)?;
         Ok(Self { tree, member, before, after })

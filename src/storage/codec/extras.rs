@@ -20,7 +20,7 @@ pub fn encode_extras(extras: &[(Handle, &Extra)]) -> Vec<u8> {
     for (handle, extra) in extras {
         let since = micros(extra).wrapping_sub(base).cast_unsigned();
         let record = (handle.0, since, rest_of(extra));
-        bincode::encode_into_std_write(&record, &mut bytes, CONFIG).expect("memory can be written to");
+        bincode::encode_into_std_write(&record, &mut bytes, CONFIG).expect("writing to memory does not fail");
     }
     bytes
 }
@@ -43,7 +43,11 @@ pub fn decode_extras(
         at += read;
         each(Handle(handle), extra_of("extras page", base.wrapping_add_unsigned(since), rest)?)?;
     }
-    if at == bytes.len() { Ok(()) } else { Err(undecodable("extras page", "bytes follow it")) }
+    if at == bytes.len() {
+        Ok(())
+    } else {
+        Err(undecodable("extras page", "there are more bytes after its end"))
+    }
 }
 
 /// One extra, as format 1 wrote them.
@@ -76,7 +80,9 @@ fn extra_of(kind: &'static str, micros: i64, rest: ExtraFields) -> Result<Extra,
         None => None,
         Some(EntryState::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
         Some(EntryState::Removed) => Some(Unlisted::Removed),
-        Some(EntryState::Listed(_)) => return Err(undecodable(kind, "it says where a listed entry stands")),
+        Some(EntryState::Listed(_)) => {
+            return Err(undecodable(kind, "it holds the score of a listed entry, which belongs in the tree"));
+        }
     };
     let updated_at = Timestamp::from_micros(micros).map_err(|error| undecodable(kind, error))?;
     Ok(Extra { updated_at, version, has_metadata, unlisted })

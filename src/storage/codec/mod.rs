@@ -2,13 +2,13 @@
 //!
 //! Knows: every record's layout and the format version. Must not know: keys, or RocksDB.
 //!
-//! bincode is pinned to 2.0.1 and its layout is fixed by the golden tests in `tests`. Its releases are final
-//! (RUSTSEC-2025-0141), which is what a disk format wants; should it ever have to go, this folder is what is
-//! replaced.
+//! bincode is pinned to 2.0.1 and its layout is fixed by the golden tests in `tests`. There will be no
+//! further releases (RUSTSEC-2025-0141), which does no harm to a disk format. If bincode has to be replaced,
+//! only this folder changes.
 //!
 //! Numbers are variable-length: a byte up to 250, then 3, 5 or 9 bytes. Words are stored by their distance
-//! from 2^63, zigzag, which is the score itself for either direction, so small scores take a byte or three.
-//! In pages each column is stored by its distance from its least word.
+//! from 2^63, in zigzag encoding. That distance is the score itself for either direction, so small scores
+//! take one or three bytes. In pages each column is stored by its distance from its least word.
 
 mod bytes;
 mod parts;
@@ -31,8 +31,8 @@ pub use records::{
     format_version,
 };
 
-/// Raised with every change that an older ranktree could not read. 2: extras lie in pages, jobs wait in
-/// lines, and meta says the effective time.
+/// Raised with every change that an older ranktree could not read. Format 2: extras are in pages, parked jobs
+/// are in lines, and the meta record has the effective time.
 pub const FORMAT_VERSION: u32 = 2;
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub(super) fn definition_to_wire(definition: &Definition) -> DefinitionWire {
 }
 
 pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, Undecodable> {
-    let unknown = |what: &str| undecodable("board definition", format!("its {what} is unknown"));
+    let unknown = |what: &str| undecodable("board definition", format!("its {what} has an unknown number"));
     let mut keys = Vec::with_capacity(wire.keys.len());
     for (name, order, min, max) in wire.keys {
         let order = match order {
@@ -139,7 +139,7 @@ impl<C> Decode<C> for EntryStateWire {
         match kind {
             LISTED => Ok(Self(EntryState::Listed(words))),
             HIDDEN => Ok(Self(EntryState::Hidden(words))),
-            _ => Err(DecodeError::Other("an entry's standing is unknown")),
+            _ => Err(DecodeError::Other("the kind of an entry is unknown")),
         }
     }
 }

@@ -15,13 +15,13 @@ pub struct Meta {
     /// The number of shards that members are spread over. A directory belongs to one such layout.
     pub shards: u16,
     pub applied_sequence: u64,
-    /// The message's own time, by which it is recognised.
+    /// The message's own time. With the hash it tells whether a message of the stream is the same one.
     pub message_timestamp_micros: i64,
     pub message_hash: u64,
     pub jobs_rejected: u64,
     /// Identity of the queue the sequences belong to: empty for the local source.
     pub stream: String,
-    /// The latest time of any message so far. Records of format 1 do not have it: theirs is the message's.
+    /// The latest time of any message so far. Records of format 1 lack it, and use the message's time.
     pub time_micros: i64,
 }
 
@@ -75,7 +75,7 @@ pub struct ParkedRecord {
     pub timestamp: Timestamp,
     /// The job as JSON, as [`crate::wire`] encodes it.
     pub job: Vec<u8>,
-    /// Index, among the boards that it names, of the one that it waits for, as of when it was last looked at.
+    /// Index, among the boards that the job names, of the board that it waited for when it was last checked.
     pub board: u32,
 }
 
@@ -93,7 +93,7 @@ pub struct MetadataRecord {
     pub json: String,
 }
 
-/// The format version of a meta record, also of a newer one that cannot be decoded otherwise.
+/// The format version of a meta record, even of a newer one, of which nothing else can be decoded.
 #[must_use]
 pub fn format_version(meta: &[u8]) -> Option<u32> {
     bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)
@@ -125,7 +125,7 @@ pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
     let rest = bytes.get(read..).unwrap_or_default();
     let time_micros = match wire.format_version {
         ..=1 if rest.is_empty() => wire.message_timestamp_micros,
-        ..=1 => return Err(undecodable("meta record", "bytes follow it")),
+        ..=1 => return Err(undecodable("meta record", "there are more bytes after its end")),
         _ => from_slice("meta record", rest)?,
     };
     Ok(Meta {
@@ -155,7 +155,7 @@ pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
 #[must_use]
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
-    let code = u8::try_from(code).expect("there are few codes");
+    let code = u8::try_from(code).expect("there are fewer than 256 codes");
     let code = if record.time.is_some() { code | TIME_FOLLOWS } else { code };
     let mut bytes = to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() });
     if let Some(time) = record.time {
@@ -175,7 +175,7 @@ pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Rej
             Some(Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?)
         }
         [] => None,
-        _ => return Err(undecodable("reject", "bytes follow it")),
+        _ => return Err(undecodable("reject", "there are more bytes after its end")),
     };
     let code = RejectCode::ALL.get(usize::from(wire.code & !TIME_FOLLOWS));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
@@ -201,7 +201,7 @@ pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Par
     let rest = bytes.get(read..).unwrap_or_default();
     let board = if rest.is_empty() { 0 } else { from_slice("parked job", rest)? };
     if board == 0 && !rest.is_empty() {
-        return Err(undecodable("parked job", "bytes follow it"));
+        return Err(undecodable("parked job", "there are more bytes after its end"));
     }
     Ok(ParkedRecord { sequence, index, timestamp, job, board })
 }

@@ -1,4 +1,4 @@
-//! A record of RocksDB's log: a write batch, read as far as its place in the order and one of its values.
+//! A record of RocksDB's log: a write batch, of which only the sequence and the value of one key are read.
 //!
 //! ```text
 //! first sequence: u64 │ operations: u32 │ operation…
@@ -17,7 +17,7 @@ pub fn last_sequence(record: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*first) + u64::from(operations).saturating_sub(1))
 }
 
-/// Whether nothing is written by it. RocksDB puts such a batch into the new log that it begins behind a torn
+/// Whether the batch writes nothing. RocksDB writes such a batch into the new log that it begins after a torn
 /// one.
 pub fn is_empty(record: &[u8]) -> bool {
     record.get(8..12).is_some_and(|operations| operations == [0; 4])
@@ -50,7 +50,7 @@ pub fn put_of<'a>(record: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
                 slice(&mut rest)?;
                 slice(&mut rest)?;
             }
-            // We write no others.
+            // ranktree writes no other kinds.
             _ => return None,
         }
     }

@@ -1,8 +1,9 @@
-//! The file `RANKTREE` of a data directory: that all of its shards were there, and how many.
+//! The file `RANKTREE` of a data directory. It records that all of its shards existed, and how many there
+//! are.
 //!
-//! Each shard has a marker of its own, which goes with the shard. So where that was emptied, nothing in it
-//! tells that it ever held anything; other shards may, and this does also where there is no other one. Data
-//! directories of before this file get one.
+//! Each shard has a marker of its own, which is lost together with the shard's directory. An emptied
+//! directory therefore does not show that it ever held data. This file does, even if the data directory has
+//! only one shard. Data directories that an older version made get this file at their next start.
 //!
 //! ```text
 //! ranktree data directory
@@ -25,7 +26,7 @@ const TITLE: &str = "ranktree data directory";
 /// The format of this file. Raised with every change that an older ranktree could not read.
 const FORMAT: u32 = 1;
 
-/// How many shards a data directory is known to have; `None` if nothing says, or what says it is damaged.
+/// How many shards this file says that a data directory has; `None` if the file is missing or damaged.
 ///
 /// # Errors
 /// When the file cannot be read, or is from a newer ranktree.
@@ -37,7 +38,7 @@ pub fn marked_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
         Err(error) => return Err(StorageError::Io { path, error }),
     };
     let Some((format, shards)) = read(&text) else {
-        tracing::warn!(path = %path.display(), "this file is damaged; a start makes it again from what else is there");
+        tracing::warn!(path = %path.display(), "the file is damaged; a start writes it again from the shards' own files");
         return Ok(None);
     };
     match format {
@@ -46,7 +47,7 @@ pub fn marked_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
     }
 }
 
-/// Writes that all of this many shards exist; synced once this returns.
+/// Records that all of this many shards exist. The file is synced once this returns.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -87,7 +88,7 @@ fn read(text: &str) -> Option<(u32, u16)> {
     let mut lines = lines.lines();
     lines.next().filter(|title| *title == TITLE)?;
     let format = lines.next()?.strip_prefix("format ")?.parse().ok()?;
-    // What a newer one says is not read here.
+    // The fields of a newer format are not read.
     let shards = lines.next().and_then(|line| line.strip_prefix("shards ")?.parse().ok());
     Some((format, if format == FORMAT { shards? } else { 0 }))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::storage::error::StorageError;
 use crate::storage::files::marker::MARKER;
 
-/// Whether any file is there that only a database leaves. Locks and texts for people do not count, nor does
-/// what others put there, such as `lost+found`.
+/// Whether the directory has any file that only a database leaves. Lock files and log texts do not count, nor
+/// do files of other programs, such as `lost+found`.
 ///
 /// # Errors
 /// When the directory cannot be read.

@@ -5,12 +5,12 @@
 //! types      1 a whole record, 2 its beginning, 3 its middle, 4 its end
 //! ```
 //!
-//! The last bytes of a block are zeros if a header does not fit. Other types exist in RocksDB (logs that are
-//! used again, compression, timestamps), and none is ever written for us.
+//! The last bytes of a block are zeros if a header does not fit. RocksDB has other types (for recycled logs,
+//! compression, timestamps), but does not write them with our options.
 //!
-//! RocksDB's own reader is not used, because it never returns from some damage: a fragment whose type was
-//! changed to one of a log that is used again is neither taken nor passed over (`ReadPhysicalRecord`,
-//! 11.8.1). It also passes over zeros without a word, and with them over records.
+//! RocksDB's own reader is not used, because some damage makes it loop forever: it neither accepts nor skips
+//! a fragment whose type was changed to one of a recycled log (`ReadPhysicalRecord`, 11.8.1). It also skips
+//! zeros without an error, and any records among them.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ const WHOLE: u8 = 1;
 const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
-/// RocksDB's types in logs that are used again, whose header is longer.
+/// RocksDB's types in recycled logs, whose header is longer.
 const OF_REUSED_LOGS: [u8; 6] = [5, 6, 7, 8, 11, 131];
 
 /// A break: the place from which on a file is not a sequence of records.
@@ -35,7 +35,7 @@ pub struct Break {
     pub rocksdb_returns: bool,
 }
 
-/// Hands every record to `each`, in order, until that breaks off. The break, if the file has one.
+/// Hands every record to `each`, in order, until `each` stops it. Returns the break, if the file has one.
 pub fn read_records(bytes: &[u8], mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Option<Break> {
     let (mut at, mut record_end) = (0, 0);
     // Fragments of a record that has not ended.
@@ -100,7 +100,8 @@ fn fragment_at(bytes: &[u8], at: usize) -> Option<Fragment<'_>> {
     (masked(crc) == u32::from_le_bytes([c0, c1, c2, c3])).then_some(Fragment { kind, payload })
 }
 
-/// As RocksDB stores checksums, so that a checksum of bytes that hold checksums is no fixed point.
+/// Masks a checksum as RocksDB does before it stores it. It is problematic to compute a CRC of bytes that
+/// contain CRCs themselves.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -119,8 +120,8 @@ fn break_at(bytes: &[u8], record_end: usize, at: usize) -> Break {
     }
 }
 
-/// Whether a record begins here or behind: at any byte of the rest of the block, and where later blocks'
-/// fragments are.
+/// Whether a record begins at or after this place: at any byte of the rest of the block, or at a fragment of
+/// a later block.
 fn begins_a_record_from(bytes: &[u8], at: usize) -> bool {
     let anywhere = |from: usize, to: usize| {
         (from..to).any(|at| fragment_at(bytes, at).is_some_and(|fragment| fragment.begins_a_record()))
@@ -143,8 +144,8 @@ fn begins_a_record_from(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// Whether RocksDB's reader comes to the end of the file from here. It drops the rest of a block that it
-/// cannot read.
+/// Whether RocksDB's reader reaches the end of the file from here, instead of looping forever. It skips the
+/// rest of a block that it cannot read.
 fn rocksdb_returns_from(bytes: &[u8], from: usize) -> bool {
     let mut at = from;
     while at < bytes.len() {

@@ -1,7 +1,7 @@
 //! A directory belongs to one process at a time.
 //!
-//! RocksDB has a lock of its own, which it takes only to write. This one is taken before anything is looked
-//! at, and it needs no file, so that it works where nothing may be written.
+//! RocksDB has a lock of its own, but takes it only to write. This lock is taken before any file is read. It
+//! needs no file of its own, so it works on file systems that are read-only.
 
 use std::fs::File;
 use std::path::Path;
@@ -39,8 +39,11 @@ impl DirectoryLock {
             File::open(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
         match flock(&directory, operation) {
             Err(Errno::WOULDBLOCK) => return Err(StorageError::InUse(path.to_owned())),
-            // Some file systems know no such lock. RocksDB's own is left, and says so later.
-            Err(error) => tracing::debug!(path = %path.display(), %error, "the directory cannot be locked"),
+            // Some file systems do not support this lock. RocksDB's own lock remains; it fails later if the
+            // directory is in use.
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "the file system does not support locking the directory");
+            }
             Ok(()) => {}
         }
         Ok(Self { _directory: directory })

@@ -1,8 +1,8 @@
 //! Checks RocksDB's logs before RocksDB reads them: whether and where they are broken, and what follows the
 //! break.
 //!
-//! RocksDB takes any break for the torn end that a power failure leaves, and drops what is behind it without
-//! a word.
+//! RocksDB takes every break for the torn end that a power failure leaves, and drops everything after it
+//! without an error.
 
 use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
@@ -77,7 +77,7 @@ fn torn_end(path: &Path, bytes: &[u8], broken: Break, later: &[PathBuf]) -> Resu
     })
 }
 
-/// Whether a log has a record that is not empty, or one behind a break.
+/// Whether a log has a record that is not empty, or any record after a break.
 fn holds_an_operation(log: &[u8]) -> bool {
     let mut holds = false;
     let broken = read_records(log, |record| {

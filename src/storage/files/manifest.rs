@@ -1,4 +1,4 @@
-//! `CURRENT` and the manifest that it names, before RocksDB reads them.
+//! Checks `CURRENT` and the manifest that it names, before RocksDB reads them.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,13 +9,12 @@ use crate::storage::files::frames::read_records;
 
 const CURRENT: &str = "CURRENT";
 
-// RocksDB's tags of what an edit of the manifest says (`db/version_edit.h`), as far as they come before its
-// files.
+// RocksDB's tags of the fields of a manifest's edit (`db/version_edit.h`): those that come before its files.
 const COMPARATOR: u64 = 1;
 const LAST_SEQUENCE: u64 = 4;
-/// Of logs, of the next file, of column families: each with one number.
+/// Tags of logs, of the next file and of column families. Each has one number as its value.
 const NUMBERS: [u64; 5] = [2, 3, 9, 10, 203];
-/// From here on, tags have one text, so that an older RocksDB can pass over them.
+/// Tags from here on have one text as their value, so that an older RocksDB can skip them.
 const IGNORABLE: u64 = 1 << 13;
 
 /// How much of the log a manifest declares as flushed to files.
@@ -32,13 +31,13 @@ pub struct FlushedSequence {
 pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError> {
     let damaged = |what: String| Err(StorageError::damaged(directory, what));
     let Some(current) = read(&directory.join(CURRENT))? else {
-        return damaged(format!("the file {CURRENT} is gone"));
+        return damaged(format!("the file {CURRENT} is missing"));
     };
     let Some(name) = manifest_named_by(&current) else {
         return damaged(format!("the file {CURRENT} does not name a manifest"));
     };
     let Some(manifest) = read(&directory.join(name))? else {
-        return damaged(format!("the file {name}, which {CURRENT} names, is gone"));
+        return damaged(format!("the file {name}, which {CURRENT} names, is missing"));
     };
     let (mut records, mut in_files) = (0_u64, FlushedSequence::default());
     let broken = read_records(&manifest, |record| {
@@ -47,17 +46,16 @@ pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError>
         ControlFlow::Continue(())
     });
     match broken {
-        // A power failure may tear the end, of a change that nothing was built on: RocksDB knows what to do
-        // then.
+        // A power failure may tear the last change. Nothing depends on that change yet, and RocksDB drops it.
         Some(broken) if broken.records_follow || !broken.rocksdb_returns => {
             damaged(format!("the file {name} is broken after {} of {} bytes", broken.at, manifest.len()))
         }
-        _ if records == 0 => damaged(format!("the file {name} holds nothing")),
+        _ if records == 0 => damaged(format!("the file {name} holds no records")),
         _ => Ok(in_files),
     }
 }
 
-/// What an edit says of the last operation in files. It comes before what it says of files.
+/// The last operation in files, as an edit has it. This field comes before those of files.
 fn last_sequence(mut edit: &[u8]) -> Option<u64> {
     loop {
         match varint(&mut edit)? {

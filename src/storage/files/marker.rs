@@ -1,8 +1,8 @@
-//! The file `RANKTREE` beside RocksDB's: that this shard exists, which one it is, and how far it has come at
-//! least.
+//! The file `RANKTREE` in a shard's directory. It records that this shard exists, which one it is, and the
+//! least applied sequence that its data must have.
 //!
-//! RocksDB makes an empty database where it finds none, and opens an older one where it finds the beginning
-//! of its manifest. So what is there is compared with what is known to have been there.
+//! RocksDB creates an empty database where it finds none, and opens an older state if it finds only the
+//! beginning of the manifest. So a start compares the data with this file, which says what was there.
 //!
 //! ```text
 //!    0  "ranktree" │ format: u32 │ stage: u32 │ shard: u16 │ shards: u16 │ crc32c of all that: u32
@@ -11,9 +11,10 @@
 //! 1024  another
 //! ```
 //!
-//! The floors are written in turns, each in a sector of its own, so that one is whole whatever a power
-//! failure does to the other. A floor is written after what it speaks of was synced, and is not synced
-//! itself: a crash leaves it, a power failure takes it back by seconds, and it is never ahead of the data.
+//! The two floors are written in turns, each in a sector of its own, so that one stays whole if a power
+//! failure damages the other. A floor is written after the data that it names was synced, and is not synced
+//! itself. So it survives a crash of the process, a power failure may set it back by seconds, and it is never
+//! ahead of the data.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -40,7 +41,7 @@ const FILE_BYTES: usize = 1536;
 /// The stage of a shard's creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// RocksDB is being created: what exists may be replaced.
+    /// RocksDB is being created. Files that exist may be replaced.
     Creating,
     /// The shard exists.
     Created,
@@ -48,7 +49,7 @@ pub enum Stage {
     InService,
 }
 
-/// What was synced at least. A directory that holds less has lost data.
+/// A lower bound of what was synced. A directory that holds less has lost data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Floor {
     pub applied: u64,
@@ -105,7 +106,7 @@ impl Marker {
             Err(error) => return Err(StorageError::Io { path, error }),
         };
         let Some((stage, shard, shards)) = decode_head(directory, &bytes)? else {
-            // Nothing of it is believed; the directory speaks for itself.
+            // No field of a damaged marker is used; the other files of the directory decide.
             let damage = Some(Damage::All);
             return Ok(Some(Self { damage, ..Self::unwritten(path, Stage::Created, 0, 0) }));
         };
@@ -116,7 +117,7 @@ impl Marker {
             1 => Some(Damage::OneFloor),
             _ => None,
         };
-        // The one that is behind, or broken, is written next.
+        // The floor that is lower, or damaged, is written next.
         let [first, _] = floors;
         let turn = usize::from(first == Some(floor));
         let marker = Self::unwritten(path, stage, shard, shards);
@@ -193,7 +194,7 @@ impl Marker {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
-        // The open file is no longer the one with this name.
+        // The file that was open has been replaced by another one of this name.
         written.file = None;
         std::fs::rename(&new, &self.path)?;
         if let Some(directory) = self.path.parent() {
@@ -216,8 +217,8 @@ impl Marker {
         }
         let (turn, at) = (written.turn, FLOORS_AT.get(written.turn).copied().unwrap_or_default());
         if let Err(error) = self.write_at(&mut written, &encode_floor(floor), at) {
-            // What it would have held is on disk all the same; it is only not missed if it gets lost.
-            tracing::debug!(path = %self.path.display(), %error, "the floor of what is on disk was not written");
+            // The data itself is on disk. The only consequence is that its loss would not be noticed.
+            tracing::debug!(path = %self.path.display(), %error, "the applied sequence that was synced could not be written to the marker");
             return;
         }
         written.floor = floor;
@@ -236,7 +237,7 @@ impl Marker {
     pub fn sync(&self) {
         let synced = self.written.lock().file.as_ref().map_or(Ok(()), File::sync_data);
         if let Err(error) = synced {
-            tracing::debug!(path = %self.path.display(), %error, "the floor of what is on disk was not synced");
+            tracing::debug!(path = %self.path.display(), %error, "the applied sequence in the marker could not be synced");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Checks a shard's files before RocksDB opens them: damage at which RocksDB would lose data, begin an empty
-//! database or loop forever is refused here.
+//! Checks a shard's files before RocksDB opens them: refuses damage that would make RocksDB lose data, create
+//! an empty database or loop forever.
 //!
 //! Knows: how RocksDB lays out `CURRENT`, its manifest and its logs, and the markers, which are files of our
 //! own. Must not know: column families, or what our records say.

@@ -125,15 +125,15 @@ fn a_manifest_is_refused_by_its_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let refused = || check_manifest(folder.path()).expect_err("it is refused").to_string();
     let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
-    assert!(refused().contains("the file CURRENT is gone"));
+    assert!(refused().contains("the file CURRENT is missing"));
     for current in ["", "MANIFEST-000001", "MANIFEST-\n", "MANIFEST-../x\n", "MANIFESU-000001\n"] {
         put("CURRENT", current.as_bytes());
         assert!(refused().contains("the file CURRENT does not name"), "{current}");
     }
     put("CURRENT", b"MANIFEST-000001\n");
-    assert!(refused().contains("the file MANIFEST-000001, which CURRENT names, is gone"));
+    assert!(refused().contains("the file MANIFEST-000001, which CURRENT names, is missing"));
     put("MANIFEST-000001", b"");
-    assert!(refused().contains("the file MANIFEST-000001 holds nothing"));
+    assert!(refused().contains("the file MANIFEST-000001 holds no records"));
     let mut bytes = framed(&records(&[10, 300]));
     put("MANIFEST-000001", &bytes);
     check_manifest(folder.path()).expect("it is whole");

@@ -21,7 +21,7 @@ impl Store {
         Ok(records)
     }
 
-    /// Writes a tree's extras as format 1 had them, each a record.
+    /// Writes a tree's extras as format 1 did, each as a record of its own.
     pub(crate) fn make_extras_single(&self, tree: TreeId) -> Result<usize, StorageError> {
         let (mut batch, mut extras) = (WriteBatch::default(), 0);
         self.scan_checkpoint(&keys::of_tree(keys::EXTRAS_PAGE, tree), |key, value| {
@@ -41,7 +41,7 @@ impl Store {
         if in_log { self.log() } else { self.checkpoint() }
     }
 
-    /// Replaces a record, or removes it. The families part by the first byte.
+    /// Replaces a record, or removes it. The first byte of the key decides the column family.
     pub(crate) fn damage(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
         let family = self.family_of(key);
         let mut batch = WriteBatch::default();
@@ -57,7 +57,7 @@ impl Store {
         Ok(self.db.get_cf(family, key)?)
     }
 
-    /// Keys that begin so.
+    /// Keys that begin with a prefix.
     pub(crate) fn keys_from(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StorageError> {
         let mut found = Vec::new();
         let family = self.family_of(prefix);
@@ -68,9 +68,10 @@ impl Store {
         Ok(found)
     }
 
-    /// Makes the log end before a sequence, at which a batch ended, as a lost end of it would.
+    /// Removes the end of the log, from this sequence on, as if it had been lost. A batch must end right
+    /// before the sequence.
     pub(crate) fn cut_log_for_test(&self, from: Sequence) -> Result<(), StorageError> {
-        let mut meta = self.meta()?.expect("it was written at open");
+        let mut meta = self.meta()?.expect("opening writes the meta record");
         meta.applied_sequence = from.0 - 1;
         let mut batch = WriteBatch::default();
         batch.delete_cf(self.log(), keys::delta(from));

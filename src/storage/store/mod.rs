@@ -1,7 +1,7 @@
-//! One shard's RocksDB directory: opening it, and the few ways in which it is touched.
+//! One shard's RocksDB directory: opening it, and every read and write of it.
 //!
-//! Knows: column families, and what an error of RocksDB means for us. Must not know: what records say, beyond
-//! the meta record that tells whose directory this is; others are read in [`records`] and [`parked`].
+//! Knows: column families, and what an error of RocksDB means for the shard. Must not know: the content of
+//! records, except of the meta record, which names the shard. [`records`] and [`parked`] read other records.
 
 mod open;
 mod parked;
@@ -40,14 +40,14 @@ pub struct Store {
     shard: ShardId,
     shards: u16,
     access: Access,
-    /// The end of what was written, synced or not.
+    /// The highest sequences that were written, synced or not.
     written: Mutex<Floor>,
     marker: Option<Marker>,
     torn: Option<TornEnd>,
-    /// What was first found damaged since it was opened.
+    /// A description of the first damage that was found since the store was opened.
     damage: OnceLock<String>,
     resources: StorageResources,
-    /// Let go of last, once RocksDB is closed.
+    /// The last field, so that the lock is released after RocksDB is closed.
     lock: DirectoryLock,
 }
 
@@ -70,14 +70,14 @@ impl Store {
         Ok(true)
     }
 
-    /// How far the last commit was, and whose directory this is.
+    /// The meta record: which shard this is, and the applied sequence of the last commit.
     ///
     /// # Errors
     /// When it cannot be read, or was written by a newer ranktree.
     pub fn meta(&self) -> Result<Option<Meta>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::meta()).map_err(|error| self.failed(error))?;
         let Some(bytes) = found else { return Ok(None) };
-        // The version comes first in the record, so that it can be read whatever follows it.
+        // The version is the first field of the record, so it can be read in every format.
         if let Some(found) = codec::format_version(&bytes)
             && found > FORMAT_VERSION
         {
@@ -121,11 +121,11 @@ impl Store {
             each(key, value).map_err(|error| self.damaged(error))?;
             iterator.next();
         }
-        // An iterator over a damaged file just ends: only the status tells.
+        // An iterator over a damaged file just ends; only its status shows the error.
         iterator.status().map_err(|error| self.damaged(error))
     }
 
-    /// Reads every record there is, and with them every checksum.
+    /// Reads every record, so that RocksDB checks every checksum.
     pub(super) fn read_all(&self, progress: Progress<'_>) -> Result<(), StorageError> {
         let mut records = 0;
         for family in [self.log(), self.checkpoint()] {
@@ -148,7 +148,7 @@ impl Store {
         self.write_up_to(batch, sync, Sequence(0))
     }
 
-    /// As [`Store::write`], of a batch that applies messages up to `applied`.
+    /// As [`Store::write`], for a batch that applies messages up to `applied`.
     pub(super) fn write_up_to(
         &self,
         batch: WriteBatch,
@@ -156,7 +156,8 @@ impl Store {
         applied: Sequence,
     ) -> Result<(), StorageError> {
         let before = *self.written.lock();
-        // Others may write meanwhile, so that the batch's last number is this or greater.
+        // Other threads may write at the same time, so the number of the batch's last operation is this or
+        // greater.
         let sequence = self.db.latest_sequence_number() + count(batch.len());
         let floor = before.max(Floor { applied: applied.0, sequence });
         let mut options = WriteOptions::default();
@@ -183,26 +184,27 @@ impl Store {
         Ok(())
     }
 
-    /// Only after it was synced: what the marker names must be there whatever happens.
+    /// Raises the marker's floor. Only called after a sync, because data below the floor must never be
+    /// missing.
     fn note_synced(&self, floor: Floor) {
         if let Some(marker) = &self.marker {
             marker.raise_floor(floor);
         }
     }
 
-    /// Makes the marker say that a stream holds what comes after the last sync.
+    /// Records in the marker that a stream holds the messages after the last sync.
     pub(super) fn mark_filled_from_stream(&self) -> Result<(), StorageError> {
         self.marker.as_ref().map_or(Ok(()), Marker::note_filled_from_stream)
     }
 
-    /// Makes what was noted of synced writes survive a power failure too.
+    /// Syncs the marker, so that its floor survives a power failure.
     pub(super) fn sync_marker(&self) {
         if let Some(marker) = &self.marker {
             marker.sync();
         }
     }
 
-    /// Writes what is there already once more, to see whether the disk takes writes.
+    /// Writes the existing meta record again, to find out whether the disk accepts writes.
     ///
     /// # Errors
     /// When it does not.
@@ -251,7 +253,7 @@ impl Store {
         of(self.log()) + of(self.checkpoint())
     }
 
-    /// One of RocksDB's integer properties that is the database's, or of what the column families share.
+    /// One of RocksDB's integer properties of the whole database, or of what the column families share.
     #[must_use]
     pub fn database_property(&self, name: &str) -> u64 {
         self.db.property_int_value_cf(self.log(), name).ok().flatten().unwrap_or(0)
@@ -263,8 +265,8 @@ impl Store {
         damaged
     }
 
-    /// What was first found damaged since the store was opened, and what to do. A start does not read
-    /// everything, so that this may come to light later.
+    /// The first damage that was found since the store was opened, and what to do about it. A start does not
+    /// read every record, so damage may be found later.
     #[must_use]
     pub fn first_damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
@@ -274,7 +276,7 @@ impl Store {
     pub(super) fn failed(&self, error: rocksdb::Error) -> StorageError {
         match error.kind() {
             rocksdb::ErrorKind::Corruption => self.damaged(error),
-            // A file that is gone comes back as little as what it held.
+            // A missing file is damage, too: its content is lost.
             _ if error.to_string().contains("No such file or directory") => self.damaged(error),
             _ => StorageError::RocksDb(error),
         }

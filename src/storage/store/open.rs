@@ -1,10 +1,10 @@
-//! Opens a store from its directory. Nothing is written before the existing files were read and checked.
+//! Opens a store from its directory. Nothing is written before the existing files have been read and checked.
 //!
-//! RocksDB makes an empty database where it finds none, drops what it cannot read of its logs, and removes
-//! the files that its manifest does not name: opening a damaged directory makes the damage final. So a
-//! directory that holds a database is opened three times over: its manifest and logs are read here, then
-//! RocksDB opens it without writing, and once the shard is loaded from that, for writing. That costs reading
-//! the log three times and no page twice.
+//! If RocksDB opens a damaged directory, it makes the damage final: it creates an empty database where it
+//! finds none, drops what it cannot read of its logs, and removes files that its manifest does not name. So a
+//! directory with a database is opened in three steps. First its manifest and logs are read here. Then
+//! RocksDB opens it without writing, and the shard is loaded. Last, RocksDB opens it for writing. The log is
+//! read three times then, but no page is read twice.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -28,10 +28,10 @@ use crate::storage::options::{
 use crate::types::ShardId;
 
 impl Store {
-    /// Opens a shard's directory for writing, or creates it, and makes sure that it is that shard's.
+    /// Opens a shard's directory for writing, or creates it, and checks that it belongs to that shard.
     ///
     /// # Errors
-    /// See [`StorageError`]; nothing is changed by a directory that is refused.
+    /// See [`StorageError`]. A directory that is refused is left unchanged.
     pub fn open(
         path: &Path,
         shard: ShardId,
@@ -41,8 +41,8 @@ impl Store {
         Self::open_to_load(path, shard, shards, resources)?.into_writable()
     }
 
-    /// As [`Store::open`], but what is there is only read until [`Store::into_writable`]: the caller loads
-    /// the shard in between, so that damage that only loading finds changes nothing either.
+    /// As [`Store::open`], but existing files are only read until [`Store::into_writable`]. The caller loads
+    /// the shard in between. So damage that is found while loading leaves the directory unchanged, too.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -55,8 +55,8 @@ impl Store {
         Self::inspect(path, shard, shards, resources)?.open()
     }
 
-    /// Locks a shard's directory, and looks whether it may be opened, before RocksDB does anything with it.
-    /// It is made if it is not there; nothing else is changed.
+    /// Locks a shard's directory, and checks whether it may be opened, before RocksDB reads or writes
+    /// anything in it. Creates the directory if it does not exist, and changes nothing else.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -66,7 +66,7 @@ impl Store {
         shards: u16,
         resources: &StorageResources,
     ) -> Result<InspectedDirectory, StorageError> {
-        // Nobody else reads what boards hold; one that is there is left as its owner made it.
+        // Other users must not read the data. The mode of an existing directory is left as its owner set it.
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -83,10 +83,10 @@ impl Store {
         Ok(InspectedDirectory { place, lock, found })
     }
 
-    /// Opens a shard's directory without ever writing to it, beside others that do the same.
+    /// Opens a shard's directory without ever writing to it. Several processes may do so at the same time.
     ///
     /// # Errors
-    /// As [`Store::open`], and where no shard is.
+    /// As [`Store::open`], and when there is no shard.
     pub fn open_for_reading(
         path: &Path,
         shard: ShardId,
@@ -108,14 +108,14 @@ impl Store {
         {
             let (name, at, length) = (end.name(), end.at, end.length);
             return Err(place.damaged(format!(
-                "its log {name} is broken after {at} of {length} bytes; a start drops what is behind that, none of which was synced"
+                "its log {name} is broken after {at} of {length} bytes; a start drops the rest, none of which was synced"
             )));
         }
         InspectedDirectory { place, lock, found }.open()
     }
 
-    /// Whether a directory belongs to a shard of a service that has run: other shards beside it may hold data
-    /// that belong to what it holds.
+    /// Whether a directory's shard has been in service. If so, other shards may hold data that belongs
+    /// together with the data of this one.
     ///
     /// # Errors
     /// When it cannot be read, or is another shard's.
@@ -152,14 +152,16 @@ impl Store {
             .map_err(|error| place.refused(&error))?;
         let mut store = place.store(db, lock, Access::Writing);
         if store.meta()? != read {
-            return Err(store.damaged("RocksDB opened it for writing with less than it read"));
+            return Err(store.damaged(
+                "RocksDB returned an older meta record after opening the directory for writing than before",
+            ));
         }
         let meta = match read {
             Some(meta) => meta,
             None => store.begin()?,
         };
         store.clear_staging()?;
-        // RocksDB has brought what it found in its logs into files of its own, which are synced.
+        // RocksDB has written the content of its logs into files, and has synced them.
         let floor = Floor { applied: meta.applied_sequence, sequence: store.db.latest_sequence_number() };
         *store.written.lock() = floor;
         let marker = match marker {
@@ -179,7 +181,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The log's torn end, if it has one that is no loss.
+    /// A description of the log's torn end, if it has one. Nothing that was synced is missing then.
     #[must_use]
     pub fn torn_end(&self) -> Option<String> {
         self.torn.as_ref().map(|torn| {
@@ -192,7 +194,7 @@ impl Store {
         })
     }
 
-    /// What of the marker cannot be read.
+    /// Whether any part of the marker cannot be read.
     #[must_use]
     pub fn has_damaged_marker(&self) -> bool {
         self.marker.as_ref().is_some_and(|marker| marker.damage.is_some())
@@ -217,25 +219,26 @@ impl Store {
         Ok(meta)
     }
 
-    /// Whose directory this is, and that it has what it had.
+    /// Checks that the directory is this shard's, and that it has everything that was synced.
     fn check(&self, marked: Option<Floor>) -> Result<(), StorageError> {
         let Some(meta) = self.meta()? else {
-            // It is the first thing ever written: what lacks it and is not empty has lost it.
+            // The meta record is written first. A directory that lacks it and is not empty has lost it.
             let lost = marked.is_some() || !self.is_empty()?;
-            let what = "it holds data, but not the meta record that says whose and how far";
+            let what =
+                "it holds data, but not the meta record, which names the shard and the applied sequence";
             return if lost { Err(self.damaged(what)) } else { Ok(()) };
         };
         check_layout(&self.path, (meta.shard, meta.shards), (self.shard.0, self.shards))?;
         let floor = marked.unwrap_or_default();
         if meta.applied_sequence < floor.applied {
             return Err(self.damaged(format!(
-                "it holds messages up to {} only, and {} had been applied and synced",
+                "it holds messages up to {} only, but messages up to {} had been applied and synced",
                 meta.applied_sequence, floor.applied
             )));
         }
         if self.db.latest_sequence_number() < floor.sequence {
             return Err(self.damaged(format!(
-                "it ends at RocksDB's operation {}, and {} had been synced",
+                "it ends at RocksDB's operation {}, but operations up to {} had been synced",
                 self.db.latest_sequence_number(),
                 floor.sequence
             )));
@@ -244,7 +247,7 @@ impl Store {
     }
 }
 
-/// A directory that may be opened, as far as that can be told without RocksDB. It stays locked.
+/// A directory that passed all checks that need no RocksDB. It stays locked.
 pub struct InspectedDirectory {
     place: StoreLocation,
     lock: DirectoryLock,
@@ -253,7 +256,7 @@ pub struct InspectedDirectory {
 
 /// What a directory holds.
 enum DirectoryContents {
-    /// Nothing, or what a crash left of a shard that was being made.
+    /// Nothing, or the remains of a shard whose creation a crash interrupted.
     Nothing,
     Shard {
         marker: Option<Marker>,
@@ -262,8 +265,8 @@ enum DirectoryContents {
 }
 
 impl InspectedDirectory {
-    /// Whether opening it to load changes files: a new shard is made, and a break that RocksDB would pass
-    /// over is cut off.
+    /// Whether opening it to load changes files: a new shard is created, or a log is cut at a break that
+    /// RocksDB would skip.
     #[must_use]
     pub fn changes_when_opened(&self) -> bool {
         match &self.found {
@@ -272,7 +275,8 @@ impl InspectedDirectory {
         }
     }
 
-    /// Opens it to be loaded; what is there is only read from then on, until [`Store::into_writable`].
+    /// Opens the directory to load the shard. Existing files are only read from then on, until
+    /// [`Store::into_writable`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -285,7 +289,7 @@ impl InspectedDirectory {
     }
 }
 
-/// A directory, whose it should be, and what it is opened with.
+/// A directory, the shard that it should belong to, and the resources to open it with.
 struct StoreLocation {
     path: PathBuf,
     shard: ShardId,
@@ -294,7 +298,7 @@ struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// Makes a shard where nothing is, or where a crash cut that short.
+    /// Creates a shard in an empty directory, or in one where a crash interrupted its creation.
     fn create(&self, lock: DirectoryLock) -> Result<Store, StorageError> {
         let mut marker =
             Marker::put(&self.path, Stage::Creating, (self.shard.0, self.shards), Floor::default())?;
@@ -311,12 +315,12 @@ impl StoreLocation {
         Ok(store)
     }
 
-    /// Reads what must be whole before RocksDB reads it.
+    /// Checks the marker, the manifest and the logs, before RocksDB reads them.
     fn read_contents(&self, marker: Option<Marker>) -> Result<DirectoryContents, StorageError> {
         if let Some(marker) = &marker {
             check_layout(&self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
             if marker.damage.is_some() {
-                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged; it is made again from what else is there");
+                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged, and is written again from the shard's other files");
             }
         }
         let in_files = check_manifest(&self.path)?;
@@ -325,7 +329,7 @@ impl StoreLocation {
         Ok(DirectoryContents::Shard { marker, torn })
     }
 
-    /// Opens what is there without writing, once it was seen to be whole.
+    /// Opens an existing shard without writing, after its files have been checked.
     fn open_what_is_there(
         &self,
         lock: DirectoryLock,
@@ -338,7 +342,7 @@ impl StoreLocation {
             }
             tracing::warn!(
                 shard = %self.shard, log = end.name(), at = end.at, bytes = end.length - end.at,
-                "the log ends within a record, of a write that nobody was told of or that the stream still holds; it is dropped"
+                "the log ends within a record, which is dropped: its write was never answered, or the stream still holds it"
             );
         }
         let (options, families) = (database_options(), families(&self.resources));
@@ -351,7 +355,8 @@ impl StoreLocation {
         Ok(store)
     }
 
-    /// Whether a torn log can have been torn by a power failure, with nothing lost that was answered.
+    /// Whether a power failure can have torn the log, without the loss of any write that was answered.
+    /// Refuses other breaks as damage.
     fn check_torn_end(
         &self,
         logs: Logs,
@@ -361,23 +366,25 @@ impl StoreLocation {
         let Some(torn) = logs.torn else { return Ok(None) };
         let (name, at, length) = (torn.name(), torn.at, torn.length);
         let floor = marker.map(Marker::floor).unwrap_or_default();
-        // A log without a record before its break is a new one: what was written before it is in files.
+        // A log without a record before its break is a new one. Everything that was written before it is in
+        // files.
         if logs.last_sequence.unwrap_or(in_files.last_sequence) < floor.sequence {
             return Err(self.damaged(format!(
                 "its log {name} is broken after {at} of {length} bytes, before the end of what had been synced"
             )));
         }
         if torn.records_follow {
-            // Without a stream each write is synced before the next one begins, so that no power failure does
-            // this. With one nothing is synced between checkpoints, a power failure may bring later blocks to
-            // disk and not earlier ones, and the stream holds everything since the last sync.
+            // Records follow the break. Without a stream each write is synced before the next one begins, so
+            // a power failure cannot cause this. With a stream nothing is synced between checkpoints, so a
+            // power failure may keep later blocks and lose earlier ones. That is no loss, because the stream
+            // holds everything since the last sync.
             let is_filled_from_stream = match &torn.last_value {
                 Some(bytes) => codec::decode_meta(bytes).is_ok_and(|meta| !meta.stream.is_empty()),
                 None => marker.is_some_and(Marker::is_filled_from_stream),
             };
             if !is_filled_from_stream {
                 return Err(self.damaged(format!(
-                    "its log {name} is broken after {at} of {length} bytes, and goes on behind that"
+                    "its log {name} is broken after {at} of {length} bytes, but has whole records after that"
                 )));
             }
         }
@@ -411,7 +418,7 @@ impl StoreLocation {
             return StorageError::InUse(self.path.clone());
         }
         match error.kind() {
-            // Files or column families that are not there are as bad as those that cannot be read.
+            // Missing files or column families are damage, like unreadable ones.
             rocksdb::ErrorKind::Corruption
             | rocksdb::ErrorKind::InvalidArgument
             | rocksdb::ErrorKind::NotFound => self.damaged(words),
@@ -430,7 +437,7 @@ fn families(resources: &StorageResources) -> [ColumnFamilyDescriptor; 3] {
 }
 
 /// # Arguments
-/// `found`: the shard's number and the number of shards. 0 shards: a marker that cannot be read.
+/// `found`: the shard's number and the number of shards. 0 shards mean that the marker cannot be read.
 fn check_layout(path: &Path, found: (u16, u16), wanted: (u16, u16)) -> Result<(), StorageError> {
     if found == wanted || found.1 == 0 {
         return Ok(());
@@ -439,9 +446,9 @@ fn check_layout(path: &Path, found: (u16, u16), wanted: (u16, u16)) -> Result<()
     Err(StorageError::OtherLayout { path: path.to_owned(), found_shard, found_shards, shard, shards })
 }
 
-/// Whether another process, or another opening in this one, holds the directory. The crate has no kind for
-/// it; the words are RocksDB's own, pinned with its version. They come first, so that no path can look like
-/// them.
+/// Whether another process, or another store in this process, has the directory open. The crate has no error
+/// kind for that, so RocksDB's text is compared; it is pinned with RocksDB's version. The text comes first in
+/// the message, so a path cannot be mistaken for it.
 fn is_in_use(words: &str) -> bool {
     ["IO error: While lock file: ", "IO error: lock hold by current process"]
         .iter()

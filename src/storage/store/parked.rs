@@ -1,6 +1,7 @@
 //! Parked jobs: lines, each in its order.
 //!
-//! Knows: how to read a line from a place on, and which lines there are. Must not know: who is in which line.
+//! Knows: how to read a line from a place on, and which lines exist. Must not know: which members use which
+//! line.
 
 use rocksdb::WriteBatch;
 
@@ -16,7 +17,7 @@ use crate::types::Sequence;
 pub struct ParkedLine {
     pub line: u32,
     pub jobs: usize,
-    /// The one that is unparked first.
+    /// The job of the line that is unparked first.
     pub first: ParkedRecord,
 }
 
@@ -24,7 +25,7 @@ impl Store {
     /// Every line with parked jobs. Reads the keys of all jobs, and the first job of each line.
     ///
     /// # Errors
-    /// When the disk cannot be read, or a record is none.
+    /// When the disk cannot be read, or a record is not valid.
     pub fn parked_lines(&self) -> Result<Vec<ParkedLine>, StorageError> {
         let mut lines: Vec<ParkedLine> = Vec::new();
         self.scan_log(&[keys::PARKED_IN_LINE], &[keys::PARKED_IN_LINE], |key, value| {
@@ -46,7 +47,7 @@ impl Store {
     /// Calls `each` for the jobs of a line from this place on, in their order, until it returns false.
     ///
     /// # Errors
-    /// When the disk cannot be read, or a record is none.
+    /// When the disk cannot be read, or a record is not valid.
     pub fn each_parked_in(
         &self,
         line: u32,
@@ -83,7 +84,7 @@ impl Store {
     /// Parked jobs of format 1, which has no lines, the oldest first.
     ///
     /// # Errors
-    /// When the disk cannot be read, or a record is none.
+    /// When the disk cannot be read, or a record is not valid.
     pub fn parked_of_format_1(&self) -> Result<Vec<ParkedRecord>, StorageError> {
         let mut parked = Vec::new();
         self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {

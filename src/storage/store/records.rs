@@ -21,7 +21,7 @@ impl Store {
         found.map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.damaged(error))).transpose()
     }
 
-    /// The store as it is now, whatever is committed meanwhile.
+    /// A snapshot of the store as it is now. Later commits do not change it.
     #[must_use]
     pub fn snapshot(&self) -> StoreSnapshot<'_> {
         StoreSnapshot { store: self, moment: self.db.snapshot() }
@@ -96,7 +96,7 @@ impl Store {
         codec::decode_place(&bytes).map_err(|error| self.damaged(error))
     }
 
-    /// Remembers the last reject that was published. A power failure may take that back.
+    /// Stores the place of the last reject that was published. A power failure may undo that.
     ///
     /// # Errors
     /// When the disk refuses.

@@ -154,7 +154,7 @@ impl Batch<'_> {
             return Ok(());
         }
         let detail = format!(
-            "shard {} holds {} members, and no more handles for others; more shards can hold more members",
+            "shard {} holds {} members and has no handle for another; a service with more shards can hold more members",
             self.planner.id,
             members.len() + self.added
         );
@@ -251,7 +251,9 @@ impl Batch<'_> {
             BoardSource::OnNode { definition, incarnation } => {
                 self.define(name, incarnation, None, definition)
             }
-            BoardSource::New => unreachable!("settled before anything is taken"),
+            BoardSource::New => unreachable!(
+                "a job for a board that does not exist is rejected or parked before its decisions are recorded"
+            ),
         };
         let handle = match handle {
             None if changes => Some(self.add_member(&job.member)),
@@ -290,7 +292,9 @@ impl Batch<'_> {
 fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
     match job.at {
         Some(at) if at.as_micros() - now.as_micros() > MAX_AHEAD_MICROS => {
-            let detail = format!("its time, {at}, is more than five minutes after its message's, {now}");
+            let detail = format!(
+                "the job's `at`, {at}, is more than five minutes after the time of its message, {now}"
+            );
             Err(Reject::new(RejectCode::FutureTime, detail))
         }
         Some(_) | None => Ok(()),

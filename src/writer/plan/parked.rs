@@ -73,8 +73,8 @@ impl Batch<'_> {
     /// The future outcome of the job that was just parked.
     pub(super) fn outcome_of_parked(&mut self, index: usize, applied: Applied) -> PlannedJob {
         let place = (applied.sequence, index_in_message(index));
-        let (line, _) = *self.parked.last().expect("a job was parked just now");
-        let parking = self.parking.as_mut().expect("a job was parked there");
+        let (line, _) = *self.parked.last().expect("the caller has parked a job just before");
+        let parking = self.parking.as_mut().expect("`park` created the parking");
         PlannedJob::Parked(ParkedOutcome::new(parking.add_waiter(place, line)))
     }
 
@@ -225,7 +225,10 @@ impl Batch<'_> {
         };
         let is_cut_off = stored.len() != wanted && !waits;
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
-            return Err(format!("of {wanted} jobs that wait from {first:?} on, {} are there", stored.len()));
+            return Err(format!(
+                "only {} of the {wanted} waiting jobs from {first:?} on could be found on disk",
+                stored.len()
+            ));
         }
         // A fresh job must not overtake stored ones that were not read.
         let all_read = stored.len() == on_disk;
@@ -272,5 +275,8 @@ fn index_in_message(index: usize) -> u32 {
 }
 
 pub(super) fn no_more_boards(name: &BoardName, parking: &Parking) -> String {
-    format!("there is no board {name}, and there can be no more than {}, the limit", parking.boards_max)
+    format!(
+        "there is no board {name}, and it cannot be created, because the shard has reached the limit of {} boards",
+        parking.boards_max
+    )
 }

@@ -86,7 +86,7 @@ pub struct Plan {
     pub first: Sequence,
     pub applied: Applied,
     /// The shard's effective time after the batch: the latest time of any message so far. It never decreases,
-    /// whatever the clocks of the queue's servers do. It is the time of a job that has no `at`.
+    /// even if the clock of a queue's server is set back. It is the time of a job that has no `at`.
     pub time: Timestamp,
     pub jobs: usize,
     pub changes: usize,

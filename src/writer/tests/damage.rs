@@ -120,7 +120,7 @@ fn a_member_with_two_handles_is_found_by_verify() {
     let either = [(first, second), (second, first)];
     let either = either.map(|(one, other)| format!("{id} (handle {one}) has handle {other} too"));
     for by in ["tree", "member"] {
-        let by = format!("the members by {by} pages: ");
+        let by = format!("the members that the {by} pages give: ");
         let mut found =
             findings(&harness).into_iter().filter_map(|found| Some(found.strip_prefix(&by)?.to_owned()));
         assert!(found.any(|found| either.contains(&found)), "{by}{:?}", findings(&harness));
@@ -135,14 +135,14 @@ fn metadata_that_are_gone_or_nobodys_are_found_by_verify() {
     let record = harness().store().record(&key(auto, "m1")).expect("readable").expect("m1 has metadata");
     let record = Some(record.as_slice());
     for (key, value, expected) in [
-        (key(auto, "m1"), None, "board auto: the metadata of 1 entries are gone"),
+        (key(auto, "m1"), None, "board auto: the metadata of 1 entries are missing"),
         // Listed, hidden, on no board, not there, and of a board that was never there.
-        (key(auto, "m5"), record, "board auto: there are metadata of 1 entries that have none"),
-        (key(auto, "m2"), record, "board auto: there are metadata of 1 entries that have none"),
-        (key(more, "m1"), record, "board more: there are metadata of 1 entries that have none"),
-        (key(more, "nobody"), record, "board more: there are metadata of 1 entries that have none"),
-        (key(TreeId(99), "m1"), record, "there are metadata of 1 entries on no board"),
-        (vec![0x04, 0, 0], record, "there are metadata of 1 entries on no board"),
+        (key(auto, "m5"), record, "board auto: 1 records of metadata belong to entries without metadata"),
+        (key(auto, "m2"), record, "board auto: 1 records of metadata belong to entries without metadata"),
+        (key(more, "m1"), record, "board more: 1 records of metadata belong to entries without metadata"),
+        (key(more, "nobody"), record, "board more: 1 records of metadata belong to entries without metadata"),
+        (key(TreeId(99), "m1"), record, "1 records of metadata belong to no board"),
+        (vec![0x04, 0, 0], record, "1 records of metadata belong to no board"),
     ] {
         let harness = harness();
         harness.store().damage(&key, value).expect("the disk takes it");
@@ -254,11 +254,11 @@ fn a_tree_whose_pages_are_damaged_and_whose_member_pages_are_not_all_there_is_re
         harness.check_memory();
         harness.store().damage(&pages[0], Some(GARBAGE)).expect("the disk takes it");
         let words = refusal(&harness, TreesFrom::Pages);
-        assert!(words.contains("board auto: it has 201 entries, and its member pages give"), "{words}");
+        assert!(words.contains("board auto has 201 entries, but its member pages hold"), "{words}");
         assert!(verify(&harness.store(), &|_, _, _| {}).is_err());
         let store = harness.store.take().and_then(Arc::into_inner).expect("nobody else has it");
         let words = rebuild(store, &|_, _, _| {}).expect_err("it would lose entries").to_string();
-        assert!(words.contains("some of them are missing"), "{words}");
+        assert!(words.contains("some pages are missing"), "{words}");
     }
 }
 

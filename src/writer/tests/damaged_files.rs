@@ -203,7 +203,7 @@ fn case(name: &Path, damage: &Damage, crashed: &Crashed) -> bool {
             assert_says_damaged(&again, folder);
             assert!(files_of(folder) == files, "a second refused start changed a file");
             let refused = verified.map(|(_, findings)| findings).is_ok_and(|findings| findings.is_empty());
-            assert!(!refused, "verify says that all is well, and a start says: {error}");
+            assert!(!refused, "verify finds no errors, but a start says: {error}");
             false
         }
     }

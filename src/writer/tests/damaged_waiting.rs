@@ -58,19 +58,19 @@ fn each_damage_of_a_parked_job_is_reported() {
     let of_job_1 = "job 1 of message 1, which waits for its board, ";
     let cases: Vec<(Vec<u8>, Option<Vec<u8>>, String)> = vec![
         (key(own_b, (1, 1)), Some(b"\xfd".to_vec()), format!("{of_job_1}is damaged: a parked job cannot be read")),
-        (key(own_b, (1, 1)), Some(encode_parked(&no_job)), format!("{of_job_1}cannot be read: it is no job")),
+        (key(own_b, (1, 1)), Some(encode_parked(&no_job)), format!("{of_job_1}cannot be read, because it is not a job")),
         (
             key(own_b + 1, (2, 5)),
             None,
-            format!("job 5 of message 2, which waits for its board, is in line {}; those of b wait", own_b + 1),
+            format!("job 5 of message 2, which waits for its board, is in line {}, but jobs of b belong", own_b + 1),
         ),
         (
             key(own_b, (3, 0)),
             None,
-            "job 0 of message 3, which waits for its board, is of a message after the last that was applied, 2"
+            "job 0 of message 3, which waits for its board, belongs to a message after the last applied one, 2"
                 .to_owned(),
         ),
-        (key(own_b, (2, 0))[..12].to_vec(), None, "a waiting job has a key of 12 bytes".to_owned()),
+        (key(own_b, (2, 0))[..12].to_vec(), None, "the key of a waiting job is not valid; it has 12 bytes".to_owned()),
     ];
     for (key, value, said) in cases {
         let fed = fed();
@@ -84,7 +84,7 @@ fn each_damage_of_a_parked_job_is_reported() {
     let value = good(&fed, shared_c);
     fed.store().damage(&key(own_c, (2, 5)), Some(&value)).expect("the disk takes it");
     let (waiting, wrong) = verified(&fed);
-    let said = format!("waits in the shared line {shared_c}, and others of c in their own");
+    let said = format!("waits in the shared line {shared_c}, but other jobs of c wait in its own line");
     assert!(
         waiting == 6 && wrong.len() == 2 && wrong.iter().all(|wrong| wrong.ends_with(&said)),
         "{wrong:?}"
@@ -99,5 +99,5 @@ fn a_great_many_findings_are_counted_and_not_listed() {
     }
     let (waiting, wrong) = verified(&fed);
     assert_eq!((waiting, wrong.len()), (105, 21));
-    assert_eq!(wrong[20], "80 more waiting jobs have something wrong");
+    assert_eq!(wrong[20], "80 more findings in waiting jobs are not listed");
 }

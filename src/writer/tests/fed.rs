@@ -250,7 +250,7 @@ impl Fed {
             let known = tree.handles();
             let entries: BTreeMap<Vec<u8>, _> =
                 known.map(|handle| (shard.members.id(handle).to_vec(), tree.entry(handle))).collect();
-            writeln!(state, "{name} {entries:?}").expect("memory can be written to");
+            writeln!(state, "{name} {entries:?}").expect("writing to memory does not fail");
         }
         let rejects = self.store().rejects(usize::MAX).expect("readable");
         let lines = self.store().parked_lines().expect("readable").into_iter().map(|line| line.line);
@@ -258,7 +258,7 @@ impl Fed {
             lines.map(|line| (line, self.store().parked_in(line).expect("readable"))).collect();
         let has_ready = self.parking.as_ref().is_some_and(Parking::has_ready);
         writeln!(state, "{} {has_ready} {waiting:?} {rejects:?}", self.waiting())
-            .expect("memory can be written to");
+            .expect("writing to memory does not fail");
         state
     }
 

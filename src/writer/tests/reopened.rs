@@ -112,7 +112,7 @@ fn a_batch_that_is_on_disk_after_all_is_applied_once_and_its_outcome_is_said_to_
         commit_aside(store, &shard, None, (2, copy_of(&second)));
         Ok(())
     });
-    assert!(unknown(&told[1]).contains("found applied"), "{}", unknown(&told[1]));
+    assert!(unknown(&told[1]).contains("found on disk"), "{}", unknown(&told[1]));
     let sequence = |told: &Outcome| told.as_ref().expect("committed").sequence;
     assert_eq!((sequence(&told[0]), sequence(&told[2])), (Sequence(1), Sequence(3)));
     assert_eq!(running.board("b"), [("m".to_owned(), 111)]);
@@ -147,8 +147,8 @@ fn waiter_of_a_job_unparked_before_reopening_gets_unknown_outcome() {
         Ok(())
     });
     let said = unparked(&told).expect_err("it cannot be told").to_string();
-    assert!(said.contains("found applied"), "{said}");
-    assert!(unknown(&told[1]).contains("found applied"));
+    assert!(said.contains("found on disk"), "{said}");
+    assert!(unknown(&told[1]).contains("found on disk"));
     assert_eq!(running.board("b"), [("m".to_owned(), 5)]);
 }
 

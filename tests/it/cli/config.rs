@@ -1,4 +1,4 @@
-//! What is set, and from where: flags, environment, file and defaults of the real binary.
+//! Settings and their sources: flags, environment, file and defaults of the real binary.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -30,7 +30,7 @@ fn file(folder: &Path, text: &str) -> String {
     path.to_str().expect("it is UTF-8").to_owned()
 }
 
-/// What `config print --json` says of each setting.
+/// The fields of each setting in `config print --json`.
 fn printed(arguments: &[&str], environment: &[(&str, &str)]) -> impl Fn(&str) -> Value + use<> {
     let said = ranktree(&[&["config", "print", "--json"], arguments].concat(), environment);
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -64,7 +64,7 @@ fn every_setting_says_where_its_value_came_from() {
     assert_eq!(told("no_auto_create"), (json!("no"), json!("flag"), json!("--no-auto-create")));
     assert_eq!(told("cache_mib"), (json!(256), json!("default"), Value::Null));
     assert_eq!(setting("shards")["default"], 1);
-    // The file may be named by the environment as well.
+    // The environment may name the file, too.
     let setting = printed(&[], &[("RANKTREE_CONFIG", &path)]);
     assert_eq!(setting("shards")["value"], 4);
 }
@@ -93,7 +93,7 @@ fn printed_settings_can_be_read_back_and_show_no_secret() {
     assert!(again.out.contains(&format!("# file {path}, line ")), "{}", again.out);
 }
 
-/// Every key that is listed is one of a file, with whatever value it has.
+/// Every key that is listed is accepted in a file, with the value that is listed.
 #[test]
 fn every_listed_setting_is_accepted_in_a_file() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -103,10 +103,10 @@ fn every_listed_setting_is_accepted_in_a_file() {
     for setting in all.as_array().expect("an array") {
         let key = setting["key"].as_str().expect("a key");
         if key.starts_with("RANKTREE_") {
-            // A variable, which says of itself where it belongs.
+            // Variables cannot be in a file.
             continue;
         }
-        // What has no value is a number or any text.
+        // Settings without a value take a number or any text.
         let value = if setting["value"].is_null() { json!(1) } else { setting["value"].clone() };
         lines.push(format!("{key} = {value}\n"));
     }
@@ -121,16 +121,16 @@ fn every_listed_setting_is_accepted_in_a_file() {
     assert!(lines.len() > 30, "{}", lines.len());
 }
 
-/// A number that clap or the file's parser refuses is refused in words, with the value.
+/// The error for a number that clap or the file's parser refuses has an explanation and the value.
 #[test]
 fn refused_values_are_explained_without_parser_messages() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     for (key, value, expect) in [
         ("shards", "many", "a whole number is expected, digits only"),
-        ("shards", "-1", "it is 0 to 65535"),
-        ("shards", "70000", "it is 0 to 65535"),
-        ("header_seconds", "0", "it is 1 to 3600"),
-        ("max_requests", "0", "it is 1 or more"),
+        ("shards", "-1", "it must be 0 to 65535"),
+        ("shards", "70000", "it must be 0 to 65535"),
+        ("header_seconds", "0", "it must be 1 to 3600"),
+        ("max_requests", "0", "it must be 1 or more"),
     ] {
         let flag = format!("--{}={value}", key.replace('_', "-"));
         let path = file(folder.path(), &format!("{key} = {value:?}\n"));
@@ -156,10 +156,10 @@ fn check_compares_settings_with_the_data_directory() {
     // While the service runs, and afterwards.
     for _ in 0..2 {
         let said = check(&["--shards", "2"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
         let said = check(&["--shards", "3"]);
         assert_eq!(said.code, Some(1), "{}", said.err);
-        assert!(said.out.contains("shards = 3: ") && said.out.contains("say shards = 2"), "{}", said.out);
+        assert!(said.out.contains("shards = 3: ") && said.out.contains("set shards = 2"), "{}", said.out);
         let said = check(&["--shards", "2", "--nats", "nats://127.0.0.1:1"]);
         assert_eq!(said.code, Some(1), "{}", said.err);
         assert!(said.out.contains("was filled without NATS"), "{}", said.out);
@@ -177,8 +177,11 @@ fn token_files_that_others_can_read_are_warned_of() {
     for (mode, expect) in [
         (0o600, None),
         (0o640, None),
-        (0o644, Some("says who may do what, and everybody on this machine can read it")),
-        (0o620, Some("says who may do what, and others than its owner can change it")),
+        (0o644, Some("lists the bearer tokens and their scopes, and every user of this machine can read it")),
+        (
+            0o620,
+            Some("lists the bearer tokens and their scopes, and users other than its owner can change it"),
+        ),
     ] {
         fs::set_permissions(&tokens, fs::Permissions::from_mode(mode)).expect("it is ours");
         let said = ranktree(&["config", "check", "--data-dir", data_dir, "--tokens", &tokens], &[]);
@@ -195,7 +198,7 @@ fn token_files_that_others_can_read_are_warned_of() {
 #[test]
 fn environment_only_secrets_are_listed_and_masked() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    // It looks like a URL, of which more would be shown.
+    // The password looks like a URL. Of URLs, more would be shown.
     let secret = "nats://hunter2";
     let nats = ["--nats", "nats://127.0.0.1:4222"];
     for (key, variable, user) in [
@@ -220,16 +223,17 @@ fn environment_only_secrets_are_listed_and_masked() {
                 "{setting}"
             );
         }
-        // It is no key of a file, which is told to who tries.
+        // The variable is not accepted as a key of a file, and the error says so.
         let key = key.trim_start_matches("RANKTREE_").to_lowercase();
         let path = file(folder.path(), &format!("{key} = \"hunter2\"\n"));
         let said = ranktree(&["config", "print", "--config", &path], &[]);
         assert!(said.err.contains(&format!("no setting {key}; did you mean {key}_file?")), "{}", said.err);
     }
-    // Where it contradicts something, that is told beside the list.
+    // If settings contradict each other, an error is printed in addition to the list.
     let said = ranktree(&["config", "print"], &[("RANKTREE_NATS_PASSWORD", secret)]);
     assert!(
-        said.out.contains("# RANKTREE_NATS_PASSWORD = \"***\"") && said.err.contains("would refuse this"),
+        said.out.contains("# RANKTREE_NATS_PASSWORD = \"***\"")
+            && said.err.contains("would refuse these settings"),
         "{}",
         said.err
     );
@@ -271,16 +275,16 @@ fn check_reports_settings_that_cannot_be_used() {
     let data_dir = folder.path().join("data");
     let fine = file(folder.path(), &format!("data_dir = {data_dir:?}\n"));
     let said = ranktree(&["config", "check", "--config", &fine], &[]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
     assert!(!data_dir.exists(), "it only looks");
 
     let said = ranktree(&["config", "check", "--data-dir", &fine], &[]);
     assert_eq!(said.code, Some(1), "{}", said.err);
-    assert_eq!(said.out.trim(), format!("data_dir = {fine}: it is a file, and a directory is expected"));
+    assert_eq!(said.out.trim(), format!("data_dir = {fine}: it is a file; a directory is expected"));
 
     for (arguments, words) in [
-        (["--shards", "65"], "--shards is 1 to 64, not 65"),
-        (["--listen", "0.0.0.0:8080"], "can be reached from other machines"),
+        (["--shards", "65"], "--shards must be 1 to 64; got 65"),
+        (["--listen", "0.0.0.0:8080"], "other machines can reach"),
         (["--config", "/no/such/file"], "cannot read the configuration file /no/such/file"),
     ] {
         let said = ranktree(&[&["config", "check"][..], &arguments].concat(), &[]);
@@ -289,10 +293,10 @@ fn check_reports_settings_that_cannot_be_used() {
     }
 }
 
-/// Where a setting can be said; `None` is nowhere.
+/// Where a setting is set; `None`: nowhere.
 const PLACES: [Option<&str>; 4] = [None, Some("flag"), Some("environment"), Some("file")];
 
-/// What `config check` says of two settings, each said in its place.
+/// The output of `config check` with two settings, each set in its place.
 fn check_pair(folder: &Path, settings: &[(&str, String); 2], places: [Option<&str>; 2]) -> Said {
     let mut arguments = ["config", "check", "--data-dir"].map(str::to_owned).to_vec();
     arguments.push(folder.join("data").to_str().expect("it is UTF-8").to_owned());
@@ -328,7 +332,8 @@ fn credentials(folder: &Path) -> ([String; 3], String) {
     (paths, tokens)
 }
 
-/// Half a pair would serve without TLS, and two lists of tokens by either of them, without a word.
+/// With half a pair the service would silently run without TLS; with two lists of tokens it would silently
+/// use one of them.
 #[test]
 fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -339,13 +344,13 @@ fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
         for second in PLACES {
             let check = |settings, problem: Option<&str>| {
                 let said = check_pair(folder.path(), settings, [first, second]);
-                let (code, words) = problem.map_or((0, "all is well"), |words| (2, words));
+                let (code, words) = problem.map_or((0, "no errors found"), |words| (2, words));
                 let text = said.out + &said.err;
                 assert!(said.code == Some(code) && text.contains(words), "{first:?} {second:?}: {text}");
             };
             let lacking = match (first, second) {
-                (Some(_), None) => Some("--tls-cert is given without --tls-key"),
-                (None, Some(_)) => Some("--tls-key is given without --tls-cert"),
+                (Some(_), None) => Some("--tls-cert is set without --tls-key"),
+                (None, Some(_)) => Some("--tls-key is set without --tls-cert"),
                 _ => None,
             };
             check(&tls, lacking);
@@ -356,7 +361,7 @@ fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
     let path = file(folder.path(), &format!("tls_cert = {cert:?}\n"));
     let said = ranktree(&["serve", "--listen", "127.0.0.1:0", "--config", &path], &[]);
     assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("--tls-cert is given without --tls-key"), "{}", said.err);
+    assert!(said.err.contains("--tls-cert is set without --tls-key"), "{}", said.err);
 }
 
 #[test]
@@ -372,11 +377,11 @@ fn check_reads_tokens_and_certificates_as_serve_does() {
     let malformed = list.replace("scope", "scop");
     let listed = [("RANKTREE_TOKEN_LIST", malformed.as_str())];
     for (arguments, environment, words) in [
-        (&bad[..], &[][..], &["cannot be used: line 1 of it is not right"][..]),
+        (&bad[..], &[][..], &["cannot be used: line 1 is wrong"][..]),
         (&[], &listed, &["the token list in the settings cannot be used: line 3"]),
-        (&swapped, &[], &["no certificate in it"]),
+        (&swapped, &[], &["it contains no certificate"]),
         // Both are told.
-        (&[&bad[..], &swapped].concat(), &[], &["the tokens file", "no certificate in it"]),
+        (&[&bad[..], &swapped].concat(), &[], &["the tokens file", "it contains no certificate"]),
     ] {
         let run = |subcommand: &[&str]| {
             ranktree(&[subcommand, &data_dir, &["--listen", "127.0.0.1:0"], arguments].concat(), environment)
@@ -387,13 +392,13 @@ fn check_reads_tokens_and_certificates_as_serve_does() {
         assert!(words[..1].iter().all(|words| served.err.contains(words)), "{}", served.err);
         assert_eq!(checked.out.lines().count(), words.len(), "each once: {}", checked.out);
     }
-    // A file that is not there is told of once.
+    // A missing file is reported once.
     let said = ranktree(&["config", "check", "--tokens", "/no/such/file", "--data-dir", data_dir[1]], &[]);
     assert_eq!((said.code, said.out.lines().count()), (Some(1), 1), "{}", said.out);
     assert!(said.out.starts_with("tokens = /no/such/file: it cannot be read"), "{}", said.out);
     let good = ["--tls-cert", &cert, "--tls-key", &key, "--tokens", &tokens];
     let said = ranktree(&[&["config", "check"], &data_dir[..], &good].concat(), &[]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "all is well\n"), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
 }
 
 #[test]
@@ -407,7 +412,7 @@ fn the_example_file_has_every_setting_with_its_default() {
         "ranktree config example > deploy/ranktree.example.toml brings it up to date"
     );
 
-    // With the marks of comments taken away it is a configuration, and the one that there is without it.
+    // Without its comment marks the example is a valid configuration, equal to the defaults.
     let is_setting = |line: &&str| {
         line.strip_prefix("# ").is_some_and(|rest| {
             rest.split_once(" = ")
@@ -424,7 +429,7 @@ fn the_example_file_has_every_setting_with_its_default() {
     let read = printed(&["--config", &with_all], &[]);
     let defaults = ranktree(&["config", "print", "--json"], &[]);
     let defaults: Value = serde_json::from_str(&defaults.out).expect("it is JSON");
-    // Those that only the environment has are no file's.
+    // Settings that only the environment can hold cannot be in a file.
     let of_environment = ["RANKTREE_NATS_PASSWORD", "RANKTREE_NATS_TOKEN"];
     let is_of_file = |setting: &&Value| !of_environment.iter().any(|key| setting["key"] == *key);
     let defaults: Vec<_> = defaults.as_array().expect("an array").iter().filter(is_of_file).collect();
@@ -456,7 +461,7 @@ fn completions_know_the_subcommands_and_their_flags() {
     assert_eq!(ranktree(&["completions", "cmd"], &[]).code, Some(2));
 }
 
-/// systemd says so itself where it is installed; its own words about the machine do not count.
+/// Where systemd is installed, it checks the unit. Its messages about the machine do not count.
 #[test]
 fn the_systemd_unit_is_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/ranktree.service");
@@ -466,7 +471,7 @@ fn the_systemd_unit_is_valid() {
     {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
-    // What can be uncommented hands each file over under the name that its variable has.
+    // The lines that can be uncommented pass each file under the name that its variable refers to.
     let credentials: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix("#LoadCredential=")).collect();
     for handed in &credentials {
         let (name, _) = handed.split_once(':').expect("a name and a path");
@@ -477,7 +482,7 @@ fn the_systemd_unit_is_valid() {
     assert!(credentials.len() >= 8, "{credentials:?}");
     let unit = unit.replace("#LoadCredential=", "LoadCredential=").replace("#Environment=", "Environment=");
     let folder = tempfile::tempdir().expect("a temporary directory");
-    // The binary that it names must be there; this one is.
+    // The unit must name a binary that exists, so the test's own binary is used.
     let here: PathBuf = command().get_program().into();
     let here = here.to_str().expect("it is UTF-8");
     let copy = folder.path().join("ranktree.service");

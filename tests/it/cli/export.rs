@@ -1,4 +1,5 @@
-//! Out and in again: an export, imported into another number of shards, comes out as it was, ties included.
+//! An export that is imported into another number of shards gives the same export again, including the order
+//! of ties.
 
 use std::fs;
 use std::io::Read as _;
@@ -16,11 +17,11 @@ use crate::support::command::command;
 use crate::support::node::Node;
 
 const BOARD: &str = "arena";
-/// So many that there are several pages, and few enough scores that most are shared.
+/// Enough entries for several pages, and few enough scores that most entries are tied.
 const MEMBERS: i64 = 2_500;
 
-/// Two keys, ties by who came last, negative scores and ones beyond 2^53, ids that need escaping, metadata,
-/// hidden entries.
+/// A board with two keys and ties ordered by `last`; with negative scores and some beyond 2^53, ids that need
+/// escaping, metadata, and hidden entries.
 fn definition() -> Value {
     json!({"keys": [{"name": "points"}, {"name": "time", "order": "asc"}], "ties": "last"})
 }
@@ -40,7 +41,7 @@ fn fill(client: &Client) {
         let (status, answer) = client.post("/v1/jobs?wait=applied", &Value::from(jobs));
         assert_eq!(status, 200, "{answer}");
     }
-    // Later changes of something else move updated_at and not the place among ties.
+    // Later changes of other parts of an entry change updated_at, but not its place among ties.
     for number in (0..MEMBERS).step_by(5) {
         let member = format!("m \"{number}\", / 日本");
         let (_, entry) = client.get(&entry_path(BOARD, &member));
@@ -80,7 +81,7 @@ fn import(binary: &Node, from: &Path, extra: &[&str]) {
     assert!(output.status.success(), "{said}");
 }
 
-/// Rows, without the line before them that says what the board is.
+/// The rows, without the line of the board's definition before them.
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("it was written");
     let all = text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line"));
@@ -90,7 +91,7 @@ fn lines(path: &Path) -> Vec<Value> {
     all
 }
 
-/// Without when it was last touched, which an import makes the time of its score.
+/// Rows without `updated_at`, which an import sets to the time of the score.
 fn without_updates(mut lines: Vec<Value>) -> Vec<Value> {
     for line in &mut lines {
         line.as_object_mut().expect("an object").remove("updated_at").expect("it is told");
@@ -158,14 +159,15 @@ fn a_failed_export_leaves_no_file() {
     };
     let (code, said) = run(&["--board", "arena", "--url", "http://127.0.0.1:1"]);
     assert!(code == Some(2) && said.contains("cannot be read"), "{said}");
-    // Where nobody ever answered, nobody tries again.
+    // An address that never answered is not tried again.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let nobody = format!("http://{}", silent.local_addr().expect("it is bound"));
     let accepted = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&accepted);
     thread::spawn(move || {
         for asking in silent.incoming() {
-            // A greeting of TLS, which finds out whether the URL's scheme is wrong, is not a request.
+            // The client sends a TLS greeting to find out whether the URL's scheme is wrong. It does not
+            // count as a request.
             let mut first = [0];
             let is_request = asking.and_then(|mut asking| asking.read(&mut first)).is_ok() && first == *b"G";
             counted.fetch_add(usize::from(is_request), Ordering::SeqCst);
@@ -181,7 +183,7 @@ fn a_failed_export_leaves_no_file() {
     assert_eq!(run(&["--board", "arena", "--url", "https://localhost"]).0, Some(2));
     let (code, said) = run(&["--board", "arena", "--data-dir", data_dir.to_str().expect("it is UTF-8")]);
     assert!(code == Some(2) && said.contains("in use"), "a running service's directory is its own: {said}");
-    // A time that orders ties is told to whoever asks, and to nobody else.
+    // The time that orders ties is in an answer only if the request asked for it.
     let (_, page) = binary.client().get("/v1/boards/arena/top?reached_at=true");
     assert_eq!(page["entries"][0]["reached_at"], page["entries"][0]["updated_at"]);
     let (_, page) = binary.client().get("/v1/boards/arena/top");
@@ -193,8 +195,8 @@ fn a_failed_export_leaves_no_file() {
     assert!(code == Some(2) && said.contains("there is no board arena"), "{said}");
 }
 
-/// A member is named by a player, and a spreadsheet takes a cell that begins so for a formula. It is written
-/// as it is, so that it can be imported, and those who export are told.
+/// Players choose the names of members, and a spreadsheet takes a cell that begins with these characters for
+/// a formula. The cell is written unchanged, so that it can be imported. The export prints a warning.
 #[test]
 fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -211,12 +213,12 @@ fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     let help = command().args(["export", "--help"]).output().expect("the binary can be started");
     let help = String::from_utf8(help.stdout).expect("it is text");
     let words: Vec<_> = help.split_whitespace().collect();
-    assert!(words.join(" ").contains("A spreadsheet takes one that begins with ="), "{help}");
+    assert!(words.join(" ").contains("A spreadsheet takes a cell that begins with ="), "{help}");
 }
 
-/// What is written to may be a pipe or a device, which stays what it is, or a link, whose file is replaced.
+/// The output may be a pipe or a device, which must not be replaced, or a link, whose file is replaced.
 #[test]
-fn an_export_replaces_files_only() {
+fn an_export_replaces_regular_files_only() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut service = Node::start();
     fill(&service.client());

@@ -1,6 +1,6 @@
-//! What a board is goes along with its rows: `export | import` into an empty node of another number of shards
-//! ranks alike, whatever the keys, their directions and the rule for ties; and a board that ranks otherwise
-//! is not written to.
+//! An export includes the board's definition. `export | import` into an empty node with another number of
+//! shards gives the same ranks, for all kinds of keys, directions and rules for ties. An import does not
+//! write to a board that is defined differently.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::support::client::Client;
 use crate::support::command::command;
 use crate::support::node::Node;
 
-/// More than a page; few enough scores that most are shared.
+/// More than a page, and few enough scores that most entries are tied.
 const MEMBERS: i64 = 1_300;
 
-/// Boards that differ in all that decides ranks.
+/// Boards that differ in everything that affects ranks.
 fn boards() -> Vec<(String, Value)> {
     let keys = [
         json!([{"name": "time", "order": "asc", "min": -5, "max": 1_000_000}]),
@@ -41,12 +41,12 @@ fn fill(client: &Client) {
         let keys = definition["keys"].as_array().map_or(0, Vec::len);
         let jobs: Vec<_> = (0..MEMBERS)
             .map(|number| {
-                // Ids whose order is neither that of numbers nor that of arrival.
+                // Ids whose order is neither numeric nor the order of arrival.
                 let member = format!("{}, \"{number}\" 日本", (number * 7_919) % 1_000);
                 let score: Vec<_> = (2..).map(|step| number % step).take(keys).collect();
                 let mut job = json!({"board": board, "member": member, "score": score});
-                // Some at times of their own, later ones earlier, and several at once; others when they
-                // arrive.
+                // Some jobs have an `at` of their own, in reverse order or shared by several; others take the
+                // time of their arrival.
                 if number % 3 > 0 {
                     job["at"] = json!(format!("2026-11-20T09:{:02}:00.{:06}Z", 59 - number % 60, number % 2));
                 }
@@ -60,7 +60,7 @@ fn fill(client: &Client) {
             let (status, answer) = client.post("/v1/jobs?wait=applied", &Value::from(jobs));
             assert_eq!(status, 200, "{answer}");
         }
-        // Scores that were reached later than they arrived, and one that nobody sees.
+        // Scores with an `at` later than their arrival, and a hidden entry.
         for number in (0..MEMBERS).step_by(17) {
             let member = format!("{}, \"{number}\" 日本", (number * 7_919) % 1_000);
             let op = if number == 17 { "hide" } else { "incr" };
@@ -73,8 +73,7 @@ fn fill(client: &Client) {
     }
 }
 
-/// All entries, in their order, without when they were last touched, which an import makes the time of their
-/// score.
+/// All entries in their order, without `updated_at`, which an import sets to the time of the score.
 fn ranking(client: &Client, board: &str) -> Vec<Value> {
     let (mut entries, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -117,7 +116,7 @@ fn pipe(from: &Node, to: &Node, board: &str, format: &str) {
 }
 
 #[test]
-fn export_piped_into_import_ranks_alike_whatever_the_board() {
+fn export_piped_into_import_keeps_the_ranks_of_every_kind_of_board() {
     let source = Node::shards(3).start();
     fill(&source.client());
     let targets = [("ndjson", 5), ("csv", 1)].map(|(format, shards)| {
@@ -130,7 +129,7 @@ fn export_piped_into_import_ranks_alike_whatever_the_board() {
         let tied = expect.windows(2).filter(|pair| pair[0]["rank"] == pair[1]["rank"]).count();
         assert!(tied > 500, "ties are always there, {tied} on {board}");
         for (format, target) in &targets {
-            // Once more comes to the same.
+            // A second import has the same result.
             for _ in 0..2 {
                 pipe(&source, target, &board, format);
                 assert_eq!(definition(&target.client(), &board), is, "{board} as {format}");
@@ -163,7 +162,7 @@ fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
         let (code, said) = run(&[&["export", "--all", "--output", file], &from[..]].concat(), "");
         assert!(code == Some(0) && said.contains("boards"), "{said}");
         let hidden = said.lines().find_map(|line| line.strip_prefix("hidden")).map(str::trim);
-        let left_out = format!("{}: left out", expect.len());
+        let left_out = format!("{}: not exported", expect.len());
         assert_eq!(hidden, (name == "stopped").then_some(left_out.as_str()), "{said}");
         let target = Node::shards(2).flags(&["--no-auto-create"]).start();
         let (code, said) = run(&["import", file, "--url", target.base()], "");
@@ -173,9 +172,9 @@ fn all_boards_go_through_one_pipe_from_a_service_or_its_data() {
         }
     }
     let (code, said) = run(&["export", "--all", "--format", "csv", "--data-dir", &data_dir], "");
-    assert!(code == Some(2) && said.contains("a CSV is of one board"), "{said}");
+    assert!(code == Some(2) && said.contains("a CSV file can hold one board only"), "{said}");
     let (code, said) = run(&["export", "--board", "none", "--data-dir", &data_dir], "");
-    assert!(code == Some(2) && said.contains("there is no board none; there are: "), "{said}");
+    assert!(code == Some(2) && said.contains("there is no board none; the boards are "), "{said}");
 }
 
 fn run(arguments: &[&str], token: &str) -> (Option<i32>, String) {
@@ -185,7 +184,7 @@ fn run(arguments: &[&str], token: &str) -> (Option<i32>, String) {
     (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
-/// A token of this scope; what lists it is added to the file.
+/// Makes a token with this scope, and adds its lines to the file.
 fn token(scope: &str, tokens: &Path) -> String {
     let made = command().args(["token", "new", "--scope", scope, "--name", scope]).output();
     let made = made.expect("the binary can be started");
@@ -197,7 +196,7 @@ fn token(scope: &str, tokens: &Path) -> String {
 }
 
 #[test]
-fn an_import_refuses_a_board_that_ranks_otherwise_or_that_its_token_may_not_define() {
+fn an_import_refuses_a_board_that_is_defined_differently_or_that_its_token_may_not_define() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let source = Node::shards(2).start();
@@ -239,15 +238,16 @@ fn an_import_refuses_a_board_that_ranks_otherwise_or_that_its_token_may_not_defi
         run(&[&["import", &path(file), "--url", target.base()], extra].concat(), token)
     };
     for file in ["ndjson", "csv"] {
-        // A dry run says what it would do, and does not.
+        // A dry run reports what it would do, and changes nothing.
         let (code, said) = import(file, &["--dry-run"], &writer);
-        assert!(code == Some(0) && said.contains("the file defines the board arena"), "{said}");
-        // Whoever may only write may not define a board, and makes none by accident.
+        assert!(code == Some(0) && said.contains("the file has the definition of the board arena"), "{said}");
+        // A token with the scope write cannot define the board, and the rows do not create it with the
+        // defaults.
         let (code, said) = import(file, &[], &writer);
-        assert!(code == Some(2) && said.contains("has the scope admin") && said.contains("403"), "{said}");
+        assert!(code == Some(2) && said.contains("with the scope admin") && said.contains("403"), "{said}");
         assert_eq!(client.get("/v1/boards/arena").0, 404);
     }
-    // One that ranks otherwise is told of and left alone, unless that is asked for.
+    // A board that is defined differently is reported and left unchanged, unless --rows-only is given.
     assert_eq!(client.put("/v1/boards/arena", &json!({"ties": "first"})).0, 201);
     for file in ["ndjson", "csv"] {
         let (code, said) = import(file, &[], &admin);
@@ -256,7 +256,8 @@ fn an_import_refuses_a_board_that_ranks_otherwise_or_that_its_token_may_not_defi
     }
     assert_eq!(import("csv", &["--rows-only"], &writer).0, Some(0));
     assert_eq!(client.get("/v1/boards/arena/members/slow").1["rank"], 1, "more is better there");
-    // One that ranks alike is taken as it is, and needs no admin; what may change of it stays.
+    // A board whose fixed settings are equal is used as it is, and the scope admin is not needed. Its
+    // changeable settings stay.
     let gone = client.send(ureq::http::Method::DELETE, "/v1/boards/arena", None).expect("it answers");
     assert_eq!(gone.0, 200, "{}", gone.1);
     let mut theirs = ours;

@@ -46,7 +46,7 @@ fn its_help_shows_only_settings_that_say_where_to_ask_and_it_accepts_those_of_se
     for hidden in ["--tokens", "--max-requests", "--idle-seconds"] {
         assert!(!said.contains(hidden), "{hidden}: {said}");
     }
-    // The flags of serve may be given as they are: nobody listens there, and no argument is refused.
+    // All flags of serve are accepted. The check then fails only because nothing listens there.
     let (code, said) = healthcheck(&["--listen", "127.0.0.1:1", "--max-requests", "5"]);
     assert_eq!(code, Some(1), "{said}");
 }
@@ -55,7 +55,7 @@ fn its_help_shows_only_settings_that_say_where_to_ask_and_it_accepts_those_of_se
 fn a_healthcheck_times_out_and_reports_a_service_that_is_not_ready() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
-    // Connections are taken by the system and never answered.
+    // The operating system accepts connections, but nothing answers them.
     let (code, said) = healthcheck(&["--listen", &address, "--timeout-ms", "100"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("no answer: timeout"), "{said}");

@@ -1,5 +1,4 @@
-//! The load generator against the real service: what it says it sent is what was applied, and what went wrong
-//! is told.
+//! The load generator against the real service: its figures match what was applied, and errors are reported.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +18,7 @@ use crate::support::nats::{Nats, shard_status, wait_until};
 use crate::support::node::Node;
 use crate::support::secured::Secured;
 
-/// What one run gave: its exit code, its summary, and what it said beside it.
+/// The result of a run: exit code, summary, and standard error.
 fn finish(child: Child) -> (i32, Value, String) {
     let Output { status, stdout, stderr } = child.wait_with_output().expect("it can be waited for");
     let words = String::from_utf8_lossy(&stderr).into_owned();
@@ -34,7 +33,7 @@ fn load(arguments: &[&str]) -> (i32, Value, String) {
     finish(command::spawn(&[&["load", "--json"], arguments].concat()))
 }
 
-/// What each member of a board has if every job of a run of increments was applied exactly once.
+/// The score of each member of a board if every job of a run of increments was applied exactly once.
 fn expected_sums(jobs: u64, jobs_per_message: usize, shards: Option<u16>) -> BTreeMap<String, i64> {
     let workload = Workload::new(Spec {
         members: 300,
@@ -66,7 +65,7 @@ const INCREMENTS: [&str; 10] =
 
 fn sums(client: &Client) -> BTreeMap<String, i64> {
     let (status, answer) = client.get("/v1/boards/load0/top?limit=1000");
-    // The first job makes the board, and may still be on its way.
+    // The first job creates the board, which may take a moment.
     if status == 404 {
         return BTreeMap::new();
     }
@@ -122,7 +121,7 @@ fn every_job_acknowledged_by_nats_is_applied_once() {
 }
 
 #[test]
-fn every_job_answered_over_http_is_applied_once_beside_reads() {
+fn every_job_answered_over_http_is_applied_once_with_concurrent_reads() {
     let service = Node::shards(2).start();
     let url = format!("http://{}", service.address());
     for (jobs, per_message) in [("2000", "50"), ("600", "1")] {
@@ -153,18 +152,18 @@ fn the_rate_decides_how_much_is_sent() {
     assert_eq!(code, 0, "{summary} {words}");
     let schedule = &summary["schedule"];
     let begun = count_of(&schedule["operations"]);
-    // Two seconds of 200 messages each, the first at once; a busy machine may not get to the last of them.
+    // Two seconds with 200 messages each, the first at once. A busy machine may not send the last ones.
     assert!((400..=401).contains(&(begun + count_of(&schedule["never_begun"]))), "{schedule}");
     assert!(begun > 0, "{schedule}");
     let (measured, warmup) = (&summary["writes"], &summary["warmup"]);
     assert_eq!(count_of(&measured["messages"]) + count_of(&warmup["messages"]), begun, "{summary}");
-    // So many fall due while it warms up, and a busy machine may send some of them later.
+    // This many are due during the warm-up. A busy machine may send some of them later.
     assert!(count_of(&warmup["messages"]) <= 101, "{warmup}");
     assert_eq!(count_of(&measured["jobs"]), count_of(&measured["messages"]) * 10);
 }
 
 #[test]
-fn full_and_missing_streams_are_reported_in_words() {
+fn full_and_missing_streams_are_reported_with_advice() {
     let nats = Nats::start();
     let url = nats.url();
     let (code, _, words) = load(&["--nats", &url]);
@@ -174,7 +173,7 @@ fn full_and_missing_streams_are_reported_in_words() {
     assert_eq!(code, 1, "{words}");
     let error = &summary["errors"][0];
     assert_eq!((&error["kind"], &error["count"]), (&"no_stream".into(), &10.into()), "{summary}");
-    assert!(words.contains("nothing succeeded"), "{words}");
+    assert!(words.contains("no operation succeeded"), "{words}");
     nats.create(Config {
         name: "RANKTREE_JOBS_0".to_owned(),
         subjects: vec!["ranktree.jobs.0".to_owned()],
@@ -195,7 +194,7 @@ fn full_and_missing_streams_are_reported_in_words() {
 }
 
 #[test]
-fn a_user_who_may_only_publish_can_load_and_one_who_may_not_is_told() {
+fn a_user_who_may_only_publish_can_load_and_refused_credentials_are_reported() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");
     let server = Secured::start(&fs::read_to_string(shipped).expect("it is in the repository"));
     let url = server.url();
@@ -215,7 +214,7 @@ fn a_user_who_may_only_publish_can_load_and_one_who_may_not_is_told() {
     let wrong = ["--nats", &url, "--nats-user", "game", "--nats-password-file", &node];
     let (code, _, words) = load(&wrong);
     assert_eq!(code, 2, "{words}");
-    assert!(words.contains("does not accept these credentials"), "{words}");
+    assert!(words.contains("refused the credentials"), "{words}");
 }
 
 #[test]
@@ -268,8 +267,8 @@ fn an_interrupt_ends_a_run_with_its_summary() {
     assert_eq!(count_of(&shard_status(&client, 0)["applied_sequence"]), sent, "every answer was waited for");
 }
 
-/// Scores up to 1,000 for a board that takes them up to 100: most are rejected, which no answer says over
-/// NATS.
+/// Scores up to 1,000 for a board that accepts scores up to 100. Most jobs are rejected, which NATS does not
+/// tell the publisher.
 #[test]
 fn rejected_jobs_are_counted_by_reason_over_http_and_nats() {
     let nats = Nats::start();
@@ -290,7 +289,7 @@ fn rejected_jobs_are_counted_by_reason_over_http_and_nats() {
         let bad = count_of(&applied["jobs_rejected"]["out_of_range"]);
         assert_eq!((stored, good + bad), (4_000, 4_000), "{summary}");
         assert!(good > 0 && bad > 2_000, "{applied}");
-        // An answer that waits says so too.
+        // An HTTP answer with wait=applied reports rejections, too.
         let told = &summary["writes"]["jobs_rejected"];
         let expected = if target.contains(&"--visible") {
             applied["jobs_rejected"].clone()
@@ -302,13 +301,13 @@ fn rejected_jobs_are_counted_by_reason_over_http_and_nats() {
     }
     let status = |shard| count_of(&shard_status(&client, shard)["rejects"]);
     assert_eq!(status(0) + status(1), rejected);
-    // As for people, and as a failure where so many are not expected.
+    // The summary as text; and the run fails if --limit-errors allows fewer errors.
     let strict = ["load", "--jobs", "400", "--scores", "1000"];
     let output = command::spawn(&[&strict[..], &of_nats].concat()).wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("of 400 jobs stored") && text.contains("jobs rejected: out_of_range"), "{text}");
-    // Nobody is asked without an address.
+    // Without --read-url, no service is asked for its counts.
     let (code, summary, words) = load(&["--nats", &url, "--jobs", "10"]);
     assert_eq!((code, &summary["applied"]), (0, &Value::Null), "{words}");
 }

@@ -1,4 +1,5 @@
-//! `ranktree import --redis` against a real redis-server: what it holds ranks the same here.
+//! `ranktree import --redis` against a real redis-server: its sorted sets have the same ranks after the
+//! import.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -41,12 +42,12 @@ impl Redis {
         redis
     }
 
-    /// The first line of the answer, and what follows it if that is one text.
+    /// The first line of the answer, and the text that follows it, if any.
     fn ask(&mut self, words: &[&str]) -> String {
         let mut request = Vec::new();
-        write!(request, "*{}\r\n", words.len()).expect("a Vec takes everything");
+        write!(request, "*{}\r\n", words.len()).expect("writing to a Vec does not fail");
         for word in words {
-            write!(request, "${}\r\n{word}\r\n", word.len()).expect("a Vec takes everything");
+            write!(request, "${}\r\n{word}\r\n", word.len()).expect("writing to a Vec does not fail");
         }
         self.stream.get_mut().write_all(&request).expect("it is there");
         let mut line = || {
@@ -84,7 +85,7 @@ fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) 
     let output = command.output().expect("the binary can be started");
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8(said).expect("it writes UTF-8");
-    // Columns are for people.
+    // The columns of the summary are aligned with spaces, which are normalised here.
     (output.status.code(), said.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
@@ -92,8 +93,8 @@ fn import(redis: &Redis, to: &str, arguments: &[&str]) -> (Option<i32>, String) 
 fn an_imported_sorted_set_ranks_as_in_redis() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut redis = Redis::start(folder.path());
-    // More than one page of ZSCAN, ties always, negative scores, and the largest integers that a double tells
-    // apart.
+    // More than one page of ZSCAN, many ties, negative scores, and the largest integers that a double holds
+    // exactly.
     for number in 0..3_000_i64 {
         redis.add("leaderboard", &(number % 501 - 250).to_string(), &format!("player {number} / 日本"));
     }
@@ -138,7 +139,7 @@ fn an_imported_sorted_set_ranks_as_in_redis() {
 }
 
 #[test]
-fn fractional_scores_are_refused_in_words_or_scaled() {
+fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut redis = Redis::start(folder.path());
     for (score, member) in [("12.34", "a"), ("-0.07", "b"), ("5", "c"), ("inf", "d"), ("0.1234", "e")] {
@@ -152,10 +153,10 @@ fn fractional_scores_are_refused_in_words_or_scaled() {
     let (code, said) = import(&redis, &to, &["--key", "laps"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; --scale 100"),
+        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; a larger --scale"),
         "{said}"
     );
-    assert!(said.contains("member \"d\": inf is no score"), "{said}");
+    assert!(said.contains("member \"d\": inf is not a score"), "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
     let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100"]);

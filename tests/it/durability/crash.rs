@@ -21,21 +21,22 @@ use crate::support::random::Random;
 
 const ROUNDS: u64 = 50;
 const VERIFIED_EVERY: u64 = 10;
-/// The test ends after so many rounds, however few checkpoints were loaded.
+/// The test ends after this many rounds, even if few checkpoints were loaded.
 const ROUNDS_MAX: u64 = 20 * ROUNDS;
 /// Answers before a crash: at least the first number and fewer than the second, on any machine.
 const ANSWERS: (u64, u64) = (10, 400);
 const SHARDS: u16 = 3;
-/// Often enough that crashes hit checkpoints too, and that starts load one and replay the deltas after it.
+/// Checkpoints are so frequent that crashes interrupt some, and that starts load one and replay the deltas
+/// after it.
 const CHECKPOINT_OFTEN: [&str; 2] = ["--checkpoint-changes", "100"];
 const WRITERS_PER_KIND: u64 = 2;
 const MEMBERS_PER_WRITER: u64 = 12;
-/// Different checkpoints that starts should at least have loaded, over all shards.
+/// The least number of different checkpoints that starts should have loaded, over all shards.
 const CHECKPOINTS_MIN: usize = 15;
-/// Entries that nobody writes to, so that every shard's trees have several nodes and checkpoints something to
-/// leave alone; few, because checkpoints are the rarer the more members there are.
+/// Entries that no writer changes, so that every shard's trees have several nodes, and checkpoints have pages
+/// that they need not write. There are few of them, because more members make checkpoints rarer.
 const BYSTANDERS: usize = 600;
-/// Few enough scores that most entries are tied.
+/// So few scores that most entries are tied.
 const SCORES: u64 = 50;
 
 /// Jobs without an operation add.
@@ -132,7 +133,7 @@ fn random_score(random: &mut Random) -> i64 {
     i64::try_from(random.below(SCORES)).expect("a small number")
 }
 
-/// What a writer says of a request: that it was answered, or what should not happen.
+/// A writer's report about a request: that it was answered, or an error that must not happen.
 type Said = Result<(), String>;
 
 /// Lets all writers write, kills the service after so many answers, and waits for them to notice.
@@ -153,7 +154,7 @@ fn write_until_killed(service: &mut Node, writers: &mut [Writer], answers: u64) 
     });
 }
 
-/// Reads every entry of both boards, and compares ranks and positions with the model's. The scores.
+/// Reads every entry of both boards, and compares ranks and positions with the model's. Returns the scores.
 fn read_back(client: &Client) -> Scores {
     let mut scores = Scores::new();
     for board in [ADDS, SETS] {
@@ -164,7 +165,7 @@ fn read_back(client: &Client) -> Scores {
             let position = found.len() + 1;
             let (status, page) = client.get(&format!("/v1/boards/{board}/positions/{position}?limit=1000"));
             if status == 404 && found.is_empty() {
-                // No entry yet, which the first crash may come before.
+                // The board may not exist yet if the first crash came early.
                 break;
             }
             assert_eq!(status, 200, "{page}");
@@ -221,7 +222,7 @@ impl Kind {
     }
 }
 
-/// A request, and what the scores are once it is applied.
+/// A request, and the scores after it is applied.
 #[derive(Clone)]
 struct Request {
     method: Method,
@@ -234,9 +235,9 @@ struct Writer {
     kind: Kind,
     random: Random,
     members: Vec<String>,
-    /// The scores of its members, which nobody else writes to.
+    /// The scores of the writer's own members, which no other writer changes.
     known: Scores,
-    /// Sent, and not answered.
+    /// The request that was sent and not answered, if any.
     in_flight: Option<Request>,
     version: u64,
     answered: u64,
@@ -253,7 +254,7 @@ impl Writer {
         Self { kind, random, members, known, in_flight: None, version: 0, answered: 0, cut_off: 0 }
     }
 
-    /// Writes until the service is gone, and says so of each request.
+    /// Writes until the service is killed, and reports every answer.
     fn write(&mut self, client: &Client, killed: &AtomicBool, say: &Sender<Said>) {
         loop {
             let request = match self.in_flight.take() {
@@ -337,8 +338,8 @@ impl Writer {
         score_in(&self.known, &(board, member.to_owned())).unwrap_or_default()
     }
 
-    /// Compares what is there after a crash with what is known, and learns what came of the request that was
-    /// cut off.
+    /// Compares the scores after a crash with the expected ones, and finds out whether the request that was
+    /// cut off was applied.
     fn settle(&mut self, actual: &Scores) {
         if let Some(request) = &self.in_flight {
             let differs = |place: &&Place| score_in(&request.after, place) != score_in(&self.known, place);

@@ -1,6 +1,6 @@
-//! Damaged data directories, started twice by the real binary, with NATS and without: every rank is as
-//! written, or the start is refused in words and changes nothing. Nothing hangs: a signal ends a start that
-//! waits.
+//! The real binary starts twice on each damaged data directory, with NATS and without. Either every rank is
+//! correct, or the start is refused with an explanation and changes nothing. No start hangs: a signal ends
+//! one that waits.
 //!
 //! The unit tests of the writer damage many more places of each file. The tests here need a process.
 
@@ -26,7 +26,7 @@ use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 60;
-/// Far above what a process needs to end.
+/// Far more time than a process needs to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(120);
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -57,7 +57,7 @@ fn write_files(folder: &Path, files: &Files) {
     }
 }
 
-/// Writes so that both shards have a checkpoint, a restart behind them, and a log after it.
+/// Writes until both shards have a checkpoint, were restarted, and have a log after that.
 fn write_scores(service: &mut Node) {
     for round in 0..3 {
         for first in (0..MEMBERS).step_by(20) {
@@ -91,7 +91,7 @@ fn file_of(files: &Files, shard: u16, start: &str, end: &str) -> PathBuf {
     files.keys().rfind(is_it).unwrap_or_else(|| panic!("there is no {start}*{end} in {files:?}")).clone()
 }
 
-/// The same files, one of them changed; `None` if it is to go.
+/// The same files with one of them changed; `None` removes it.
 fn with(files: &Files, name: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Files {
     let mut files = files.clone();
     change(files.get_mut(name).expect("it is there"));
@@ -127,7 +127,7 @@ fn damages(files: &Files) -> Vec<(String, Files)> {
         add("is cut by half", with(files, &name, |bytes| bytes.truncate(length / 2)));
         add("has a flipped bit", with(files, &name, |bytes| flip(bytes, length / 3, 16)));
         if start == "MANIFEST-" || end == ".log" {
-            // RocksDB's reader never returns from this.
+            // This damage makes RocksDB's reader loop forever.
             add(
                 "has a type of another kind of log",
                 with(files, &name, |bytes| {
@@ -142,7 +142,7 @@ fn damages(files: &Files) -> Vec<(String, Files)> {
     all
 }
 
-/// Starts each damaged directory twice. How many were taken, and how many refused.
+/// Starts each damaged directory twice. Returns how many were accepted, and how many refused.
 fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -> (usize, usize) {
     let (mut taken, mut refused) = (0, 0);
     for (what, damaged) in damages(files) {
@@ -165,9 +165,9 @@ fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -
                 }
                 Err(words) => {
                     let names_it = words.contains(&data_dir.display().to_string());
-                    let remedy = words.contains("restore") || words.contains("bring it back");
+                    let remedy = words.contains("restore");
                     assert!(names_it && remedy, "{what}: the {turn} start says: {words}");
-                    // The other shard is whole, and no file of it changes either.
+                    // The other shard is not damaged. None of its files may change, either.
                     let unchanged = files_of(&data_dir) == damaged;
                     assert!(unchanged, "{what}: the {turn} start was refused, and changed a file");
                     let said = [stdout.as_slice(), stderr.as_slice()].concat();
@@ -182,7 +182,7 @@ fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -
 }
 
 #[test]
-fn a_damaged_directory_ranks_as_written_or_is_refused_and_left_as_it_is() {
+fn a_damaged_directory_gives_correct_ranks_or_is_refused_unchanged() {
     let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     let expected = ranks(&service.client());
@@ -192,7 +192,7 @@ fn a_damaged_directory_ranks_as_written_or_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_damaged_directory_with_nats_ranks_as_written_or_is_refused_and_left_as_it_is() {
+fn a_damaged_directory_with_nats_gives_correct_ranks_or_is_refused_unchanged() {
     let nats = Nats::start();
     let url = nats.url();
     let extra = ["--nats", url.as_str()];
@@ -206,7 +206,7 @@ fn a_damaged_directory_with_nats_ranks_as_written_or_is_refused_and_left_as_it_i
     assert!(taken >= 4 && refused >= 20, "{taken} starts were taken, {refused} refused");
 }
 
-/// As on a file system that is mounted read-only.
+/// Nothing may be written, as on a file system that is mounted read-only.
 #[test]
 fn verify_needs_no_permission_to_write() {
     let mut service = Node::shards(SHARDS).start();
@@ -225,7 +225,7 @@ fn verify_needs_no_permission_to_write() {
     assert!(files_of(service.data_dir()) == before, "verify changed a file");
 }
 
-/// Parked jobs are verified as everything else is.
+/// Verifies parked jobs, and reports one that is in a wrong line.
 #[test]
 fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
     let mut service = Node::start();
@@ -246,25 +246,28 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
     };
     let (code, said) = verified();
     assert!(
-        code == Some(0) && said.contains("1 entry, 0 waiting jobs, ") && said.contains("all is well"),
+        code == Some(0) && said.contains("1 entry, 0 waiting jobs, ") && said.contains("no errors found"),
         "{said}"
     );
     let [own, shared] = lines_of(&MemberId::new("m").expect("a good id"));
     park(own, 5);
     let (code, said) = verified();
-    assert!(code == Some(0) && said.contains("1 waiting job, ") && said.contains("all is well"), "{said}");
+    assert!(
+        code == Some(0) && said.contains("1 waiting job, ") && said.contains("no errors found"),
+        "{said}"
+    );
     park(own + 1, 6);
     let (code, said) = verified();
     let wrong = format!(
-        "job 6 of message 1, which waits for its board, is in line {}; those of m wait in line {own} or {shared}\n",
+        "job 6 of message 1, which waits for its board, is in line {}, but jobs of m belong in line {own} or {shared}\n",
         own + 1
     );
-    assert!(code == Some(1) && said.contains("something is wrong") && said.contains(&wrong), "{said}");
+    assert!(code == Some(1) && said.contains("errors were found") && said.contains(&wrong), "{said}");
     assert!(said.contains("1 finding in waiting jobs") && !said.contains("rebuild"), "{said}");
 }
 
 #[test]
-fn verify_is_refused_beside_a_running_service() {
+fn verify_is_refused_while_a_service_runs() {
     let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     let Output { status, stdout, .. } = run("verify", service.data_dir());
@@ -274,9 +277,9 @@ fn verify_is_refused_beside_a_running_service() {
     assert_eq!(ranks(&service.client()).as_array().map(Vec::len), Some(MEMBERS));
 }
 
-/// A pipe that nobody writes to stands for a disk that does not answer.
+/// A pipe without a writer simulates a disk that does not answer.
 #[test]
-fn loading_ends_on_a_signal_and_says_how_far_it_was() {
+fn a_signal_ends_loading_and_the_progress_is_reported() {
     let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);
     service.kill9();
@@ -306,7 +309,7 @@ fn loading_ends_on_a_signal_and_says_how_far_it_was() {
             let mut said = said;
             said.read_to_string(&mut words).expect("it is text");
             assert_eq!(status.code(), Some(2), "{words}");
-            assert!(words.contains("told to end"), "{words}");
+            assert!(words.contains("stopped by a signal"), "{words}");
             assert!(words.contains("shard 1: reading the log"), "{words}");
         }
     }
@@ -319,7 +322,7 @@ fn wait_for_reader(pipe: &Path) -> impl Sized + use<> {
     // wait for ours, and read to the end of the file as soon as that process ends.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     loop {
-        // Without waiting, a pipe opens for writing only once somebody has it open for reading.
+        // Opened without blocking, a pipe can be opened for writing only after a reader has opened it.
         match rustix::fs::open(pipe, flags, Mode::empty()) {
             Ok(writer) => return writer,
             Err(error) => assert_eq!(error, rustix::io::Errno::NXIO),

@@ -1,5 +1,5 @@
-//! A full disk: writes are refused, reads go on and say that they are stale, nothing answered is lost, and
-//! the shards recover by themselves once there is room. A limit on file sizes stands for the full disk.
+//! A full disk: writes are refused, reads are answered and marked stale, nothing answered is lost, and the
+//! shards recover by themselves once there is room. A limit on file sizes simulates the full disk.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ const HEALED_WITHIN: Duration = Duration::from_secs(120);
 type Scores = BTreeMap<String, i64>;
 
 #[test]
-fn on_a_full_disk_writes_are_refused_reads_go_on_and_nothing_answered_is_lost() {
-    // Checkpoints fall due all the time, so that the disk fills up below them too.
+fn on_a_full_disk_writes_are_refused_reads_are_answered_and_nothing_answered_is_lost() {
+    // Checkpoints are due all the time, so that the disk fills up during checkpoints, too.
     let mut service =
         Node::shards(SHARDS).flags(&["--checkpoint-seconds", "1", "--checkpoint-changes", "1"]).start();
     let client = service.client();
@@ -29,7 +29,7 @@ fn on_a_full_disk_writes_are_refused_reads_go_on_and_nothing_answered_is_lost() 
     for round in 2..=3 {
         limit_files(&service, "0");
         refuse_all(&client, round * 100);
-        // Reads go on, from every shard, and say so.
+        // Every shard answers reads, marked stale.
         assert_eq!(read_all(&client, true), answered);
         let (status, rank) = client.get("/v1/boards/b/rank?score=-1");
         assert_eq!((status, &rank["stale"], &rank["total"]), (200, &json!(true), &json!(MEMBERS)), "{rank}");
@@ -56,7 +56,7 @@ fn on_a_full_disk_writes_are_refused_reads_go_on_and_nothing_answered_is_lost() 
     service.restart();
     assert_eq!(read_all(&service.client(), false), answered);
 
-    // Told to end while the disk is full, it ends, and what was answered is there.
+    // The service ends on a signal while the disk is full, and no answered write is lost.
     limit_files(&service, "0");
     refuse_all(&service.client(), 900);
     assert!(service.terminate().success());
@@ -78,7 +78,7 @@ fn write_all(client: &Client, round: i64, answered: &mut Scores) {
     }
 }
 
-/// Every write is refused, whether its shard has noticed already or not.
+/// Every write is refused, even if its shard has not noticed the full disk yet.
 fn refuse_all(client: &Client, score: i64) {
     for member in members() {
         let (status, answer) = client.put(&entry_path("b", &member), &json!({ "score": score }));

@@ -1,12 +1,13 @@
-//! What was answered is on disk and counted once, whatever is killed, damaged or full; and a shard that
-//! cannot be sure refuses instead of guessing.
+//! Answered writes are on disk and counted once, even if processes are killed, files are damaged or disks are
+//! full. A shard that cannot be certain of its data refuses to start.
 //!
 //! - [`crash`]: kill -9 at random moments loses nothing that was answered, and counts nothing twice
 //! - [`nats_crash`]: the same with kills of the service and of NATS
 //! - [`nats_cluster`]: the same with three replicated servers, which are killed one after the other
 //! - [`nats_failed_commit`]: a write whose commit failed is in the stream, and is applied later
-//! - [`damage`]: a damaged data directory ranks as before, or is refused and left as it is; nothing hangs
-//! - [`full_disk`]: writes are refused, reads go on, nothing answered is lost, and the shard recovers
+//! - [`damage`]: a damaged data directory gives correct ranks, or is refused and left unchanged; no start
+//!   hangs
+//! - [`full_disk`]: writes are refused, reads are answered, nothing answered is lost, and the shard recovers
 //! - [`two_processes`]: a data directory belongs to one process at a time
 
 mod crash;

@@ -24,7 +24,7 @@ const ROUNDS: u64 = 9;
 const RACES: usize = 12;
 const RUN_TIME_MS: (u64, u64) = (200, 900);
 const DOWN_MS: (u64, u64) = (50, 1_500);
-/// What streams are created with.
+/// The settings of created streams.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
 #[test]
@@ -97,8 +97,8 @@ fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
     }
 }
 
-/// The server that leads refuses the second of two records at one moment by another code than a single server
-/// does, and before the first one can be read.
+/// A cluster's leader refuses the second of two concurrent records with another code than a single server,
+/// and it does so before the first record can be read.
 #[test]
 fn define_races_on_replicated_streams_have_one_winner() {
     const POLICIES: [&str; 3] = ["best", "incr", "set"];
@@ -110,7 +110,7 @@ fn define_races_on_replicated_streams_have_one_winner() {
         let at_once = Barrier::new(nodes.len());
         let send = |node: &Node, method: Method, body: Option<Value>| {
             let client = node.client();
-            // The connection is there before the race begins.
+            // The connection exists before the race begins.
             assert_eq!(client.get("/readyz").0, 200);
             at_once.wait();
             client.send(method, &path, body.as_ref()).expect("it answers")
@@ -159,7 +159,8 @@ fn streams_are_created_once_the_cluster_has_the_servers_for_their_replicas() {
     let mut service =
         Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start();
     let client = service.client();
-    // Some servers do not miss the third for a minute and more, and give it a replica all the same.
+    // Some servers do not notice for a minute or more that the third one is missing, and place a replica on
+    // it nevertheless.
     wait_until("the service says why it is not ready, or is", || {
         let reason = shard_status(&client, 0)["reason"].as_str().unwrap_or_default().to_owned();
         reason.contains("cannot be created") || client.get("/readyz").0 == 200

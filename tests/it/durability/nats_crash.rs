@@ -13,22 +13,22 @@ use crate::support::node::Node;
 use crate::support::random::Random;
 
 const ROUNDS: u64 = 50;
-/// Every so many rounds NATS is killed, and not the service.
+/// In every n-th round, NATS is killed instead of the service.
 const NATS_EVERY: u64 = 4;
-/// Every so many rounds both are.
+/// In every n-th round, both are killed.
 const BOTH_EVERY: u64 = 7;
 const RUN_TIME_MS: (u64, u64) = (30, 250);
 const SHARDS: u16 = 3;
-/// What streams are created with.
+/// The settings of created streams.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// Within it a message has to be stored that is known by its id, however long all the rounds take.
+/// The duplicate window. A repeated message must arrive within it, so it is longer than all rounds take.
 const LONG_WINDOW: Duration = Duration::from_secs(3_600);
-/// Crashes with a purge before each of them, which comes about once a second.
+/// Crashes, each after a purge; purges come about once a second.
 const PURGE_ROUNDS: u64 = 12;
 const PURGE_RUN_TIME_MS: (u64, u64) = (0, 1_200);
 
 #[test]
-fn stored_messages_count_once_whatever_is_killed() {
+fn stored_messages_count_once_although_service_and_nats_are_killed() {
     let mut random = Random::seeded();
     let mut nats = Nats::start();
     let url = nats.url();
@@ -84,9 +84,10 @@ fn stored_messages_count_once_whatever_is_killed() {
     service.verify();
 }
 
-/// What is purged from a stream was applied, and is in a checkpoint on disk, whenever the service is killed.
+/// Purged messages were applied and are in a checkpoint on disk, at every moment at which the service may be
+/// killed.
 #[test]
-fn purged_messages_count_once_whatever_is_killed() {
+fn purged_messages_count_once_although_service_and_nats_are_killed() {
     let mut random = Random::seeded();
     let mut nats = Nats::start();
     let url = nats.url();

@@ -1,5 +1,5 @@
-//! A node with NATS that cannot commit: the messages in the stream are applied later, and no answer says
-//! otherwise. A limit on file sizes stands for the full disk.
+//! A node with NATS that cannot commit: the messages in the stream are applied later, and no answer
+//! contradicts that. A limit on file sizes simulates the full disk.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn a_write_whose_commit_fails_has_an_unknown_outcome_and_is_applied_once_the_dis
     let (status, answer) = client.put(&path, &json!({ "score": 2 }));
     assert_eq!((status, &answer["code"]), (503, &json!("commit_unknown")), "{answer}");
     let detail = answer["detail"].as_str().unwrap_or_default();
-    assert!(detail.contains("is applied once this node can commit again"), "{detail}");
+    assert!(detail.contains("is applied as soon as this node can commit again"), "{detail}");
     let (status, answer) = client.get(&entry_path("arena", "alice"));
     assert_eq!((status, &answer["score"], &answer["stale"]), (200, &json!(1), &json!(true)), "{answer}");
 

@@ -1,4 +1,4 @@
-//! Two services on one data directory: the second one is refused, and the first one goes on.
+//! Two services on one data directory: the second one is refused, and the first one keeps running.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Tokens of definitions and drops name every shard, whatever was to be done; and none is ever empty.
+//! Tokens of definitions and drops name every shard, even those where nothing had to be done. No token is
+//! ever empty.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,8 @@ fn send(client: &Client, method: Method, path: &str) -> (u16, Value) {
     client.send(method, path, body.as_ref()).expect("the service is there")
 }
 
-/// What was asked for came about, and its token names every shard, each at a sequence that was applied.
+/// Checks that the request succeeded, and that its token names every shard, each with a sequence that was
+/// applied.
 fn check_token(client: &Client, (status, answer): &(u16, Value), expected: u16) {
     assert_eq!(*status, expected, "{answer}");
     let token = answer["token"].as_str().unwrap_or_else(|| panic!("there is a token: {answer}"));
@@ -34,7 +36,7 @@ fn check_token(client: &Client, (status, answer): &(u16, Value), expected: u16) 
         "{token}"
     );
     assert!(shards.iter().all(|part| part.1 > 0), "{token}");
-    // It is what a read may wait for, and the wait ends.
+    // A read can wait for the token, and the wait ends.
     let (status, waited) = client.get(&format!("/v1/boards?limit=1&timeout_ms=60000&after={token}"));
     assert_eq!(status, 200, "{token}: {waited}");
 }
@@ -47,7 +49,7 @@ fn define_again_and_drop(client: &Client) {
     check_token(client, &put("/v1/boards/a"), 200);
     let (status, answer) = client.put("/v1/boards/a", &json!({ "keep": 3 }));
     check_token(client, &(status, answer), 200);
-    // One that a job made, on one shard only, or on all by way of NATS.
+    // A board that a job created: on one shard without NATS, on all shards with NATS.
     let (status, answer) = client.put("/v1/boards/by-job/members/m?wait=applied", &json!({ "score": 1 }));
     assert_eq!(status, 200, "{answer}");
     check_token(client, &put("/v1/boards/by-job"), 200);
@@ -57,7 +59,7 @@ fn define_again_and_drop(client: &Client) {
         let (status, answer) = delete(&format!("/v1/boards/{board}"));
         assert_eq!((status, &answer["code"]), (404, &"unknown_board".into()), "{answer}");
         assert_eq!(answer["token"], Value::Null);
-        // The next life, at once.
+        // The next incarnation, right after the drop.
         check_token(client, &put(&format!("/v1/boards/{board}")), 201);
     }
 }
@@ -75,7 +77,7 @@ fn tokens_of_board_changes_name_every_shard_without_nats() {
     define_again_and_drop(&service.client());
     check_token(&service.client(), &send(&service.client(), Method::PUT, "/v1/boards/cut"), 201);
 
-    // A drop, and a definition, that a crash cuts short: one shard has never heard of either.
+    // A crash interrupts a drop and a definition: one shard has received neither.
     assert!(service.terminate().success());
     let (shard, aside) = (data.join("shard-001"), folder.path().join("aside"));
     copy(&shard, &aside);
@@ -83,7 +85,7 @@ fn tokens_of_board_changes_name_every_shard_without_nats() {
     let client = service.client();
     check_token(&client, &send(&client, Method::DELETE, "/v1/boards/cut"), 200);
     check_token(&client, &send(&client, Method::PUT, "/v1/boards/late"), 201);
-    // The logs of the other shards still have the drop, which is forgotten once every shard has made it.
+    // The logs of the other shards still have the drop. It is forgotten once every shard has made it.
     service.kill9();
     fs::remove_dir_all(&shard).expect("it is there");
     copy(&aside, &shard);
@@ -100,14 +102,14 @@ fn tokens_of_board_changes_name_every_shard_without_nats() {
 #[test]
 fn tokens_of_board_changes_name_every_shard_with_nats_and_an_interrupted_drop_is_completed() {
     let nats = Nats::start();
-    // What is full stays so.
+    // The streams stay full.
     let mut service =
         Node::with_nats(&nats).shards(SHARDS).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
     define_again_and_drop(&client);
     let (cut, stream) = ("/v1/boards/cut", "RANKTREE_JOBS_1");
     check_token(&client, &send(&client, Method::PUT, cut), 201);
-    // One of the streams takes no more, so that the drop reaches the other shards only.
+    // One of the streams is full, so the drop reaches only the other shards.
     let roomy = nats.info(stream).config;
     let state = nats.info(stream).state;
     let messages = i64::try_from(state.messages).expect("few");
@@ -121,7 +123,7 @@ fn tokens_of_board_changes_name_every_shard_with_nats_and_an_interrupted_drop_is
         );
         assert_eq!(answer["token"], Value::Null);
     }
-    // And so it does after a crash in the middle of it.
+    // The drop is also completed after a crash in the middle of it.
     service.kill9();
     service.restart();
     let client = service.client();
@@ -131,7 +133,7 @@ fn tokens_of_board_changes_name_every_shard_with_nats_and_an_interrupted_drop_is
         answer["code"] == "queue_full"
     });
     nats.update(&roomy);
-    // Unless the node has brought it by itself by now.
+    // The node may have completed it by itself by now.
     let dropped = send(&client, Method::DELETE, cut);
     if dropped.0 == 404 {
         assert_eq!(dropped.1["code"], "unknown_board");
@@ -144,11 +146,11 @@ fn tokens_of_board_changes_name_every_shard_with_nats_and_an_interrupted_drop_is
     service.verify();
 }
 
-/// Where nothing of a request was taken there is nothing to wait for.
+/// If no job of a request was stored, the answer has no token.
 #[test]
 fn no_token_is_empty() {
     let nats = Nats::start();
-    // What is full stays so.
+    // The streams stay full.
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
     let jobs =

@@ -12,7 +12,7 @@ use crate::support::command::command;
 use crate::support::nats::{Nats, wait_applied, wait_until};
 use crate::support::node::Node;
 
-/// Between what is allowed and what is not there is more than any test takes.
+/// The allowed and the refused time differ by more than the test takes.
 const NEAR: Duration = Duration::from_secs(4 * 60);
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 

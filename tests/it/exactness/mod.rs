@@ -1,6 +1,7 @@
-//! Every rank, token, removal and rejection is what the jobs say, over HTTP and over NATS.
+//! Every rank, token, removal and rejection follows from the jobs exactly, over HTTP and over NATS.
 //!
-//! - [`real_data`]: 108,000 real jobs rank as a model that only sorts, whatever the number of shards
+//! - [`real_data`]: 108,000 real jobs give the same ranks as a model that only sorts, for any number of
+//!   shards
 //! - [`nats_real_data`]: the same over NATS, with one job a message and with many
 //! - [`removals`]: what clearing and trimming a board removes and keeps, also when the process is killed
 //! - [`nats_removals`]: the same over NATS, on every replica; and commands that a shard does not know

@@ -6,7 +6,7 @@ use crate::support::node::Node;
 use crate::support::real_jobs::{self, RealJob};
 
 #[test]
-fn real_jobs_through_nats_rank_as_the_model_says_whatever_the_shards() {
+fn real_jobs_through_nats_rank_like_the_model_on_any_number_of_shards() {
     let jobs = real_jobs::load();
     let boards = expected(&jobs);
     let jobs: Vec<_> = jobs.iter().map(RealJob::to_json).collect();
@@ -20,7 +20,7 @@ fn real_jobs_through_nats_rank_as_the_model_says_whatever_the_shards() {
             .start();
         let last = nats.publish_jobs(shards, &jobs, per_message);
         wait_applied(&service.client(), &last);
-        // Boards that jobs create come a moment later than the jobs.
+        // Boards that jobs create exist a moment after the jobs are stored.
         wait_freed(&nats, &service.client(), shards);
         let answers = check(&service.client(), &boards);
         service.kill9();

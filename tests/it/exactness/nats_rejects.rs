@@ -1,5 +1,5 @@
-//! Rejects: of every kind, told once by two nodes that are killed meanwhile, and listed by `ranktree
-//! rejects`.
+//! Rejects of every kind: two nodes, which are killed meanwhile, publish each once, and `ranktree rejects`
+//! lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,8 @@ fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
         let mut last = 0;
         for (bytes, reason) in bad_messages() {
             last = nats.publish(SUBJECT, &bytes);
-            // Of two jobs the second is the bad one; the first is too, once it has set its version before.
+            // The second of the two jobs is bad. The first one is rejected, too, if it is applied again,
+            // because of its version.
             let index = usize::from(bytes.starts_with(b"["));
             let sequence = usize::try_from(last).expect("small");
             expected.insert((sequence, index), reason);
@@ -91,7 +92,7 @@ fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
                 expected.insert((sequence, 0), reason);
             }
         }
-        // One of the nodes is killed while it may be telling, or has not begun to.
+        // One of the nodes is killed while it may be publishing, or before it begins.
         let (node, other) = (round % 2, (round + 1) % 2);
         if round >= 2 {
             wait_applied(&nodes[node].client(), &[last, 0]);
@@ -108,7 +109,7 @@ fn two_nodes_publish_rejections_of_every_kind_once_and_list_them() {
         assert_eq!(count_of(&shard_status(&node.client(), 0)["rejects"]), expected.len());
         assert_eq!(count_of(&shard_status(&node.client(), 0)["parked"]), 0);
     }
-    // One more, which comes after whatever either node still has to tell.
+    // One more reject, which is published after all that either node still has to publish.
     let last = nats.publish(SUBJECT, "the last");
     expected.insert((usize::try_from(last).expect("small"), 0), "malformed");
     let told = || count_of(&json!(nats.info(REJECTS).state.messages));
@@ -157,9 +158,9 @@ fn members() -> [String; 2] {
     })
 }
 
-/// Far more than there is time for one by one, and more than a store keeps of those that were published.
+/// Too many to be published one by one in time, and more than a store keeps of published rejects.
 #[test]
-fn a_burst_of_rejections_is_published_whole_in_order_and_once() {
+fn a_burst_of_rejections_is_published_completely_in_order_and_once() {
     const MESSAGES: usize = 30;
     const JOBS: usize = 1_000;
     let nats = Nats::start();
@@ -171,7 +172,7 @@ fn a_burst_of_rejections_is_published_whole_in_order_and_once() {
             last[shard] = nats.publish(&format!("ranktree.jobs.{shard}"), body);
         }
     }
-    // One of them dies while it tells.
+    // One of the nodes is killed while it publishes.
     nodes[0].kill9();
     nodes[0].restart();
     let rejects = MESSAGES * JOBS * usize::from(SHARDS);
@@ -194,7 +195,7 @@ fn a_burst_of_rejections_is_published_whole_in_order_and_once() {
     }
 }
 
-/// The stream discards old rejects, of whichever shard.
+/// The stream discards old rejects of any shard.
 #[test]
 fn rejections_are_not_published_again_when_the_stream_has_discarded_the_last_one() {
     let nats = Nats::start();
@@ -218,14 +219,14 @@ fn rejections_are_not_published_again_when_the_stream_has_discarded_the_last_one
     wait_applied(&node.client(), &[last, 50]);
     let told = nats.message(REJECTS, 56);
     assert_eq!((&told["shard"], &told["sequence"]), (&json!(0), &json!(last)));
-    // One more, which comes after whatever else would be told.
+    // One more reject, which would be published after any repeated ones.
     let last = nats.publish("ranktree.jobs.0", &quiet);
     wait_until("it is told", || end() > 56);
     assert_eq!(nats.message(REJECTS, 57)["sequence"], last);
     assert!(node.terminate().success());
 }
 
-/// A stream that an earlier version created takes messages one by one.
+/// A stream that an earlier version created accepts only single messages, no batches.
 #[test]
 fn a_rejection_stream_of_an_earlier_version_is_updated_to_take_batches() {
     let nats = Nats::start();

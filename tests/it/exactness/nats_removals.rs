@@ -1,5 +1,5 @@
-//! Boards cleared and trimmed by way of NATS: every replica and every replay comes to the same, whatever is
-//! killed.
+//! Boards are cleared and trimmed with NATS: every replica and every replay has the same result, even if
+//! nodes are killed.
 
 use std::thread;
 
@@ -16,7 +16,7 @@ const SHARDS: u16 = 2;
 const MEMBERS: usize = 8_000;
 const KEPT: usize = 1_000;
 
-/// What a client can tell of a board: its entries in order, with all that is told of each.
+/// What a client can read of a board: its entries in order, with all of their fields.
 fn all_of(client: &Client, after: &str) -> Vec<Value> {
     let (mut entries, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -49,7 +49,7 @@ fn job(n: usize) -> Value {
 }
 
 #[test]
-fn replicas_and_replays_trim_and_clear_alike() {
+fn trims_and_clears_have_the_same_result_on_replicas_and_in_replays() {
     let nats = Nats::start();
     let start = || Node::with_nats(&nats).shards(SHARDS).flags(&["--nats-no-purge"]).start();
     let (mut one, mut two) = (start(), start());
@@ -65,7 +65,7 @@ fn replicas_and_replays_trim_and_clear_alike() {
     let before = all_of(&one.client(), "0:0");
     assert_eq!(before.len(), MEMBERS - MEMBERS / 50);
 
-    // One of the replicas is killed in the middle of it, and misses nothing.
+    // One of the replicas is killed in the middle of it, and catches up completely.
     let trim = json!({ "positions_beyond": KEPT });
     let mut token = String::new();
     thread::scope(|scope| {
@@ -87,13 +87,13 @@ fn replicas_and_replays_trim_and_clear_alike() {
     assert_eq!(ids(&left), ids(&before[..KEPT]));
     assert_eq!(all_of(&two.client(), &token), left);
 
-    // By a score's first key, on the other node; and the versions of those who went are remembered.
+    // A trim by a score's first key, on the other node. The versions of removed entries are remembered.
     let place = count_of(&left[KEPT / 2]["score"][0]);
     let stay = |entry: &&Value| count_of(&entry["score"][0]) >= place;
     let kept = left.iter().filter(stay).count();
     let (removed, token) =
         post(&two.client(), "/v1/boards/arena:trim", Some(&json!({ "worse_than": place })));
-    // Hidden ones that were before the first place may be behind this one.
+    // Hidden entries that were before the first place may be behind this one.
     assert!(removed >= left.len() - kept && kept < left.len(), "{removed}");
     let after_score = all_of(&two.client(), &token);
     assert_eq!(ids(&after_score), ids(&left[..kept]));
@@ -104,7 +104,8 @@ fn replicas_and_replays_trim_and_clear_alike() {
         assert_eq!((status, &answer["code"]), (409, &json!("stale_version")), "{answer}");
     }
 
-    // Jobs before the clear go with the board; those after it stay, versions that were known before included.
+    // The clear removes the effects of earlier jobs. Later jobs are applied, even with versions that are not
+    // greater than earlier ones.
     nats.publish_jobs(SHARDS, &[json!({ "board": "arena", "member": "before", "score": [1, 1] })], 1);
     let (removed, token) = post(&one.client(), "/v1/boards/arena:clear", None);
     assert!(removed > 0);
@@ -115,8 +116,8 @@ fn replicas_and_replays_trim_and_clear_alike() {
     assert_eq!((status, &answer["changed"]), (200, &json!(true)), "{answer}");
     let token = answer["token"].as_str().expect("text").to_owned();
 
-    // A node that begins from nothing comes to the same by the streams alone, and so does one that is started
-    // again.
+    // A node that begins with an empty directory has the same result from the streams alone, and so does a
+    // restarted node.
     one.kill9();
     one.restart();
     let mut three = start();
@@ -126,7 +127,7 @@ fn replicas_and_replays_trim_and_clear_alike() {
         assert_eq!(node.client().get("/v1/boards/arena").1["keys"][1]["order"], "asc");
         let status = node.client().get("/v1/status").1;
         let rejects = status["shards"].as_array().expect("a list").iter().map(|s| count_of(&s["rejects"]));
-        // The two late versions, and nothing of the commands.
+        // Only the two late versions are rejected, and no command.
         assert_eq!(rejects.sum::<usize>(), 2, "{status}");
     }
     for node in [&mut one, &mut two, &mut three] {
@@ -136,7 +137,7 @@ fn replicas_and_replays_trim_and_clear_alike() {
 }
 
 #[test]
-fn a_clear_removes_no_write_that_came_after_it() {
+fn a_clear_removes_no_later_write() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     clear_while_others_write(&service);
@@ -144,8 +145,7 @@ fn a_clear_removes_no_write_that_came_after_it() {
     service.verify();
 }
 
-/// What a later version may have written is neither rejected nor passed over without a word: replicas would
-/// differ.
+/// A command of a later version is neither rejected nor silently skipped, because replicas would differ then.
 #[test]
 fn an_unknown_command_halts_a_shard_until_the_operator_accepts_it() {
     let nats = Nats::start();
@@ -185,8 +185,8 @@ fn an_unknown_command_halts_a_shard_until_the_operator_accepts_it() {
     service.verify();
 }
 
-/// The limit on file sizes of the running service plays the disk: the command is fetched and decoded, and
-/// cannot be committed.
+/// A limit on file sizes of the running service simulates a full disk: the command is fetched and decoded,
+/// but cannot be committed.
 #[test]
 fn an_unknown_command_stays_accepted_until_it_is_applied() {
     let mut nats = Nats::start();
@@ -221,7 +221,7 @@ fn an_unknown_command_stays_accepted_until_it_is_applied() {
 }
 
 #[test]
-fn bounds_that_change_are_the_same_on_every_node() {
+fn changed_bounds_are_the_same_on_every_node() {
     let nats = Nats::start();
     let start = || Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start();
     let (mut one, mut two) = (start(), start());

@@ -13,14 +13,14 @@ use crate::support::real_jobs::{self, RealJob};
 const ABOVE: usize = 3;
 const BELOW: usize = 3;
 const BATCH: usize = 1_000;
-/// So that the start after the crash loads a checkpoint and replays what came after it.
+/// Frequent checkpoints, so that the start after the crash loads one and replays the deltas after it.
 const CHECKPOINT_ON_THE_WAY: [&str; 2] = ["--checkpoint-changes", "4000"];
 
 /// What the service says about one member of one board: its entry, and those around it.
 pub type Answers = BTreeMap<(String, String), (Value, Value)>;
 
 #[test]
-fn real_jobs_rank_as_the_model_says_whatever_the_shards_and_after_a_crash() {
+fn real_jobs_rank_like_the_model_on_any_number_of_shards_and_after_a_crash() {
     let jobs = real_jobs::load();
     let boards = expected(&jobs);
     assert_eq!(boards.len(), 36);
@@ -62,8 +62,8 @@ fn load(client: &Client, jobs: &[RealJob]) {
     }
 }
 
-/// Compares everything with the model. What was answered, less what may differ between services: how far
-/// their shards are.
+/// Compares all answers with the model. Returns the answers without `as_of`, which may differ between
+/// services.
 pub fn check(client: &Client, boards: &BTreeMap<String, Vec<Standing>>) -> Answers {
     let mut answers = Answers::new();
     for (board, standings) in boards {
@@ -82,7 +82,7 @@ pub fn check(client: &Client, boards: &BTreeMap<String, Vec<Standing>>) -> Answe
     answers
 }
 
-/// Thousands of answers at once could not be read by anyone: shows the first that differs.
+/// Shows only the first answer that differs, because thousands could not be read.
 fn assert_same(answers: &Answers, before: &Answers, when: &str) {
     assert!(answers.keys().eq(before.keys()), "the same members answer {when}");
     for (place, answer) in answers {
@@ -109,7 +109,8 @@ fn check_entry(entry: &Value, board: &str, standing: &Standing, total: usize) {
     let counts = ["rank", "position", "better", "tied", "worse", "total"].map(|name| count_of(&entry[name]));
     assert_eq!(counts, [*rank, *position, *better, *tied, *worse, total], "{board}: {entry}");
     let percentile = entry["percentile"].as_f64().expect("a number");
-    // Two numbers of this size divide to about 1e-14 of the truth; an answer may round to far fewer digits.
+    // Dividing two numbers of this size has an error of about 1e-14; an answer may be rounded to far fewer
+    // digits.
     let difference = percentile * to_f64(total) - 100.0 * to_f64(*worse);
     assert!(difference.abs() <= 0.01 * to_f64(total), "{board}: {entry}");
 }

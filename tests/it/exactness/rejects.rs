@@ -1,5 +1,5 @@
-//! Rejects of a running service: over HTTP and from the command line, with and without NATS, to those who may
-//! see them.
+//! Lists rejects of a running service over HTTP and from the command line, with and without NATS, and with
+//! tokens that may see only some.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn order(reject: &Value) -> (std::cmp::Reverse<String>, u64, std::cmp::Reverse<(
     (std::cmp::Reverse(time), number("shard"), std::cmp::Reverse((number("sequence"), number("index"))))
 }
 
-/// Twice as large as what is answered at once, over all shards; and the offline list is the same text.
+/// Twice as many rejects as an answer holds, over all shards. The offline list has the same text.
 fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
     let client = service.client();
     let all = rejects(&client, "", 1_000);
@@ -132,7 +132,7 @@ fn undecodable_jobs_and_jobs_of_other_shards_are_listed_and_logged_with_nats() {
     let found = rejects(&client, "&reason=wrong_shard", 2);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((&found[0]["shard"], &found[0]["sequence"]), (&1.into(), &strange.into()));
-    // The job's text, in the order of fields that jobs are written in.
+    // The job's text, with its fields in the order in which ranktree writes them.
     assert_eq!(found[0]["job"], stranger);
     let found = rejects(&client, "&reason=malformed&shard=0", 2);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -144,7 +144,7 @@ fn undecodable_jobs_and_jobs_of_other_shards_are_listed_and_logged_with_nats() {
         let is_of = |line: &&str| line.contains("jobs were rejected") && line.contains(reason);
         log.lines().filter(is_of).map(str::to_owned).collect()
     };
-    // The first at once, with what came in its batch; the rest ten seconds later, in one line.
+    // The first reject is logged at once, with those of its batch; the rest ten seconds later, in one line.
     wait_until("all rejects are logged", || {
         let counts = told("bad_score").into_iter().filter_map(|line| {
             let rest = line.split("jobs=").nth(1)?.to_owned();
@@ -214,7 +214,7 @@ fn a_token_confined_to_boards_lists_only_their_rejections() {
     assert!(places(&with(1), "&reason=malformed").is_empty());
     assert_eq!(places(&with(2), "").len(), 8, "who may write may read");
     assert_eq!(service.client().get("/v1/rejects").0, 401);
-    // The command takes the token as the others do, and says so where it has none.
+    // The command takes a token like the others, and says so if it has none.
     let list = |token: Option<&str>| {
         let mut list = command();
         list.args(["rejects", "--url", service.base()]);

@@ -1,5 +1,5 @@
-//! Boards cleared and trimmed without NATS: what goes and what stays, also when the process is killed in the
-//! middle.
+//! Boards are cleared and trimmed without NATS: which entries are removed and which stay, even if the process
+//! is killed in the middle.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::support::node::Node;
 const SHARDS: u16 = 3;
 const MEMBERS: usize = 30_000;
 
-/// Every so manieth member is hidden.
+/// Every n-th member is hidden.
 const HIDDEN: usize = 100;
 
 fn fill(client: &Client) {
@@ -62,14 +62,14 @@ fn a_trim_interrupted_by_a_kill_is_completed_by_the_same_request() {
         };
         wait_until("some are gone", || total(&client) < before.len());
         service.kill9();
-        // It may have been as quick as that.
+        // The trim may have been complete before the kill.
         let _ = trimming.join().expect("no panic");
     });
     service.restart();
     let client = service.client();
     let between = listed(&client);
     assert!((1_000..before.len()).contains(&between.len()), "{}", between.len());
-    // The first stay, and of the others nobody comes in front of anybody.
+    // The first entries stay, and the order of the others does not change.
     assert_eq!(between[..1_000], before[..1_000]);
     let mut order = before.iter();
     assert!(between.iter().all(|member| order.any(|other| other == member)));
@@ -84,7 +84,7 @@ fn a_trim_interrupted_by_a_kill_is_completed_by_the_same_request() {
     service.restart();
     let client = service.client();
     assert_eq!(listed(&client), before[..1_000]);
-    // Hidden ones behind the place went too, and those before it did not.
+    // Hidden entries behind the place were removed, too, and those before it were not.
     let place = count_of(&client.get("/v1/boards/arena/positions/1000").1["entries"][0]["score"]);
     for n in [0, HIDDEN, MEMBERS / HIDDEN / 2 * HIDDEN, MEMBERS - HIDDEN] {
         let show = json!({ "op": "show" });
@@ -109,7 +109,7 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes() {
         let jobs: Vec<Value> = (0..300).map(job).collect();
         let (status, answer) = client.post("/v1/jobs", &jobs.into());
         assert_eq!(status, 200, "{answer}");
-        // Versions of the life before count no more.
+        // Versions of the incarnation before have no effect.
         assert!(answer["results"].as_array().expect("a list").iter().all(|one| one["changed"] == true));
         assert_eq!(total(&client), 300);
         assert_eq!(client.get("/v1/boards/arena/top?limit=1").1["entries"][0]["meta"]["round"], round);
@@ -134,15 +134,15 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes() {
 }
 
 #[test]
-fn a_clear_removes_no_write_that_came_after_it() {
+fn a_clear_removes_no_later_write() {
     let mut service = Node::shards(SHARDS).start();
     clear_while_others_write(&service);
     assert!(service.terminate().success());
     service.verify();
 }
 
-/// Writers go on while the board is cleared again and again. Who has seen it empty and writes finds the write
-/// there afterwards; none of before is.
+/// Writers go on while the board is cleared again and again. A client that has seen the board empty and then
+/// writes finds its write there afterwards. No earlier entry is there.
 pub fn clear_while_others_write(service: &Node) {
     let client = service.client();
     assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
@@ -166,7 +166,7 @@ pub fn clear_while_others_write(service: &Node) {
             let member = format!("/v1/boards/arena/members/r{round}");
             let gone = format!("/v1/boards/arena/members/g{round}");
             assert_eq!(client.put(&format!("{gone}?wait=applied"), &json!({ "score": 1 })).0, 200);
-            // Another client sees the board empty while the clear is on its way to the shards, and writes.
+            // Another client sees the board empty before the clear has reached all shards, and writes.
             let watching = {
                 let (client, gone, member) = (service.client(), gone.clone(), member.clone());
                 scope.spawn(move || {
@@ -188,10 +188,10 @@ fn drop_arena(client: &Client) -> Reply {
     client.send(ureq::http::Method::DELETE, "/v1/boards/arena", None).expect("the service is there")
 }
 
-/// A board is dropped again and again while others write to it and define it. A job that comes while some
-/// shards have dropped the board and others have not begins its next life, and so does a definition.
+/// A board is dropped again and again while others write to it and define it. A job or a definition that
+/// arrives while only some shards have dropped the board begins its next incarnation.
 #[test]
-fn writes_and_definitions_beside_a_drop_begin_the_boards_next_life() {
+fn writes_and_definitions_during_a_drop_begin_the_next_incarnation() {
     let mut service = Node::shards(SHARDS).start();
     let client = service.client();
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -224,7 +224,7 @@ fn writes_and_definitions_beside_a_drop_begin_the_boards_next_life() {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    // All shards end up with the same life of it.
+    // In the end, all shards have the same incarnation of the board.
     let (_, answer) = drop_arena(&client);
     assert_eq!(answer["dropped"], true, "{answer}");
     assert_eq!(client.get("/v1/boards/arena").0, 404);
@@ -239,9 +239,9 @@ fn writes_and_definitions_beside_a_drop_begin_the_boards_next_life() {
     service.verify();
 }
 
-/// Without a key's bounds in the definition there are none.
+/// If a definition has no bounds for a key, the key has none.
 #[test]
-fn bounds_that_change_judge_the_jobs_that_come_and_no_entries() {
+fn changed_bounds_apply_to_later_jobs_and_not_to_entries() {
     let mut service = Node::shards(SHARDS).start();
     bounds_change(&service.client());
     service.kill9();
@@ -264,7 +264,7 @@ pub fn bounds_change(client: &Client) {
     assert_eq!(define(json!({ "name": "points", "min": 0, "max": 100 })).0, 201);
     assert_eq!(put("m1", json!({ "score": 100 })).0, 200);
     assert_eq!(put("m2", json!({ "score": 101 })), refused);
-    // Of other members, so that every shard is asked.
+    // Jobs of other members, so that every shard is tested.
     for (max, outside, inside) in [(10, 11, 10), (1_000, 1_001, 1_000), (10, 11, 10)] {
         let (status, answer) = define(json!({ "name": "points", "min": 0, "max": max }));
         assert_eq!((status, &answer["keys"][0]["max"]), (200, &json!(max)), "{answer}");

@@ -1,4 +1,4 @@
-//! The public contract over the real binary: names, shapes and refusals, and what holds while scores move.
+//! The public contract with the real binary: names, shapes and refusals, and what holds while scores change.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -57,7 +57,7 @@ fn answers_have_the_names_and_shapes_of_the_contract() {
     }
     assert_eq!(board["totals"], json!({"all": 0}));
 
-    // Ids that paths have to escape, scores at the ends of what is exact, and ties.
+    // Ids that must be escaped in paths, the least and greatest exact scores, and ties.
     let jobs = json!([
         {"board": "arena", "member": "日本/..", "score": "9223372036854775807", "at": "2026-11-20T09:59:58Z"},
         {"board": "arena", "member": ".", "score": 9_007_199_254_740_991_i64, "meta": {"n": 1.50}},
@@ -211,7 +211,8 @@ fn a_refused_request_has_its_code_and_changes_nothing() {
         );
     }
 
-    // An invalid job refuses the whole request. A job that the state refuses has its result in the list.
+    // An invalid job refuses the whole request. A job that is refused because of the current state has its
+    // result in the list.
     let invalid =
         br#"[{"board":"capped","member":"bob","score":1},{"board":"capped","member":"eve","score":1e999}]"#;
     let head = format!("POST /v1/jobs HTTP/1.0\r\nContent-Length: {}\r\n\r\n", invalid.len());
@@ -227,7 +228,7 @@ fn a_refused_request_has_its_code_and_changes_nothing() {
     assert_eq!((&entry["score"], &entry["total"]), (&json!(7), &json!(2)), "nothing was half done");
 }
 
-/// Sends pieces one by one, as clients do that send a body apart from its head, and reads until the end.
+/// Sends pieces one by one, like clients that send a body separately from its head, and reads until the end.
 fn raw(service: &Node, pieces: &[&[u8]]) -> String {
     let mut stream = TcpStream::connect(service.address()).expect("the service is there");
     stream.set_nodelay(true).expect("a socket has the option");
@@ -241,9 +242,9 @@ fn raw(service: &Node, pieces: &[&[u8]]) -> String {
 }
 
 #[test]
-fn a_refused_request_costs_no_connection() {
+fn a_refused_request_leaves_its_connection_open() {
     let (service, _) = start();
-    // More than anyone reads along with a head.
+    // More bytes than a server reads together with a head.
     let body = vec![b' '; 1 << 20];
     for request in ["POST /nowhere", "PATCH /v1/boards", "PUT /v1/boards/a/members/%ff"] {
         let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -333,7 +334,8 @@ fn check_metadata(entries: &Value) {
     }
 }
 
-/// Reads the whole board: the order holds across pages, and a member that does not move is listed once.
+/// Reads the whole board. The order holds across pages, and a member whose score does not change is listed
+/// once.
 fn check_walk(client: &Client, walk: usize) {
     let from = if walk.is_multiple_of(2) { "top" } else { "bottom" };
     let (mut met, mut scores) = (Vec::new(), Vec::new());

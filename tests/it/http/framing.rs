@@ -1,4 +1,4 @@
-//! Where a request's body ends, and whether it is asked for: over the real binary, in bytes.
+//! Tests, at the level of bytes, where a request's body ends, and when `100 Continue` is sent for it.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -36,7 +36,7 @@ fn a_body_of_ambiguous_length_is_refused_and_the_connection_ends() {
         assert!(said.contains(&format!("\"code\":\"{code}\"")), "{fields}: {said}");
         assert!(said.contains("connection: close\r\n"), "{fields}: {said}");
     }
-    // Wherever the head comes: behind another request, in the same packet.
+    // The head may also come right after another request, in the same packet.
     let first = put("transfer-encoding: chunked\r\n", &chunks(JOB));
     let both = put(&format!("{length}transfer-encoding: chunked\r\n"), &chunks(r#"{"score":2}"#));
     let said = ask(address, &format!("{first}{both}"));
@@ -57,7 +57,7 @@ fn a_client_without_a_token_is_refused_before_it_is_told_to_send_its_body() {
     let service = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
     let asks_first = format!("expect: 100-continue\r\ncontent-length: {}\r\n", JOB.len());
 
-    // All that comes, without a byte of the body: the connection ends.
+    // Reads everything that arrives, without sending a byte of the body. The connection ends.
     let said = ask(service.address(), &put(&asks_first, ""));
     assert!(said.starts_with("HTTP/1.1 401 "), "{said}");
     let wrong = format!("authorization: Bearer rkt_wrong\r\n{asks_first}");
@@ -67,7 +67,7 @@ fn a_client_without_a_token_is_refused_before_it_is_told_to_send_its_body() {
     let said = ask(service.address(), &nowhere);
     assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
 
-    // With a token, it is told to go on.
+    // A client with a token is told to continue.
     let mut stream = connect(service.address());
     let right = put(&format!("connection: close\r\nauthorization: Bearer {token}\r\n{asks_first}"), "");
     stream.write_all(right.as_bytes()).expect("it is open");

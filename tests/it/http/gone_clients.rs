@@ -1,4 +1,5 @@
-//! Clients that disconnect before their answer: their permits are free at once, whatever they had sent.
+//! Clients that disconnect before their answer: their permits are released at once, even if they had sent
+//! more bytes.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -10,7 +11,7 @@ use crate::support::node::Node;
 use crate::support::raw::{connect, get};
 
 const PLACES: usize = 20;
-/// A wait for a write that nobody makes, as long as a wait may be.
+/// A read that waits for a write that never comes, for the longest time that is allowed.
 const WAIT: &str = "GET /v1/boards/a?after=0:999&timeout_ms=60000 HTTP/1.1\r\nhost: localhost\r\n\r\n";
 fn count(address: &str, metric: &str) -> u64 {
     let metrics = get(address, "/metrics");
@@ -32,7 +33,7 @@ fn occupy(address: &str, beyond: &str) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_client_that_disconnects_gives_its_permits_back_whatever_it_has_sent() {
+fn a_client_that_disconnects_releases_its_permits_even_if_it_sent_more() {
     let limit = PLACES.to_string();
     let service = Node::flags(&["--max-connections", &limit, "--max-connections-per-client", "0"]).start();
     let address = service.address();
@@ -41,7 +42,7 @@ fn a_client_that_disconnects_gives_its_permits_back_whatever_it_has_sent() {
         assert_eq!(client.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);
     }
     wait_until("it has left", || count(address, "ranktree_http_connections") == 1);
-    // Nothing, a byte of a next request, or more of them than are read in advance.
+    // The client has sent nothing more, a byte of a next request, or more bytes than are read in advance.
     let many = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(500);
     let mut left = 0;
     for beyond in ["", "G", &many] {
@@ -52,7 +53,7 @@ fn a_client_that_disconnects_gives_its_permits_back_whatever_it_has_sent() {
         left = check_left(address, left);
     }
 
-    // What comes later does not hide the end either.
+    // Bytes that arrive later do not hide the disconnection, either.
     let mut waits = occupy(address, "");
     for stream in &mut waits {
         stream.write_all(b"G").expect("it is open");
@@ -66,7 +67,7 @@ fn a_client_that_disconnects_gives_its_permits_back_whatever_it_has_sent() {
 /// How many connections ended because the client left, and not because of a timeout.
 fn check_left(address: &str, before: u64) -> u64 {
     let now = count(address, "ranktree_http_connections_ended_total{reason=\"left\"}");
-    // The connection before may not have ended yet, so that one of these had no permit.
+    // The previous connection may not have ended yet, so one of these may have had no permit.
     let left = usize::try_from(now - before).expect("few");
     assert!((PLACES - 1..=PLACES).contains(&left), "{before}, {now}");
     now

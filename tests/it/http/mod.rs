@@ -1,6 +1,6 @@
-//! The HTTP API: the contract, who may do what, and clients that do not behave.
+//! The HTTP API: the contract, tokens, and clients that are slow or disconnect.
 //!
-//! - [`api`]: names, shapes and refusals of the contract, and what holds while scores move
+//! - [`api`]: names, shapes and refusals of the contract, and what holds while scores change
 //! - [`openapi`]: the examples of the document are what a node answers, and a fuzzer finds no violation of it
 //! - [`tokens`]: who may do what, and tokens that are replaced while the service runs
 //! - [`tls`]: HTTPS, and certificates that are replaced while it runs

@@ -39,10 +39,10 @@ fn the_examples_of_the_document_match_a_nodes_answers() {
 }
 
 /// Schemathesis sends what the document allows and what it forbids, and compares the answers with the
-/// document: no answer is a failure of the service, none has a status, a header or a shape that is not told,
-/// nothing that is forbidden is taken, no other method is answered. That everything allowed is taken is not
-/// asked: tokens, cursors and numbers of keys depend on the state, and no schema says that `min` is not above
-/// `max`.
+/// document: no answer is a failure of the service, none has an undocumented status, header or shape, no
+/// forbidden request is accepted, and no other method is answered. The test does not require that everything
+/// allowed is accepted: tokens, cursors and numbers of keys depend on the state, and no schema can say that
+/// `min` is not above `max`.
 #[test]
 fn a_fuzzer_finds_no_violation_of_the_document() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -62,14 +62,14 @@ fn a_fuzzer_finds_no_violation_of_the_document() {
     let removals = ["delete_board", "delete_everywhere", "clear_board", "trim_board"];
     let flags = |flag: &'static str| removals.iter().flat_map(move |name| [flag, name]).collect::<Vec<_>>();
     fs::write(folder.path().join("schemathesis.toml"), FUZZER_SETTINGS).expect("it can be written");
-    // Last what takes the others' boards and members away.
+    // Operations that remove the boards and members of others come last.
     fuzz(&service, folder.path(), &flags("--exclude-operation-id"));
     fuzz(&service, folder.path(), &flags("--include-operation-id"));
     assert!(service.terminate().success());
 }
 
-/// A read may wait a minute for a write that nobody makes, longer than the fuzzer does; and that it waited in
-/// vain, 504, is an answer of the contract and no failure of the service.
+/// A read may wait a minute for a write that never comes, which is longer than the fuzzer waits. Its answer,
+/// 504, is part of the contract and not a failure of the service.
 const FUZZER_SETTINGS: &str = r#"
 [parameters]
 timeout_ms = 50
@@ -91,7 +91,7 @@ fn fuzz(service: &Node, folder: &Path, operations: &[&str]) {
     let mut command = Command::new(program);
     command.arg("run").arg(format!("http://{}/openapi.json", service.address()));
     command.args(["--phases", "examples,coverage,fuzzing", "--exclude-checks", "positive_data_acceptance"]);
-    // With --max-time it would go on until then, and what it tries would depend on how quick the machine is.
+    // With --max-time, the tried requests would depend on the speed of the machine.
     command.args(["--seed", "7", "--max-examples", "60"]);
     command.args([
         "--generation-database",
@@ -101,7 +101,7 @@ fn fuzz(service: &Node, folder: &Path, operations: &[&str]) {
         "--warnings",
         "off",
     ]);
-    // It looks for its settings where it is, and leaves its findings there.
+    // Schemathesis looks for its settings in the current folder, and writes its findings there.
     let output = command.args(operations).current_dir(folder).output();
     let output = output.expect("schemathesis is here; `make schemathesis` installs it");
     let said = String::from_utf8_lossy(&output.stdout);

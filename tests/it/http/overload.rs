@@ -40,7 +40,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
         .collect();
     assert_eq!(client.get("/v1/boards/a").0, 200);
 
-    // Nor does a read that waits for a write that nobody makes.
+    // Nor does a read that waits for a write that never comes.
     let waits: Vec<_> = (0..5)
         .map(|_| {
             let mut stream = connect(address);
@@ -52,7 +52,7 @@ fn requests_beyond_the_limit_are_shed_while_probes_and_metrics_answer() {
     assert_eq!(client.get("/v1/boards/a").0, 200);
     assert_eq!(shed(address), 0);
 
-    // Clients that do not read their answers, of which there are more than the buffers of both sides hold.
+    // Clients that do not read their answers. The answers are larger than the buffers of both sides.
     let blocked: Vec<_> = (0..LIMIT)
         .map(|_| {
             let mut stream = connect(address);

@@ -12,9 +12,9 @@ use crate::support::node::Node;
 use crate::support::raw::{ask, connect, get, rest_of, trickle};
 
 const PACE: Duration = Duration::from_millis(50);
-/// Times that do not run out in a test.
+/// A timeout that does not expire during a test.
 const NEVER: &str = "3600";
-/// Far above what ending takes, and far below [`NEVER`].
+/// Far longer than disconnecting takes, and far shorter than [`NEVER`].
 const SOON: Duration = Duration::from_secs(300);
 
 /// The service's timeout runs from when it sees the client, which is after `began`.
@@ -91,7 +91,8 @@ fn an_incomplete_body_is_answered_with_an_error() {
         Node::flags(&["--header-seconds", NEVER, "--body-seconds", "3", "--idle-seconds", NEVER]).start();
     let address = service.address();
 
-    // A byte at a time. A client that pauses for a third of the time is let go at once.
+    // The body arrives a byte at a time. A client that pauses for a third of the time is disconnected at
+    // once.
     let began = Instant::now();
     let mut stream = connect(address);
     let put = "PUT /v1/boards/a/members/m HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n";
@@ -107,8 +108,8 @@ fn an_incomplete_body_is_answered_with_an_error() {
     check_time(began, 1, "a body that stops");
     assert!(said.starts_with("HTTP/1.1 408"), "{said}");
 
-    // A body that is said to be too long is refused before any of it is here; so is one that is asked about
-    // first.
+    // A body whose Content-Length is too large is refused before any of it has arrived, also with `Expect:
+    // 100-continue`.
     for (length, more) in [("99999999999", ""), ("2000000", "expect: 100-continue\r\n")] {
         let said = ask(
             address,
@@ -142,7 +143,7 @@ fn a_client_that_does_not_read_its_answers_is_disconnected() {
     stream.write_all(top.repeat(300).as_bytes()).expect("it is open");
     wait_until("the client is let go", || ended(&service, "slow_reader") == 1);
     assert_eq!(service.client().get("/v1/boards/a").0, 200);
-    // The client gets what was in the buffers and no more.
+    // The client gets the content of the buffers, and no more.
     let said = rest_of(&mut stream);
     assert!(said.starts_with("HTTP/1.1 200") && said.matches("HTTP/1.1 200").count() < 300);
 }
@@ -199,7 +200,7 @@ fn a_flood_of_connections_is_refused_and_probes_get_through() {
         wait_until("all places are taken", || {
             get(&address, "/metrics").lines().any(|line| line == "ranktree_http_connections 21")
         });
-        // One more gets a complete answer that says so.
+        // One connection more gets a complete answer that says so.
         let said = get(&address, "/v1/boards");
         assert!(said.starts_with("HTTP/1.1 503") && said.contains("\"code\":\"overloaded\""), "{said}");
         assert!(said.contains("retry-after: 1\r\n") && said.contains("connection: close\r\n"), "{said}");
@@ -209,11 +210,11 @@ fn a_flood_of_connections_is_refused_and_probes_get_through() {
             let said = get(&address, path);
             assert!(said.starts_with("HTTP/1.1 200"), "{said}");
         }
-        // A flood is closed, at once but for a few that are closed soon.
+        // Connections of a flood are closed at once, except for a few that are closed soon after.
         let mut flood: Vec<_> = (0..300).map(|_| silent(&address)).collect();
         wait_until("probes get through", || get(&address, "/healthz").starts_with("HTTP/1.1 200"));
         wait_until("the flood is closed", || flood.iter_mut().all(is_ended));
-        // Each had no permit, or for a moment one of the few overflow connections.
+        // Each had no permit, or was one of the few overflow connections for a moment.
         let turned_away = ended(&service, "refused") + ended(&service, "over_limit");
         assert!(turned_away >= 300, "{turned_away}");
         assert!(held.iter_mut().all(|stream| !is_ended(stream)), "who was there first stays");
@@ -244,8 +245,8 @@ fn silent_connections_do_not_delay_a_shutdown() {
 fn unread_pages_with_metadata_stay_within_the_memory_for_answers() {
     const CLIENTS: usize = 600;
     const MEMBERS: usize = 1_000;
-    /// What a service that has done nothing yet takes, the 128 MiB of answers, and as much again while they
-    /// are made.
+    /// The memory of an idle service, plus the 128 MiB for answers, plus as much again while answers are
+    /// made.
     const MOST_KIB: usize = 400 << 10;
     let mut service = Node::flags(&["--write-seconds", NEVER, "--idle-seconds", NEVER]).start();
     let client = service.client();

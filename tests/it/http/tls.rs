@@ -19,7 +19,7 @@ fn pair() -> (String, String) {
     (pair.cert.pem(), pair.signing_key.serialize_pem())
 }
 
-/// A token of this scope, and what lists it.
+/// A token with this scope, and its lines for the tokens file.
 fn token(scope: &str) -> (String, String) {
     let made = command().args(["token", "new", "--scope", scope, "--name", scope]).output();
     let made = made.expect("the binary can be started");
@@ -42,7 +42,7 @@ fn certificates_are_replaced_while_connections_stay_open() {
     write(folder.path(), (&old, &old_key));
     let mut service = Node::flags(&["--tls-cert", cert, "--tls-key", key]).start();
     assert!(service.base().starts_with("https://"), "{}", service.base());
-    // It keeps its connection, as long as the service does.
+    // The client keeps its connection open as long as the service does.
     let first = Client::trusting(service.base(), &old);
     assert_eq!(first.put("/v1/boards/a/members/m", &json!({"score": 1})).0, 200);
 
@@ -57,10 +57,10 @@ fn certificates_are_replaced_while_connections_stay_open() {
     assert!(!is_in_force(&old));
     assert_eq!(first.get("/v1/boards/a/members/m").0, 200, "an open connection goes on");
 
-    // A pair that does not belong together, and no certificate at all: the log says so, and the old one
-    // stays.
+    // A certificate and a key that do not match, and a file without a certificate: the log says so, and the
+    // old certificate stays in use.
     for broken in [(old.as_str(), new_key.as_str()), ("nothing", new_key.as_str())] {
-        let told = || service.log().matches("cannot be used, so that the old stays in force").count();
+        let told = || service.log().matches("cannot be used, so the old content stays in use").count();
         let before = told();
         write(folder.path(), broken);
         wait_until("the log says so", || told() > before);
@@ -106,7 +106,7 @@ fn a_start_with_an_unusable_certificate_or_key_is_refused() {
 }
 
 #[test]
-fn imports_and_exports_go_over_https_with_a_token() {
+fn imports_and_exports_work_over_https_with_a_token() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (certificate, key) = pair();
     write(folder.path(), (&certificate, &key));
@@ -126,7 +126,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     };
     let ca = ["--ca", cert.as_str()];
     let (status, words) = import(&[], Some(secret));
-    assert!(status == Some(2) && words.contains("--ca says whom to trust"), "{words}");
+    assert!(status == Some(2) && words.contains("with --ca"), "{words}");
     let (status, words) = import(&ca, None);
     assert!(status == Some(2) && words.contains("401 unauthorized"), "{words}");
     let (status, words) = import(&ca, Some(secret));
@@ -135,7 +135,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     let token_file = path("token");
     let with_file = [&ca[..], &["--token-file", &token_file]].concat();
     assert_eq!(import(&with_file, None).0, Some(0));
-    // So do an export, and a health check, which needs neither.
+    // An export works the same way, and a health check needs neither.
     let run = |arguments: &[&str]| {
         let mut command = command();
         let output = command.args(arguments).output().expect("the binary can be started");
@@ -144,15 +144,15 @@ fn imports_and_exports_go_over_https_with_a_token() {
     };
     let export = ["export", "--board", "a", "--url", service.base(), "--token-file", &token_file];
     let (status, words) = run(&export);
-    assert!(status == Some(2) && words.contains("--ca says whom to trust"), "{words}");
+    assert!(status == Some(2) && words.contains("with --ca"), "{words}");
     let (status, rows) = run(&[&export[..], &ca].concat());
     assert!(status == Some(0) && rows.contains("\"member\":\"n\""), "{rows}");
     let (status, words) = run(&["healthcheck", "--url", service.base()]);
     assert_eq!(status, Some(0), "{words}");
     let client = Client::trusting(service.base(), &certificate).with_token(secret);
     assert_eq!(client.get("/v1/boards/a/members/n").1["rank"], 1);
-    // A scheme that is not the port's is told of by itself: an import that went on trying would say so later,
-    // or in other words.
+    // A URL with the wrong scheme has an error of its own. An import that tried again would report it later,
+    // or with another message.
     let plain = Node::start();
     let cleartext = service.base().replace("https:", "http:");
     let no_tls = format!("https://{}", plain.address());
@@ -172,7 +172,7 @@ fn imports_and_exports_go_over_https_with_a_token() {
     }
 }
 
-/// As `openssl req -x509` makes them: authorities that nobody else signed.
+/// Certificates as `openssl req -x509` makes them: self-signed, and marked as authorities.
 #[test]
 fn a_self_signed_certificate_is_accepted_if_it_is_the_given_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -222,7 +222,7 @@ fn a_self_signed_certificate_is_accepted_if_it_is_the_given_one() {
         (service.base(), &cert, None),
         (&by_name, &cert, None),
         // The same names, and another key.
-        (service.base(), &other, Some("is not the one that was given")),
+        (service.base(), &other, Some("is not in the file that was given")),
         (without_names.base(), &nameless, Some("-addext subjectAltName=IP:127.0.0.1")),
     ] {
         for command in commands {
@@ -234,7 +234,7 @@ fn a_self_signed_certificate_is_accepted_if_it_is_the_given_one() {
 }
 
 #[test]
-fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
+fn load_works_over_https_with_a_token_and_reports_wrong_settings_before_it_begins() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (certificate, key) = pair();
     write(folder.path(), (&certificate, &key));
@@ -262,8 +262,8 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     let other = format!("https://localhost:{}", url.rsplit(':').next().expect("a port"));
     let trusting = ["--ca", cert.as_str()];
     for (url, secret, arguments, expect) in [
-        (url, Some(writer.as_str()), &[][..], "--ca says whom to trust"),
-        (&other, Some(&writer), &trusting, "is for 127.0.0.1, and is not for localhost"),
+        (url, Some(writer.as_str()), &[][..], "with --ca"),
+        (&other, Some(&writer), &trusting, "names only 127.0.0.1, so it is not valid for localhost"),
         (url, None, &trusting, "401 Unauthorized"),
         (url, Some("rkt_no_such_token_but_long_enough_to_be_one"), &trusting, "give --token-file"),
         (&no_tls, Some(&writer), &trusting, "this port does not speak TLS: use http://"),
@@ -286,7 +286,8 @@ fn load_goes_over_https_with_a_token_and_says_what_is_wrong_before_it_begins() {
     let (code, summary, words) = load(url, Some(&reader), &trusting);
     assert_eq!((code, &summary["errors"][0]["kind"]), (Some(1), &json!("insufficient_scope")), "{words}");
     assert_eq!(client.get("/v1/boards/load0").0, 404);
-    // From the environment; from a file, which is before the environment; and with reads beside the writes.
+    // The token is from the environment; from a file, which overrides the environment; and with reads in
+    // addition to writes.
     let with_file = ["--ca", &cert, "--token-file", &writer_file, "--read-ratio", "0.5"];
     for (secret, arguments) in [(&writer, &trusting[..]), (&reader, &with_file)] {
         let (code, summary, words) = load(url, Some(secret), arguments);

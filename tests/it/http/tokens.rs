@@ -1,4 +1,5 @@
-//! Bearer tokens over the real binary: made, used, replaced while the service runs, and never logged.
+//! Bearer tokens with the real binary: they are made, used, replaced while the service runs, and never
+//! logged.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +14,7 @@ use crate::support::nats::wait_until;
 use crate::support::node::Node;
 use crate::support::raw::{ask, get};
 
-/// What `ranktree token new` made: the token, and its lines for the file.
+/// The output of `ranktree token new`: the token, and its lines for the file.
 fn new_token(arguments: &[&str]) -> (String, String) {
     let output =
         command().args(["token", "new"]).args(arguments).output().expect("the binary can be started");
@@ -113,7 +114,7 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
     assert_eq!(code(game.get("/v1/boards")), problem(401, "invalid_token"));
     assert_eq!(operator.0.get("/v1/boards").0, 200);
     // An unusable or missing file leaves the old tokens in force.
-    let told = || service.log().matches("cannot be used, so that the old stays in force").count();
+    let told = || service.log().matches("cannot be used, so the old content stays in use").count();
     write("[[token]]\nname = \"x\"\n");
     wait_until("the log says so", || told() == 1);
     assert_eq!(after.get("/v1/boards").0, 200);
@@ -152,15 +153,16 @@ fn a_start_that_would_let_everybody_in_is_refused() {
     let file = folder.path().join("tokens.toml");
     fs::write(&file, "# none yet\n").expect("it can be written");
     let (status, words) = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).refusal();
-    assert!(!status.success() && words.contains("there are no tokens in it"), "{words}");
+    assert!(!status.success() && words.contains("it lists no tokens"), "{words}");
 }
 
 #[test]
 fn the_loopback_guard_keeps_pages_of_other_sites_from_a_node_without_tokens() {
     let requests = [
-        // A write that a page may send without a preflight request.
+        // A write that a page of another site may send without a preflight request.
         ("POST /v1/jobs", "host: localhost\r\norigin: http://evil.example\r\ncontent-type: text/plain\r\n"),
-        // Requests that a page may send, and whose answers it may read, once its name resolves to 127.0.0.1.
+        // Requests that a page may send, and whose answers it may read, if its site's name resolves to
+        // 127.0.0.1.
         ("GET /v1/boards", "host: evil.example:8080\r\n"),
         ("GET /metrics", "host: evil.example:8080\r\n"),
     ];
@@ -185,7 +187,7 @@ fn the_loopback_guard_keeps_pages_of_other_sites_from_a_node_without_tokens() {
     let metrics = get(service.address(), "/metrics");
     let count = "ranktree_http_unauthorized_total{reason=\"foreign_origin\"} 3";
     assert!(metrics.lines().any(|line| line == count));
-    // Probes come from wherever they do, and pages of this machine are its own.
+    // Probes are answered for any Host, and pages of this machine are allowed.
     for request in [
         ("GET /readyz", "host: node-3.example\r\n"),
         ("POST /v1/jobs", "host: 127.0.0.1:1\r\norigin: http://localhost:3000\r\n"),

@@ -1,5 +1,5 @@
-//! `--accept-gap`: what a stream holds that does not continue what was applied is applied once, and not
-//! passed over.
+//! `--accept-gap`: the messages of a stream that does not continue what was applied are applied once, and
+//! none is skipped.
 
 use std::fs::{self, File};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ use crate::support::nats::{Nats, applied, shard_status, wait_applied, wait_state
 use crate::support::node::Node;
 use crate::support::random::Random;
 
-/// The one that counts members up.
+/// The board whose members are incremented.
 const BOARD: &str = crate::support::counting::BOARD;
 
 fn incr(member: &str) -> Value {
@@ -33,14 +33,14 @@ fn score(client: &Client, member: &str) -> Option<i64> {
     (status == 200).then(|| answer["score"].as_i64().expect("an integer"))
 }
 
-/// A service with a board, and so many jobs of `old` applied.
+/// A service with a board, and this many applied jobs of the member `old`.
 fn filled(nats: &Nats, jobs: usize) -> (Node, u64) {
     let mut service = Node::with_nats(nats).stream_mib(64).start();
     let client = service.client();
     let (status, answer) = client.put(&format!("/v1/boards/{BOARD}"), &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
-    // A new board may be brought to its shard twice, the second time whenever: not by a service that finds it
-    // there.
+    // A new board may be delivered to its shard twice, the second time at any moment. A restarted service
+    // that finds the board does not deliver it again.
     assert!(service.terminate().success());
     service.restart();
     let client = service.client();
@@ -58,7 +58,7 @@ fn make_again(nats: &Nats) -> Config {
     config
 }
 
-/// Publishers are let in again, under the limit that there was.
+/// Publishers are admitted again, with the limit that the stream had before.
 fn assert_open(nats: &Nats, config: &Config) {
     let found = nats.info(STREAM).config;
     assert_eq!((found.max_bytes, &found.metadata), (config.max_bytes, &config.metadata));
@@ -67,7 +67,7 @@ fn assert_open(nats: &Nats, config: &Config) {
 #[test]
 fn a_recreated_stream_is_applied_once_from_its_first_message() {
     let nats = Nats::start();
-    // The node runs while it happens.
+    // The node runs while the stream is created again.
     let (mut service, before) = filled(&nats, 30);
     let config = make_again(&nats);
     let reason = wait_state(&service.client(), 0, "halted");
@@ -77,7 +77,7 @@ fn a_recreated_stream_is_applied_once_from_its_first_message() {
     service.kill9();
     service.restart();
     let reason = wait_state(&service.client(), 0, "halted");
-    assert!(reason.contains("all 9 messages that it holds are applied"), "{reason}");
+    assert!(reason.contains("whose 9 messages are then all applied"), "{reason}");
     assert!(service.terminate().success());
 
     service.restart_with(&["--accept-gap", "0"]);
@@ -85,7 +85,7 @@ fn a_recreated_stream_is_applied_once_from_its_first_message() {
     wait_state(&client, 0, "live");
     assert_eq!((score(&client, "old"), score(&client, "new")), (Some(32), Some(7)));
     assert_eq!(applied(&client, 0), before + 9);
-    // Tokens of before are satisfied, and those of later are of messages that nothing else was.
+    // Earlier tokens are satisfied. Later tokens name sequences that no earlier message had.
     let (status, answer) = client.get(&format!("{}?after=0:{before}&timeout_ms=1", entry_path(BOARD, "old")));
     assert_eq!(status, 200, "{answer}");
     wait_until("publishers are let in", || {
@@ -128,7 +128,7 @@ fn an_empty_recreated_stream_is_accepted_for_good() {
 }
 
 #[test]
-fn a_recreated_stream_that_is_longer_than_what_was_applied_is_applied_whole() {
+fn a_recreated_stream_that_is_longer_than_what_was_applied_is_applied_from_its_beginning() {
     let nats = Nats::start();
     let (mut service, before) = filled(&nats, 10);
     service.kill9();
@@ -155,14 +155,15 @@ fn accept_gap_does_not_accept_a_gap_that_comes_later() {
     make_again(&nats);
     nats.publish_jobs(1, &times("new", 3), 1);
     let reason = wait_state(&client, 0, "halted");
-    assert!(reason.contains("made again"), "{reason}");
+    assert!(reason.contains("created again"), "{reason}");
     assert_eq!(nats.info(STREAM).state.messages, 3);
     assert!(service.terminate().success());
 }
 
-/// A node's start is cut short at any moment, while game services publish to the stream that was made again.
+/// A node is killed at any moment of its start, while game services publish to the stream that was created
+/// again.
 #[test]
-fn a_stream_is_rebased_once_whatever_is_killed() {
+fn a_stream_is_rebased_once_although_its_service_is_killed() {
     const OLD: usize = 8_000;
     const NEW: usize = 6_000;
     const ROUNDS: u32 = 12;
@@ -174,7 +175,7 @@ fn a_stream_is_rebased_once_whatever_is_killed() {
     service.kill9();
     let data = service.data_dir().to_owned();
     make_again(&nats);
-    // A message that is known by its id has to be stored within it, however long the rounds take.
+    // The duplicate window. A repeated message must arrive within it, so it is longer than all rounds take.
     nats.update(&Config { duplicate_window: LONG_WINDOW, ..nats.info(STREAM).config });
     let config = nats.info(STREAM).config;
     nats.publish_jobs(1, &times("new", NEW), 1);
@@ -196,12 +197,12 @@ fn a_stream_is_rebased_once_whatever_is_killed() {
             child.kill().expect("a child that was not waited for can be signalled");
             child.wait().expect("a child can be waited for");
             let said = fs::read_to_string(&log).expect("the log can be read");
-            // Once it is put down it holds; the kill may have come before.
-            let went_on = said.contains("going on with what the stream holds");
+            // The acceptance holds once it is stored. The kill may have come before that.
+            let went_on = said.contains("continuing with the messages that the stream holds");
             accepted += u32::from(went_on);
             accept = !went_on && (accept || said.contains("is halted"));
         }
-        // What is being published is stored only once the stream is taken up.
+        // Messages that are being published are stored only after the rebase is done.
         service.restart();
         let client = service.client();
         wait_until("the shard is live or halted", || shard_status(&client, 0)["state"] != "catching_up");
@@ -222,7 +223,7 @@ fn a_stream_is_rebased_once_whatever_is_killed() {
     service.verify();
 }
 
-/// Each node purges by its own checkpoint; one with older data finds that out.
+/// Each node purges by its own checkpoint, so a node with older data finds that messages are missing.
 #[test]
 fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
     let nats = Nats::start();
@@ -238,16 +239,16 @@ fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
     let client = behind.client();
     let reason = wait_state(&client, 0, "halted");
     for said in [
-        &*format!("the messages {} to {} are gone", before + 1, last - 1),
+        &*format!("no longer has the messages {} to {}", before + 1, last - 1),
         "--nats-no-purge",
         "--nats-keep",
-        "a copy of a node that has applied them",
+        "a copy from a node that has applied them",
     ] {
         assert!(reason.contains(said), "{said}: {reason}");
     }
     assert_eq!((score(&client, "old"), score(&client, "new")), (Some(5), None));
     assert!(behind.terminate().success());
-    // The way on that the reason names.
+    // The remedy that the reason names.
     assert!(service.terminate().success());
     let mut behind = Node::with_nats(&nats).stream_mib(64).copy_of(&service).start();
     service.restart();

@@ -1,5 +1,4 @@
-//! One definition per board: whoever comes first, on however many shards and nodes, while jobs create the
-//! same board.
+//! One definition per board, the first one, on all shards and nodes, even while jobs create the same board.
 
 use std::thread;
 
@@ -87,7 +86,7 @@ fn concurrent_definitions_and_jobs_agree_on_one_definition_everywhere() {
 }
 
 #[test]
-fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
+fn a_dropped_board_is_removed_everywhere_and_its_name_is_free_again() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(SHARDS).start();
     for policy in ["best", "incr", "set"] {
@@ -115,8 +114,8 @@ fn a_dropped_board_is_gone_everywhere_and_its_name_is_free_again() {
     service.verify();
 }
 
-/// The first job that names a board comes before its definition on every shard; whoever waits for it waits
-/// for the board.
+/// On every shard the first job that names a board arrives before the board's definition. A client that waits
+/// for the job waits for the board.
 #[test]
 fn a_write_that_waits_for_a_new_board_gets_its_result() {
     let nats = Nats::start();
@@ -130,7 +129,7 @@ fn a_write_that_waits_for_a_new_board_gets_its_result() {
         "{answer}"
     );
     assert_eq!((&answer["entry"]["score"], &answer["entry"]["rank"]), (&json!(1), &json!(1)), "{answer}");
-    // Whoever has the answer reads what it wrote, by its token and without.
+    // A client that has the answer can read its write, with its token and without.
     let token = answer["token"].as_str().expect("a token").to_owned();
     for path in [path.clone(), format!("{path}?after={token}")] {
         assert_eq!(client.get(&path).1["score"], 1, "{path}");
@@ -142,7 +141,7 @@ fn a_write_that_waits_for_a_new_board_gets_its_result() {
     ]);
     let (status, answer) = client.post("/v1/jobs?wait=applied", &jobs);
     assert_eq!(status, 200, "{answer}");
-    // The last one waited behind the other job of its member.
+    // The last job waited behind the other job of its member.
     let ranks: Vec<_> =
         answer["results"].as_array().expect("a list").iter().map(|result| &result["entry"]["rank"]).collect();
     assert_eq!(ranks, [&json!(1), &json!(1), &json!(1)], "{answer}");
@@ -156,10 +155,10 @@ fn a_write_that_waits_for_a_new_board_gets_its_result() {
     service.verify();
 }
 
-/// A shard far behind its stream meets jobs before the definitions of their boards, however many: all are
-/// applied, also over a crash while they are freed, and none is rejected.
+/// A shard that is far behind its stream reads very many jobs before the definitions of their boards. All are
+/// applied, even if a crash comes while they are unparked, and none is rejected.
 #[test]
-fn parked_jobs_are_applied_however_many_they_are() {
+fn all_of_many_parked_jobs_are_applied() {
     const WAITING: usize = 103_000;
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(64).start();
@@ -185,7 +184,7 @@ fn parked_jobs_are_applied_however_many_they_are() {
         assert_eq!(count_of(&top["total"]), WAITING / 5);
         assert_eq!(count_of(&top["entries"][0]["score"]), WAITING - 5 + board);
     }
-    // A write of a member whose jobs waited finds nothing in its way.
+    // A later write of a member whose jobs waited is applied at once.
     let (status, answer) =
         client.put(&format!("{}?wait=applied", entry_path("b0", "m0")), &json!({ "score": 1 }));
     assert_eq!((status, &answer["previous"]["score"]), (200, &json!(0)), "{answer}");
@@ -193,7 +192,7 @@ fn parked_jobs_are_applied_however_many_they_are() {
     service.verify();
 }
 
-/// What an import says that it changed, changed, also where its rows are the first of their boards.
+/// The count of changes that an import prints is right, even if its rows create their boards.
 #[test]
 fn an_import_into_new_boards_counts_its_changes() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
@@ -228,7 +227,8 @@ fn without_auto_create_a_job_for_an_unknown_board_is_rejected() {
     assert!(service.terminate().success());
 }
 
-/// Who creates a board for a job, later, knows of no tokens: so it is seen to before the job goes out.
+/// The node that creates a board for a job later does not know the token. So the limit is checked before the
+/// job is published.
 #[test]
 fn a_tokens_limit_of_boards_holds_with_nats() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));

@@ -1,5 +1,5 @@
-//! The boards' stream is lost, and with it what every board is. The shards know it, and nothing that they
-//! hold is lost too.
+//! The boards' stream is lost, and with it the records of all boards. The shards still hold the boards, and
+//! no entries are lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const SHARDS: u16 = 3;
 const STREAM: &str = "RANKTREE_BOARDS";
 const MEMBERS: usize = 30;
 
-/// An operator deletes the stream and makes it anew, as it was made, but numbering from 1.
+/// Deletes the stream and creates it again, with the same settings, but numbered from 1.
 fn lose(nats: &Nats) {
     let config = nats.info(STREAM).config;
     nats.delete(STREAM);
@@ -67,7 +67,7 @@ fn a_board_that_is_defined_again_after_the_stream_was_lost_keeps_its_entries() {
     assert_eq!(status, 201, "{answer}");
     names_every_shard(&answer);
     score_all(&nats, &service.client(), "arena", 5);
-    // While the service runs, and while it is away.
+    // The stream is lost while the service runs, and while it is stopped.
     for stops in [false, true, false] {
         if stops {
             service.kill9();
@@ -93,10 +93,10 @@ fn a_board_that_is_defined_again_after_the_stream_was_lost_keeps_its_entries() {
 }
 
 #[test]
-fn a_board_that_is_dropped_after_the_stream_was_lost_is_gone_and_begins_anew() {
+fn a_board_that_is_dropped_after_the_stream_was_lost_is_removed_and_can_be_created_again() {
     let nats = Nats::start();
     let mut service = start(&nats);
-    // Lives are numbered by the stream: those of the new one begin far below.
+    // Incarnations are numbered by the stream. Those of the new stream begin far below the old ones.
     for number in 0..20 {
         let (status, answer) = service.client().put(&format!("/v1/boards/b{number}"), &json!({}));
         assert_eq!(status, 201, "{answer}");
@@ -118,7 +118,7 @@ fn a_board_that_is_dropped_after_the_stream_was_lost_is_gone_and_begins_anew() {
         service.restart();
         let client = service.client();
         assert_eq!(client.get("/v1/boards/b19/top").0, 404);
-        // The next life is a later one for every shard, or its entries would never come.
+        // The next incarnation must be a later one for every shard, or its entries would never be applied.
         let (status, answer) = decide(&client, &Method::PUT, "b19", Some(&json!({})));
         assert_eq!((status, &answer["totals"]["all"]), (201, &json!(0)), "{answer}");
     }
@@ -128,7 +128,8 @@ fn a_board_that_is_dropped_after_the_stream_was_lost_is_gone_and_begins_anew() {
     service.verify();
 }
 
-/// What jobs want is decided by the service itself, which must not begin a life either that a shard has.
+/// The service itself decides boards that jobs need. It must not begin an incarnation that a shard has
+/// already, either.
 #[test]
 fn lost_boards_are_published_again_before_jobs_create_any() {
     const BOARDS: usize = 500;
@@ -164,7 +165,7 @@ fn lost_boards_are_published_again_before_jobs_create_any() {
     service.verify();
 }
 
-/// Nobody makes it again but the service itself.
+/// Only the service creates the stream again.
 #[test]
 fn a_deleted_boards_stream_is_created_again_while_the_service_runs() {
     let nats = Nats::start();
@@ -184,7 +185,7 @@ fn a_deleted_boards_stream_is_created_again_while_the_service_runs() {
     service.verify();
 }
 
-/// What a newer version says of a board, this one cannot read: it lets it stand.
+/// This version cannot read a record of a newer version, and does not overwrite it.
 #[test]
 fn a_record_that_cannot_be_read_is_not_overwritten() {
     let nats = Nats::start();
@@ -206,7 +207,7 @@ fn a_record_that_cannot_be_read_is_not_overwritten() {
     service.verify();
 }
 
-/// A connection that is lost takes with it what was on its way.
+/// If a connection is lost, messages in flight are lost with it.
 #[test]
 fn records_that_do_not_arrive_are_read_again() {
     let nats = Nats::start();
@@ -233,8 +234,8 @@ fn records_that_do_not_arrive_are_read_again() {
     }
 }
 
-/// While the stream is read from its beginning, its messages are counted on: one that is late is waited for
-/// once more, and for one that is lost the stream is read again. Nothing is decided before all were heard.
+/// While the stream is read from its beginning, the service knows how many messages follow. It waits again
+/// for a late message, and reads the stream again if one is lost. Nothing is decided before all were read.
 #[test]
 fn late_records_are_waited_for_and_lost_ones_are_read_again() {
     let nats = Nats::start();
@@ -250,7 +251,7 @@ fn late_records_are_waited_for_and_lost_ones_are_read_again() {
                 return DeliveryAction::Pass;
             }
             noting.lock().insert(delivery.consumer.clone());
-            // Whoever reads the stream again finds its messages late again, and not lost again.
+            // When the stream is read again, its messages are late again, but none is lost again.
             let is_met = std::mem::replace(&mut *meeting.lock(), true);
             if action == DeliveryAction::Drop && is_met { DeliveryAction::Pass } else { action }
         });
@@ -267,8 +268,8 @@ fn late_records_are_waited_for_and_lost_ones_are_read_again() {
     service.verify();
 }
 
-/// A shard that is halted never met the drop of a board, which the stream has forgotten, and the other shards
-/// too. Were it asked what boards there are, the board would be brought to life again everywhere.
+/// A halted shard has never applied the drop of a board. The stream and the other shards have forgotten that
+/// drop. If the halted shard were asked which boards exist, the board would be created again everywhere.
 #[test]
 fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     let nats = Nats::start();
@@ -281,8 +282,8 @@ fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     wait_applied(&client, &nats.publish_jobs(2, &jobs("gone"), 1));
     let life = nats.info(STREAM).state.last_sequence;
     assert!(service.terminate().success());
-    // Another node drops it, and more boards than the shard that hears of them remembers. The other shard
-    // lacks what is purged.
+    // Another node drops the board, and then more boards than the running shard remembers. The other shard
+    // misses the purged messages.
     let drop = |shard: u16, board: String, life: u64| {
         let mut headers = HeaderMap::new();
         headers.insert("Ranktree-Command", "drop");
@@ -311,8 +312,8 @@ fn boards_that_only_a_halted_shard_holds_are_not_published_again() {
     service.verify();
 }
 
-/// The stream of a shard's jobs was made again and holds a drop, which the shard applies under a sequence of
-/// its own.
+/// A shard's stream of jobs was created again and holds a drop, which the shard applies under another
+/// sequence because of the rebase.
 #[test]
 fn a_drop_in_a_rebased_stream_counts_before_lost_boards_are_published_again() {
     const JOBS: &str = "RANKTREE_JOBS_0";
@@ -349,9 +350,9 @@ fn a_drop_in_a_rebased_stream_counts_before_lost_boards_are_published_again() {
     service.verify();
 }
 
-/// A node died between the decision that a board is dropped and the shards that were to hear of it. Readers
-/// of the next start are told that there is no such board as soon as the decision is known; what is written
-/// after that is kept.
+/// A node was killed after it decided the drop of a board, and before the drop reached the shards. After the
+/// next start, readers get 404 as soon as the decision is known, and entries that are written after that are
+/// kept.
 #[test]
 fn entries_written_after_an_interrupted_drop_are_kept() {
     let nats = Nats::start();
@@ -369,7 +370,7 @@ fn entries_written_after_an_interrupted_drop_are_kept() {
         let path = format!("/v1/boards/{board}/members/late");
         let put = || client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
         let mut answer = put();
-        // Not before the shard takes writes and boards can be decided on.
+        // Only after the shard takes writes and boards can be decided.
         wait_until("it is written", || {
             if answer.0 != 200 {
                 answer = put();
@@ -381,7 +382,7 @@ fn entries_written_after_an_interrupted_drop_are_kept() {
         let token = written["token"].as_str().expect("a token").to_owned();
         assert_eq!(client.get(&format!("{path}?after={token}")).1["score"], 1);
         wait_until("its shards have heard of everything", || total(&client, &board) == 1);
-        // Another job, behind whatever was still on its way.
+        // Another job, after all messages that were still in flight.
         assert_eq!(
             client.put(&format!("/v1/boards/{board}/members/last?wait=applied"), &json!({ "score": 2 })).0,
             200

@@ -1,5 +1,5 @@
-//! Boards by the thousand: made by their first jobs without a round trip for each. A board that is gone stays
-//! gone, whenever a late definition of it arrives, and leaves little behind.
+//! Thousands of boards: their first jobs create them without a round trip for each. A dropped board stays
+//! dropped, even if a late definition of it arrives, and leaves few records.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const SHARDS: u16 = 2;
 
 /// A round trip takes a quarter of a second: with one round trip for each board, the test would time out.
 #[test]
-fn a_thousand_boards_are_made_by_their_first_jobs_without_a_round_trip_for_each() {
+fn a_thousand_boards_are_created_by_their_first_jobs_without_a_round_trip_for_each() {
     const BOARDS: usize = 1_000;
     let nats = Nats::start();
     let link =
@@ -68,10 +68,10 @@ fn definition_in(nats: &Nats, stream: &str, board: &str) -> Value {
     messages.into_iter().find(is_it).expect("it was defined")
 }
 
-/// Boards come and go, most of them by way of another node, which stores what it decides in the boards'
+/// Boards are created and dropped, most of them by another node, which stores its decisions in the boards'
 /// stream.
 #[test]
-fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
+fn dropped_boards_leave_few_records_and_late_definitions_do_not_recreate_them() {
     const BOARDS: usize = 100;
     const OTHERS: usize = 11_000;
     const BOARDS_STREAM: &str = "RANKTREE_BOARDS";
@@ -104,19 +104,18 @@ fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     wait_until("the stream keeps few records of what is gone", || {
         nats.info(BOARDS_STREAM).state.messages <= 10_001
     });
-    // Later ones may be brought first; then the shards have forgotten drops up to the others' numbers, which
-    // are not brought.
+    // Drops with later numbers may be delivered first. The shards then forget drops up to the numbers of the
+    // others, which need not be delivered any more.
     let has_heard = |shard: u16| {
         let shard = format!("RANKTREE_JOBS_{shard}");
         let last = nats.info(&shard).state.last_sequence;
         usize::try_from(last).is_ok_and(|last| last > REMEMBERED_MAX + BOARDS)
     };
     wait_until("the shards are told of more than they remember", || (0..SHARDS).all(has_heard));
-    // The name of a board whose record is gone is free.
+    // The name of a board whose record was deleted can be used again.
     assert_eq!(client.put("/v1/boards/match-3", &json!({})).0, 201);
     score("match-3", 7);
-    // Somebody published definitions before, and they arrive now: of boards that went long ago, one of which
-    // is there again.
+    // Late definitions arrive: of boards that were dropped long ago, one of which exists again.
     let late = late.map(|define| ("ranktree.control.0".to_owned(), command("define"), define.to_string()));
     let last = nats.publish_all(late);
     wait_applied(&client, &[last, 0]);
@@ -145,9 +144,9 @@ fn dropped_boards_leave_little_behind_and_late_definitions_bring_none_back() {
     service.verify();
 }
 
-/// A shard passes over the definition of a board, and then forgets drops that were decided after it. Nobody
-/// takes the board for one that was dropped: it comes to the shard by a later record, and nothing is lost
-/// elsewhere.
+/// A shard misses the definition of a board, and then forgets drops that were decided after it. The board
+/// must not be taken for a dropped one: it is delivered to the shard with a later record, and no other shard
+/// loses entries.
 #[test]
 fn a_definition_lost_in_a_gap_is_restored_and_no_board_is_lost() {
     let nats = Nats::start();
@@ -161,8 +160,7 @@ fn a_definition_lost_in_a_gap_is_restored_and_no_board_is_lost() {
     wait_applied(&client, &nats.publish_jobs(SHARDS, &jobs("stays"), 1));
     let definition = definition_in(&nats, "RANKTREE_JOBS_0", "stays")["definition"].clone();
     assert!(service.terminate().success());
-    // Another node defines a board, and drops many that came and went before. Nobody takes up the definition
-    // on shard 0.
+    // Another node defines a board, and drops many older ones. Shard 0 does not get the definition.
     let record = json!({ "definition": definition }).to_string();
     let number = nats.publish("ranktree.boards.lives", record);
     let define = json!({ "board": "lives", "incarnation": number, "definition": definition }).to_string();

@@ -1,4 +1,4 @@
-//! A start that has much to catch up on: it answers probes and stale reads meanwhile, and ends on a signal.
+//! A start with a long backlog: the node answers probes and stale reads meanwhile, and ends on a signal.
 
 use std::process::Command;
 
@@ -16,10 +16,10 @@ use crate::support::slow_link::SlowLink;
 const MEMBERS: u64 = 100;
 const METADATA_BYTES: usize = 1_000;
 const MESSAGES: u64 = 900;
-/// About ten messages a second: a minute and a half for all of them, where a start waits for ten seconds.
+/// About ten messages a second. All of them take a minute and a half; a start waits for ten seconds.
 const BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// Part of the stream is applied, and the rest is on its way.
+/// A part of the stream is applied, and the rest is not delivered yet.
 fn check_is_behind(client: &Client, first: u64, last: u64) {
     wait_until("it is on its way", || {
         let status = shard_status(client, 0);
@@ -32,7 +32,7 @@ fn check_is_behind(client: &Client, first: u64, last: u64) {
     assert_eq!((status, &answer["shards"][0]["state"]), (503, &json!("catching_up")), "{answer}");
     let (status, entry) = client.get(&entry_path("arena", "a"));
     assert_eq!((status, &entry["score"], &entry["stale"]), (200, &json!(1), &json!(true)), "{entry}");
-    // What is read is exact at what is applied: each message adds one to each of these.
+    // Reads are exact as of the applied sequence: each message adds one to each of these members.
     let (_, top) = client.get("/v1/boards/arena/top?limit=1000");
     let at = top["as_of"].as_str().and_then(|as_of| as_of.strip_prefix("0:")).expect("one shard");
     let at: u64 = at.parse().expect("a sequence");
@@ -48,7 +48,7 @@ fn check_is_behind(client: &Client, first: u64, last: u64) {
 
 #[test]
 fn a_node_that_is_catching_up_answers_and_ends_on_a_signal() {
-    // A link that is slow is no reason for the server to give up on who is behind it.
+    // The server must not disconnect a client because of a slow link.
     let nats = Nats::start_with("write_deadline: \"10m\"\n");
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data_dir = folder.path().join("data");
@@ -68,7 +68,7 @@ fn a_node_that_is_catching_up_answers_and_ends_on_a_signal() {
     let link = SlowLink::start(url.strip_prefix("nats://").expect("a URL"), BYTES_PER_SECOND);
     let slow_url = format!("nats://{}", link.address());
 
-    // It listens before it says so. The port is given, as an operator gives it.
+    // The node listens before it prints its address. So the port is given, as an operator gives it.
     let listen = format!("127.0.0.1:{}", free_port());
     let path = data_dir.to_str().expect("UTF-8");
     let mut started =
@@ -83,7 +83,8 @@ fn a_node_that_is_catching_up_answers_and_ends_on_a_signal() {
     assert!(kill.expect("there is a shell").success());
     assert!(started.wait().expect("it ends").success(), "it was told to, in the middle of it");
 
-    // The next one goes on from there, and says after ten seconds that it listens, though it is still behind.
+    // The next start continues from there, and prints its address after ten seconds, although it is still
+    // behind.
     let mut service = Node::with_nats(&slow_url).at(&data_dir).start();
     let client = service.client();
     check_is_behind(&client, first, last);

@@ -40,7 +40,7 @@ fn a_command_on_the_job_subject_is_a_malformed_job() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
-    // The first message of the stream is the real command, which a forger may have learned.
+    // The first message of the stream is the real command, which an attacker may have read.
     let real = nats.message(STREAM, 1);
     assert_eq!(real["board"], "arena");
     let mut other = real.clone();
@@ -57,8 +57,8 @@ fn a_command_on_the_job_subject_is_a_malformed_job() {
     assert_eq!(client.get("/v1/boards/arena").1["policy"], "best");
     let status = shard_status(&client, 0);
     assert_eq!((count_of(&status["rejects"]), &status["state"]), (4, &json!("live")));
-    // The header means nothing on a job, which is applied; and the same bytes are a command where nodes
-    // publish.
+    // The header has no effect on a job, which is applied. On the subject of commands the same bytes are a
+    // command.
     let header = || headers(&[("Ranktree-Command", "drop")]);
     last = nats.try_publish_with(SUBJECT, &job(5), header()).expect("it is stored");
     wait_applied(&client, &[last]);
@@ -72,7 +72,7 @@ fn a_command_on_the_job_subject_is_a_malformed_job() {
 }
 
 #[test]
-fn an_undecodable_command_is_rejected_and_stops_nothing() {
+fn an_undecodable_command_is_rejected_and_later_messages_are_applied() {
     let nats = Nats::start();
     let mut service = start(&nats);
     let client = service.client();
@@ -80,7 +80,7 @@ fn an_undecodable_command_is_rejected_and_stops_nothing() {
         let headers = headers(&[("Ranktree-Command", command)]);
         nats.try_publish_with(CONTROL, body.as_bytes(), headers).expect("it is stored");
     }
-    // A job there is no job: it could come from nobody but a node, and nodes do not publish jobs there.
+    // A job on the subject of commands is rejected. Only nodes may publish there, and they publish no jobs.
     nats.publish(CONTROL, job(5));
     let last = nats.publish(SUBJECT, job(7));
     wait_applied(&client, &[last]);
@@ -134,7 +134,7 @@ fn the_server_refuses_headers_that_ask_for_more_than_storing() {
 }
 
 #[test]
-fn a_stream_of_another_layout_is_refused_in_words() {
+fn a_stream_of_another_layout_is_refused_with_an_explanation() {
     let nats = Nats::start();
     let mut service = start(&nats);
     assert!(service.terminate().success());
@@ -176,7 +176,7 @@ fn a_reply_to_a_subject_where_only_nodes_publish_does_no_harm() {
     assert_eq!(status, 200, "it is what it was: {answer}");
     let (status, answer) = client.put("/v1/boards/unheard", &json!({ "policy": "incr" }));
     assert_eq!(status, 201, "{answer}");
-    // Rejects go on where they were, none of them twice.
+    // Rejects continue where they were, none of them twice.
     nats.publish(SUBJECT, "still no job");
     wait_until("the next rejects are told", || nats.info("RANKTREE_REJECTS").state.messages == 4);
     let told: Vec<Value> = (1..=4).map(|sequence| nats.message("RANKTREE_REJECTS", sequence)).collect();

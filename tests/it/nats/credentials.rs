@@ -1,5 +1,5 @@
-//! Every way to say who a node is, against a server that asks: let in with the right one, and with a wrong
-//! one told why, serving reads meanwhile, and let in as soon as it is put right.
+//! Every kind of credentials against a server that requires them. With the right ones a node connects. With
+//! wrong ones it says why, serves reads meanwhile, and connects as soon as they are corrected.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ fn check_works(service: &Node, score: i64) {
     wait_state(&client, 0, "live");
     let path = entry_path("arena", "a");
     let mut reply = (0, Value::Null);
-    // The connection that publishes is another one than the one that is live.
+    // Publishing has a connection of its own, which may be up later than the one that makes the shard live.
     wait_until("a write is taken", || {
         reply = client.put(&format!("{path}?wait=applied"), &json!({ "score": score }));
         reply.0 == 200
@@ -26,7 +26,7 @@ fn check_works(service: &Node, score: i64) {
     assert_eq!(reply.1["entry"]["score"], score);
 }
 
-/// Waits until the shard says this of its connection, and checks that reads go on.
+/// Waits until the shard's state has this reason, and checks that reads are answered.
 fn check_refused(service: &Node, says: &str, score: i64) {
     let client = service.client();
     let mut status = Value::Null;
@@ -40,7 +40,7 @@ fn check_refused(service: &Node, says: &str, score: i64) {
     assert_eq!(client.get("/readyz").0, 503);
 }
 
-/// Ends the service, and looks for secrets in what it logged.
+/// Ends the service, and checks that its log has no secrets.
 fn end(mut service: Node, secrets: &[&str]) {
     assert!(service.terminate().success());
     let log = service.log();
@@ -62,7 +62,7 @@ fn a_changed_password_is_read_from_its_file() {
     let service = Node::with_nats(&server.url()).flags(&arguments).start();
     check_works(&service, 1);
     server.restart_with(&with_password("second-secret"));
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     server.file("password", "second-secret\n");
     check_works(&service, 2);
     std::fs::remove_file(&file).expect("it was there");
@@ -74,14 +74,14 @@ fn a_changed_password_is_read_from_its_file() {
 }
 
 #[test]
-fn a_node_with_wrong_credentials_serves_what_it_has_and_says_why() {
+fn a_node_with_wrong_credentials_serves_stored_data_and_reports_the_reason() {
     let mut server = Secured::start(&with_password("right"));
     let url = |password: &str| format!("nats://node:{password}@127.0.0.1:{}", server.port);
     let mut service = Node::with_nats(&url("right")).start();
     check_works(&service, 1);
     assert!(service.terminate().success());
     let service = Node::with_nats(&url("wr%6fng-secret")).at(service.data_dir()).start();
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     server.restart_with(&with_password("wrong-secret"));
     check_works(&service, 2);
     end(service, &["wrong-secret", "wr%6fng"]);
@@ -112,7 +112,7 @@ fn only_the_right_nkey_logs_in() {
     let service = Node::with_nats(&server.url()).flags(&["--nats-nkey", &file]).start();
     check_works(&service, 1);
     server.restart_with(&allow(&other));
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     server.file("node.nk", &other.seed().expect("it was made with one"));
     check_works(&service, 2);
     end(service, &[&seed]);
@@ -126,7 +126,7 @@ fn credentials_that_expire_are_replaced_while_the_node_runs() {
     let file = server.file("node.creds", &operator.user(Some(soon)));
     let service = Node::with_nats(&server.url()).flags(&["--nats-creds", &file]).start();
     check_works(&service, 1);
-    check_refused(&service, "does not accept these credentials", 1);
+    check_refused(&service, "refused the credentials", 1);
     let lasting = operator.user(None);
     server.file("node.creds", &lasting);
     check_works(&service, 2);
@@ -158,10 +158,10 @@ fn only_a_server_signed_by_the_given_authority_is_connected_to() {
     check_works(&service, 1);
     server.restart_with(&with_tls(&names[1], ""));
     check_refused(&service, "authority that is not trusted here", 1);
-    // Both are trusted while one takes the other's place.
+    // Both authorities are trusted while one replaces the other.
     server.file("ca.pem", &format!("{}{}", ours.pem(), foreign.pem()));
     check_works(&service, 2);
-    // A server without TLS is nobody's.
+    // A server without TLS is refused.
     server.restart_with("");
     check_refused(&service, "NATS cannot be reached", 2);
     server.restart_with(&with_tls(&names[0], "handshake_first: auto"));
@@ -186,7 +186,7 @@ fn a_client_certificate_logs_in() {
     check_works(&service, 1);
     assert!(service.terminate().success());
     let mut service = Node::with_nats(&server.url()).flags(&first).at(service.data_dir()).start();
-    check_refused(&service, "wants a client certificate", 1);
+    check_refused(&service, "requires a client certificate", 1);
     assert!(service.terminate().success());
     let service = Node::with_nats(&server.url()).flags(&with_certificate).at(service.data_dir()).start();
     check_works(&service, 2);
@@ -200,14 +200,14 @@ fn wrong_settings_are_reported_at_the_start_without_secrets() {
     std::fs::write(&other, "hunter2").expect("it can be written");
     let other = other.to_str().expect("UTF-8");
     for (arguments, says) in [
-        (&["--nats", "nats://me:hunter2@h:port"][..], "number 1 of yours is none"),
+        (&["--nats", "nats://me:hunter2@h:port"][..], "URL number 1 is not valid"),
         (&["--nats", "nats://me:hunter2@h", "--nats-token-file", other], "in one place"),
         (&["--nats", "h", "--nats-creds", other], "BEGIN NATS USER JWT"),
         (&["--nats", "h", "--nats-nkey", other], "begins with SU"),
         (&["--nats", "h", "--nats-ca", other], "BEGIN CERTIFICATE"),
         (&["--nats", "h", "--nats-creds", "/nowhere/x"], "cannot read the credentials file /nowhere/x"),
-        (&["--nats", "h", "--nats-nkey", other, "--nats-creds", other], "one of them is enough"),
-        (&["--nats-creds", other], "--nats-creds is given without --nats"),
+        (&["--nats", "h", "--nats-nkey", other, "--nats-creds", other], "remove one of them"),
+        (&["--nats-creds", other], "--nats-creds is set without --nats"),
     ] {
         let (status, words) = Node::flags(arguments).refusal();
         assert!(!status.success() && words.contains(says), "{arguments:?}: {words}");

@@ -1,7 +1,7 @@
-//! A server that says nothing, though its connections are there: it is left for another.
+//! A server that does not answer, although its connections are open: clients change to another server.
 //!
-//! How soon is printed, and nothing is asserted of it: a cluster elects new leaders in four to nine seconds,
-//! and a test does not know how busy its machine is.
+//! The test prints how long that takes, but does not assert it: a cluster elects new leaders in four to nine
+//! seconds, and the machine may be busy.
 
 use std::time::{Duration, Instant};
 
@@ -31,14 +31,14 @@ fn publish(publisher: &Publisher, client: &Client, member: &str) {
     assert!(is_there(client, member));
 }
 
-/// Writes a score over HTTP until that is taken.
+/// Writes a score over HTTP until the write succeeds.
 fn write(client: &Client, member: &str) {
     let path = format!("{}?wait=applied", entry_path("arena", member));
     wait_until("a write is taken", || client.put(&path, &json!({ "score": 1 })).0 == 200);
 }
 
 #[test]
-fn a_frozen_server_is_left_and_jobs_go_on_through_the_others() {
+fn connections_leave_a_frozen_server_and_jobs_continue_through_the_others() {
     let cluster = Cluster::start();
     let service = Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start();
     let client = service.client();
@@ -72,7 +72,7 @@ fn a_frozen_server_is_left_and_jobs_go_on_through_the_others() {
 }
 
 #[test]
-fn a_server_whose_packets_are_dropped_is_left() {
+fn connections_leave_a_server_whose_packets_are_dropped() {
     let nats = Nats::start();
     let url = nats.url();
     let links = [(); 2].map(|()| SlowLink::start(url.strip_prefix("nats://").expect("a URL"), 0));
@@ -81,7 +81,7 @@ fn a_server_whose_packets_are_dropped_is_left() {
     let client = service.client();
     define(&client, &json!({}));
     let publisher = nats.publisher();
-    // After the first, all connections go by way of the second: so then all of them are left.
+    // After the first round all connections use the second server, so all of them have to leave it.
     for (number, link) in links.iter().enumerate() {
         link.drop_all(true);
         let started = Instant::now();

@@ -1,5 +1,5 @@
-//! What a consumer's server lacks is no gap, what the stream's leader lacks is one, and a halt is over once
-//! all is well.
+//! Messages that only a consumer's server lacks are no gap. Messages that the stream's leader lacks are a
+//! gap. A halt ends once the stream has them again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ const STREAM_MIB: u64 = 16;
 /// For a test that waits for a halt.
 const AT_ONCE: [&str; 2] = ["--nats-halt-seconds", "1"];
 
-/// A service behind a link, with a board and one job applied, and what the link says of its consumers.
+/// A service behind a link, with a board and one applied job; and the link's view of its consumers.
 fn linked(nats: &Nats) -> (Node, DeliveryLink, Arc<Mutex<Vec<Delivery>>>) {
     let link = DeliveryLink::start(nats.url().strip_prefix("nats://").expect("a URL"));
     let seen: Arc<Mutex<Vec<Delivery>>> = Arc::default();
@@ -35,13 +35,13 @@ fn linked(nats: &Nats) -> (Node, DeliveryLink, Arc<Mutex<Vec<Delivery>>>) {
 }
 
 #[test]
-fn a_consumer_that_brings_nothing_is_replaced() {
+fn a_consumer_that_delivers_nothing_is_replaced() {
     let nats = Nats::start();
     let (service, link, seen) = linked(&nats);
     let client = service.client();
     let behind =
         seen.lock().iter().rfind(|delivery| delivery.stream == STREAM).expect("one").consumer.clone();
-    // Its server goes on to say that it is there, and that it has nothing.
+    // The consumer's server continues to send heartbeats, but no messages.
     link.pass_if(move |delivery| delivery.consumer != behind);
     wait_applied(&client, &[publish(&nats, "second")]);
     assert!(is_there(&client, "second"));
@@ -50,14 +50,14 @@ fn a_consumer_that_brings_nothing_is_replaced() {
 }
 
 #[test]
-fn messages_that_consumers_skip_and_the_leader_has_are_no_gap() {
+fn messages_that_consumers_skip_but_the_leader_has_are_not_a_gap() {
     let nats = Nats::start();
     let (service, link, _) = linked(&nats);
     let client = service.client();
     let (skipped, consumers) =
         (nats.info(STREAM).state.last_sequence + 1, Arc::new(Mutex::new(BTreeSet::new())));
     let withheld = Arc::clone(&consumers);
-    // Four consumers in a row do not bring it, and bring the next one.
+    // Four consumers in a row skip this message and deliver the next one.
     link.pass_if(move |delivery| {
         let mut consumers = withheld.lock();
         if delivery.stream != STREAM || delivery.stream_sequence != skipped {
@@ -77,7 +77,7 @@ fn messages_that_consumers_skip_and_the_leader_has_are_no_gap() {
 }
 
 #[test]
-fn messages_that_the_leader_lacks_halt_the_shard_until_the_operator_accepts_it() {
+fn messages_that_the_leader_lacks_halt_the_shard_until_the_operator_accepts_the_gap() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(STREAM_MIB).start();
     define(&service.client(), &json!({}));
@@ -102,7 +102,7 @@ fn messages_that_the_leader_lacks_halt_the_shard_until_the_operator_accepts_it()
     service.verify();
 }
 
-/// Moves all that a server stores out of its way, or back.
+/// Moves a server's storage folder away, or back.
 fn swap_store(nats: &mut Nats, aside: &Path) {
     nats.kill9();
     let (store, other) = (nats.store(), aside.with_extension("other"));
@@ -125,14 +125,14 @@ fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
     define(&client, &json!({}));
     wait_applied(&client, &[publish(&nats, "first")]);
 
-    // Servers recover slowly: a suspicion is no halt yet.
+    // Servers recover slowly, so a suspected gap does not halt the shard at once.
     swap_store(&mut nats, &aside);
     let mut reason = String::new();
     wait_until("the stream is missed", || {
         let status = shard_status(&client, 0);
         assert_ne!(status["state"], "halted", "{status}");
         reason = status["reason"].as_str().unwrap_or_default().to_owned();
-        reason.contains("is gone")
+        reason.contains("does not exist any more")
     });
     assert_eq!(client.put(&entry_path("arena", "x"), &json!({ "score": 1 })).0, 503);
     swap_store(&mut nats, &aside);
@@ -147,8 +147,8 @@ fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
     wait_state(&client, 0, "live");
     swap_store(&mut nats, &aside);
     let reason = wait_state(&client, 0, "halted");
-    assert!(reason.contains("is gone"), "{reason}");
-    // It stays halted while the server is away, and goes on by itself once the stream is back.
+    assert!(reason.contains("does not exist any more"), "{reason}");
+    // The shard stays halted while the server is away, and continues by itself once the stream is back.
     swap_store(&mut nats, &aside);
     wait_state(&client, 0, "live");
     wait_applied(&client, &[publish(&nats, "third")]);
@@ -156,6 +156,6 @@ fn a_missing_stream_is_waited_for_and_a_halt_ends_when_it_is_back() {
     let path = format!("{}?wait=applied", entry_path("arena", "fourth"));
     assert_eq!(client.put(&path, &json!({ "score": 1 })).0, 200);
     assert!(service.terminate().success());
-    assert!(service.log().contains("the shard goes on"), "{}", service.log());
+    assert!(service.log().contains("the shard is no longer halted"), "{}", service.log());
     service.verify();
 }

@@ -35,11 +35,11 @@ fn http_writes_are_published_and_their_tokens_are_stream_sequences() {
     assert_eq!(results[9]["entry"]["meta"], json!({ "n": 9 }));
     let (status, answer) = client.post("/v1/jobs", &Value::from(jobs));
     assert_eq!((status, answer.get("results")), (202, None), "{answer}");
-    // What can be judged at once refuses all of it.
+    // A job that is invalid in any state refuses the whole request.
     let (status, answer) =
         client.post("/v1/jobs", &json!([{ "board": "arena", "member": "x", "score": 1 }, {}]));
     assert_eq!((status, answer["errors"][0]["index"].clone()), (422, json!(1)), "{answer}");
-    // What takes the state to judge is told to who waits.
+    // A client that waits learns that a job was rejected because of the current state.
     let path = format!("{}?wait=applied", entry_path("arena", "alice"));
     let (status, answer) = client.put(&path, &json!({ "score": [1, 2] }));
     assert_eq!((status, answer["code"].clone()), (409, json!("bad_score")), "{answer}");
@@ -71,11 +71,11 @@ fn concurrent_writes_share_messages_and_each_gets_its_own_result() {
 }
 
 const ROUNDS: i64 = 20;
-/// Of one member, in one request: they fill several messages.
+/// Jobs of one member in one request, which fill several messages.
 const IN_ORDER: i64 = 200;
 
 #[test]
-fn jobs_of_one_request_keep_their_order_whatever_shares_their_messages() {
+fn jobs_of_one_request_keep_their_order_when_they_share_messages_with_others() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(64).flags(&["--http-threads", "4"]).start();
     define(&service.client(), &json!({}));
@@ -113,8 +113,8 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     let client = service.client();
     define(&client, &json!({}));
-    // The server says no to the second message alone, after it has taken the first and while the third is
-    // there already.
+    // The server refuses the second message only, after it has stored the first one, and while the third one
+    // has arrived already.
     let mut stream = nats.info("RANKTREE_JOBS_0").config;
     stream.max_message_size = 32 << 10;
     nats.update(&stream);
@@ -131,14 +131,14 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
         let failed: Vec<bool> = results.iter().map(|result| result["failed"].is_string()).collect();
         let expected: Vec<bool> = (0..3 * PER_MESSAGE).map(|place| place >= PER_MESSAGE).collect();
         assert_eq!(failed, expected, "{answer}");
-        // Whatever was sent is applied before this is.
+        // Everything that was sent is applied before this job.
         let (status, other) =
             client.put(&format!("{}?wait=applied", entry_path("arena", "other")), &json!({ "score": 1 }));
         assert_eq!(status, 200, "{other}");
         let (status, entry) = client.get(&entry_path("arena", "m"));
         assert_eq!((status, &entry["score"]), (200, &json!(PER_MESSAGE - 1)), "{entry}");
     }
-    // Jobs of others are not held up by it.
+    // Jobs of other members are not delayed by it.
     let others = jobs.iter().enumerate().map(|(place, job)| {
         let mut job = job.clone();
         job["member"] = json!(format!("m{place}"));
@@ -153,7 +153,7 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
     service.verify();
 }
 
-/// What a JSON value in between would change.
+/// Text that would change if it were parsed and written again.
 const META: &str = r#"{"id":123456789012345678901234567890,"price":1.10,"k":1,"k":2,"e":1E2,"u":"\u0041"}"#;
 
 #[test]
@@ -181,7 +181,7 @@ fn metadata_keeps_its_text_over_http_and_in_parked_jobs() {
         });
         assert!(said.contains(&format!("\"meta\":{META}")), "{said}");
     }
-    // And then they do not.
+    // In the second round the boards exist, and the jobs do not wait.
     let said =
         send("PUT", "/v1/boards/new/members/n?wait=applied", &format!(r#"{{"score":1,"meta":{META}}}"#));
     assert!(said.starts_with("HTTP/1.1 200") && said.contains(&format!("\"meta\":{META}")), "{said}");
@@ -196,7 +196,7 @@ fn write_and_check(client: &Client, number: usize, turn: usize) {
     let path = entry_path("arena", &member);
     let score = number * WRITES + turn;
     match turn % 5 {
-        // The state says that this is no score of the board's.
+        // The job is rejected because the board has another number of keys.
         0 => {
             let (status, answer) =
                 client.put(&format!("{path}?wait=applied"), &json!({ "score": [score, 2] }));

@@ -1,27 +1,28 @@
-//! The service and a real nats-server: streams, boards, who may do what, and servers that fail.
+//! The service and a real nats-server: streams, boards, permissions, and servers that fail.
 //!
 //! Streams:
-//! - [`protocol`]: a stream that is not what it was, or whose messages are no jobs
-//! - [`gaps`]: what one server lacks is no gap, what the leader lacks is one, and how a halt ends
-//! - [`accept_gap`]: a stream that does not continue what was applied is applied once the operator says so
-//! - [`retention`]: what is kept of a stream is bounded, and room is made before it is full
-//! - [`full`]: a full stream says what holds its messages and what makes room
-//! - [`catch_up`]: a node that has much to apply answers meanwhile, and ends when it is told to
+//! - [`protocol`]: a stream that was replaced or lost messages, and messages that are not jobs
+//! - [`gaps`]: which missing messages are a gap, and how a halt ends
+//! - [`accept_gap`]: a stream that does not continue what was applied is applied if the operator accepts it
+//! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
+//! - [`full`]: a full stream's status says what holds its messages and what makes room
+//! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
 //! Boards and writes:
-//! - [`boards`]: one definition per board, whoever defines it first
+//! - [`boards`]: one definition per board, the first one
 //! - [`boards_lost`]: the shards' boards and entries survive the loss of the boards' stream
-//! - [`boards_many`]: boards by the thousand need no round trip each, and late definitions bring none back
-//! - [`http`]: HTTP writes are published, share messages, and are told of their own job
+//! - [`boards_many`]: thousands of boards need no round trip each, and late definitions do not create dropped
+//!   boards again
+//! - [`http`]: HTTP writes are published, share messages, and get the results of their own jobs
 //!
 //! Permissions:
-//! - [`control`]: who may publish jobs can do no more than that, whatever headers a message has
+//! - [`control`]: a client that may publish jobs can do nothing else, with any headers
 //! - [`credentials`]: each way to log in, wrong ones, and credentials that are replaced while a node runs
-//! - [`permissions`]: the shipped permissions are enough, and none is too many
+//! - [`permissions`]: the shipped permissions are enough, and each is needed
 //!
 //! Servers:
 //! - [`outage`]: NATS is away or stalls, or the service does
-//! - [`frozen`]: a server that is frozen, or whose packets are dropped, is left for another
+//! - [`frozen`]: connections leave a server that is frozen, or whose packets are dropped
 //! - [`no_jetstream`]: a server without JetStream is named in the log once
 
 mod accept_gap;

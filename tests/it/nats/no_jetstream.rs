@@ -15,14 +15,14 @@ fn a_server_without_jetstream_is_reported_once() {
     let is_told = || {
         service.client().get("/v1/status").1["shards"][1]["reason"]
             .as_str()
-            .is_some_and(|reason| reason.contains("nats-server -js"))
+            .is_some_and(|reason| reason.contains("nats-server with -js"))
     };
     wait_until("status says what to do", is_told);
     // Several of each loop's attempts.
     thread::sleep(Duration::from_secs(3));
     let log = service.log();
     // Each shard's state changes once, which is told as such.
-    let warns = |line: &&str| line.contains(" WARN ") && line.contains("nats-server -js");
+    let warns = |line: &&str| line.contains(" WARN ") && line.contains("nats-server with -js");
     let told = log.lines().filter(warns).count();
     // Twice a second by each of four loops, were it not for that.
     let most = 1 + usize::try_from(started.elapsed().as_secs() / 30).expect("small");

@@ -1,5 +1,5 @@
-//! NATS is away or stalls, or the service stalls: the service answers from what it has, says the reason, and
-//! goes on afterwards.
+//! NATS is down or stalls, or the service stalls: the service answers reads from its data, reports the
+//! reason, and continues afterwards.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_un
 use crate::support::nats_server::free_port;
 use crate::support::node::Node;
 
-/// Reads are answered and say that they are stale; writes, and readiness, say why not.
+/// Reads are answered and marked stale. Refused writes and readiness give the reason.
 fn check_serves_what_it_has(client: &Client) {
     let reason = wait_state(client, 0, "catching_up");
     assert!(reason.contains("NATS") || reason.contains("stream") || reason.contains("delivery"), "{reason}");
@@ -32,7 +32,7 @@ fn check_serves_what_it_has(client: &Client) {
 }
 
 #[test]
-fn a_service_without_nats_serves_what_it_has_and_connects_when_nats_comes() {
+fn a_service_without_nats_serves_stored_data_and_connects_when_nats_starts() {
     let mut nats = Nats::start();
     let mut service = Node::with_nats(&nats).start();
     let (status, answer) = service.client().put("/v1/boards/arena", &json!({}));
@@ -84,8 +84,8 @@ const MESSAGES: u64 = 600;
 /// buffers, of which a busy machine makes it need more: 180 to 257 were seen, and 310 beside two busy loops.
 const MEMORY_MIB: u64 = 450;
 
-/// The service is stopped for so long that NATS gives up on it, while far more is published than the service
-/// may hold in memory. Then NATS is stopped for so long that the service gives up on it.
+/// The service is paused for so long that NATS disconnects it, while far more is published than the service
+/// may hold in memory. Then NATS is paused for so long that the service disconnects.
 #[test]
 fn a_service_that_was_too_slow_for_nats_catches_up_within_bounds() {
     let monitor = free_port();

@@ -21,7 +21,7 @@ use crate::support::nats::{applied, wait_applied, wait_state, wait_until};
 use crate::support::node::Node;
 use crate::support::secured::Secured;
 
-/// What the server denies has no answer.
+/// The server does not answer requests that it denies.
 const NO_ANSWER: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -47,7 +47,7 @@ fn matches(pattern: &str, subject: &str) -> bool {
 
 async fn connect(server: &Secured, user: &str) -> Client {
     let options = ConnectOptions::with_user_and_password(user.to_owned(), format!("{user}-secret"));
-    // Who looks with a node's permissions may read a node's answers only.
+    // A client with a node's permissions can receive only answers to a node's inbox.
     let options = if user == "node" { options.custom_inbox_prefix("_INBOX.ranktree") } else { options };
     let client = options.connect(server.url()).await.expect("it is let in");
     client.flush().await.expect("the server answers");
@@ -73,7 +73,7 @@ fn start_node(server: &Secured) -> Node {
     node
 }
 
-/// What nodes publish is written down by a listener that may hear all of it.
+/// A listener that may receive all messages records what nodes publish.
 #[test]
 fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     let config = shipped();
@@ -96,7 +96,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     });
     let mut node = start_node(&server);
     let client = node.client();
-    // What a publisher may send again is not purged for so long.
+    // Messages within this duplicate window are not purged.
     runtime.block_on(async {
         let context = jetstream::new(connect(&server, "all").await);
         for shard in 0..2 {
@@ -115,7 +115,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert_eq!(client.put("/v1/boards/gone", &json!({})).0, 201);
     assert_eq!(client.send(ureq::http::Method::DELETE, "/v1/boards/gone", None).expect("an answer").0, 200);
     assert_eq!(client.get("/v1/boards/gone").0, 404);
-    // And more that came and went than the stream keeps records of.
+    // More boards are created and dropped than the stream keeps records of.
     runtime.block_on(async {
         let context = jetstream::new(connect(&server, "all").await);
         let mut stored = Vec::new();
@@ -141,12 +141,12 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     while !lacking.is_empty() {
         assert!(std::time::Instant::now() < deadline, "nodes do not need {lacking:?}");
         score += 1;
-        // Something has to change for a checkpoint, which the purge comes after.
+        // A change is needed for a checkpoint, after which the stream is purged.
         assert_eq!(client.put(&path, &json!({ "score": score })).0, 200);
         lacking = missing();
     }
     assert!(node.terminate().success());
-    // A stream that was made again is taken up with no more than that.
+    // These permissions are also enough to rebase onto a stream that was created again.
     runtime.block_on(async {
         let context = jetstream::new(connect(&server, "all").await);
         let stream = context.get_stream("RANKTREE_JOBS_0").await.expect("it is there");
@@ -159,20 +159,20 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     for shard in 0..2 {
         wait_state(&node.client(), shard, "live");
     }
-    // And nothing of what it tried was denied.
+    // The server denied nothing that the node tried.
     assert!(node.terminate().success());
     let log = node.log();
     assert!(!log.contains("ermissions"), "{log}");
     node.verify();
 }
 
-/// A node, and others who are let in.
+/// A node, and other users of the server.
 struct Scene {
     node: Node,
     runtime: Runtime,
     game: Client,
     rejects: Client,
-    /// With the nodes' permissions, to look.
+    /// A client with a node's permissions, for inspection.
     looking: Context,
     /// A member of shard 0.
     member: String,
@@ -276,7 +276,7 @@ fn game_services_can_publish_nothing_but_jobs() {
         assert!(!matches!(answer, Ok(Ok(_))), "who listens to rejects publishes nothing: {answer:?}");
     });
     assert_eq!(scene.ends(), before);
-    // Not by having an answer sent there, either: it stays in the account of who asked.
+    // A reply cannot reach that subject, either: it stays in the account of the client that asked.
     runtime.block_on(async {
         for reply in [
             "ranktree.control.0",
@@ -288,14 +288,15 @@ fn game_services_can_publish_nothing_but_jobs() {
         }
         game.flush().await.expect("the server answers");
     });
-    // Those four were jobs like any other; each is rejected once.
+    // Those four messages were normal jobs. Each is rejected once.
     wait_until("they are rejected", || scene.ends()[3] >= before[3] + 4);
     assert_eq!(scene.ends(), [before[0] + 4, before[1], before[2], before[3] + 4]);
     assert_eq!(scene.node.client().get("/v1/boards/arena").0, 200);
     scene.end();
 }
 
-/// A node's user can ask how many shards there are; a game service, which may only publish, is told.
+/// A node's user can read the number of shards from the stream. A game service may only publish, so it has to
+/// be given the number.
 #[test]
 fn a_load_needs_no_more_permissions_than_a_node_or_a_game_service_has() {
     let server = Secured::start(&shipped());

@@ -1,4 +1,5 @@
-//! What the service does with messages that are no jobs, and when a stream is not what it was.
+//! What the service does with messages that are not jobs, and with a stream that was replaced or lost
+//! messages.
 
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ fn undecodable_messages_are_rejected_once_and_the_good_ones_applied() {
     let mut headers = HeaderMap::new();
     headers.insert("Ranktree-Command", "define");
     nats.try_publish_with(SUBJECT, b"{}", headers).expect("it is stored");
-    // One bad job of three does not take the others with it.
+    // One bad job of three does not affect the others.
     let mixed =
         format!("[{},{{\"member\":\"{}\"}},{}]", job(&members[0], 100), members[0], job(&members[1], 200));
     let last = nats.publish(SUBJECT, &mixed);
@@ -78,7 +79,7 @@ fn undecodable_messages_are_rejected_once_and_the_good_ones_applied() {
     let mixed = nats.message("RANKTREE_REJECTS", rejects);
     assert_eq!((mixed["index"].clone(), mixed["sequence"].clone()), (json!(1), json!(last)));
     assert_eq!(mixed["job"], json!({ "member": members[0] }));
-    // Neither a crash nor a replay tells them again.
+    // After a crash and a replay they are not published again.
     service.kill9();
     service.restart();
     let client = service.client();
@@ -91,7 +92,7 @@ fn undecodable_messages_are_rejected_once_and_the_good_ones_applied() {
 }
 
 #[test]
-fn streams_are_created_as_designed_and_mismatched_ones_are_refused_in_words() {
+fn streams_are_created_as_designed_and_mismatched_ones_are_refused_with_an_explanation() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).start();
     let config = nats.info("RANKTREE_JOBS_1").config;
@@ -113,7 +114,7 @@ fn streams_are_created_as_designed_and_mismatched_ones_are_refused_in_words() {
 }
 
 #[test]
-fn mismatched_boards_and_rejection_streams_are_refused_in_words() {
+fn mismatched_boards_and_rejection_streams_are_refused_with_an_explanation() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).start();
     assert!(service.terminate().success());
@@ -122,7 +123,7 @@ fn mismatched_boards_and_rejection_streams_are_refused_in_words() {
         (
             "RANKTREE_REJECTS",
             Config { discard: DiscardPolicy::New, ..Config::default() },
-            "does not discard old",
+            "instead of discarding old",
         ),
     ] {
         let good = nats.info(stream).config;
@@ -138,7 +139,7 @@ fn mismatched_boards_and_rejection_streams_are_refused_in_words() {
     let (status, words) = Node::with_nats(&nats).at(service.data_dir()).refusal();
     assert!(!status.success() && words.contains(STREAM) && words.contains("max_msg_size"), "{words}");
     nats.update(&good);
-    // Put right, they are taken.
+    // After they are corrected, they are accepted.
     service.restart();
     assert!(service.terminate().success());
 }
@@ -156,19 +157,19 @@ fn a_recreated_stream_halts_its_shard_until_the_operator_accepts_it() {
     nats.create(config);
     let reason = wait_state(&client, 0, "halted");
     assert!(reason.contains("--accept-gap 0"), "{reason}");
-    // Reads go on, and say so; writes are refused.
+    // Reads are answered, marked stale; writes are refused.
     let (status, answer) = client.get(&entry_path("arena", "b"));
     assert_eq!((status, answer["stale"].clone()), (200, json!(true)), "{answer}");
     assert_eq!(client.get("/readyz").0, 503);
     assert_eq!(client.put(&entry_path("arena", "c"), &json!({ "score": 3 })).0, 503);
-    // Also after a restart, and whatever was stored meanwhile under the same sequences.
+    // The same holds after a restart, and if other messages were stored under the same sequences meanwhile.
     for number in 0..10 {
         nats.publish(SUBJECT, job("b", 100 + number));
     }
     service.kill9();
     service.restart();
     let reason = wait_state(&service.client(), 0, "halted");
-    assert!(reason.contains("deleted and made again"), "{reason}");
+    assert!(reason.contains("deleted and created again"), "{reason}");
     assert_eq!(score(&service.client(), "b"), Some(2));
     assert!(service.terminate().success());
 
@@ -180,7 +181,7 @@ fn a_recreated_stream_halts_its_shard_until_the_operator_accepts_it() {
     assert_eq!((score(&client, "b"), score(&client, "c")), (Some(109), Some(3)));
     assert!(service.terminate().success());
     service.verify();
-    // Accepted once is accepted.
+    // After it was accepted once, it need not be accepted again.
     service.restart();
     wait_state(&service.client(), 0, "live");
     assert_eq!(score(&service.client(), "c"), Some(3));
@@ -206,7 +207,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     assert!(reason.contains("lost the end"), "{reason}");
     let last = nats.info(STREAM).state.last_sequence;
     assert!(last < before, "the server noticed: {last} of {before}");
-    // Refilled with other messages, it has the sequences and not the messages.
+    // The stream is filled with other messages under the same sequences.
     for number in 0..50 {
         nats.publish(SUBJECT, job(&format!("n{number}"), number));
     }
@@ -221,7 +222,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
     service.restart_with(&["--accept-gap", "0"]);
     let client = service.client();
     wait_state(&client, 0, "live");
-    // What was lost was applied; what came in its place is applied now.
+    // The lost messages were applied before. Those that replaced them are applied now.
     for number in [0, 1, 49] {
         assert_eq!(score(&client, &format!("n{number}")), Some(number));
     }
@@ -233,7 +234,7 @@ fn a_stream_that_lost_its_end_halts_its_shard() {
 }
 
 #[test]
-fn a_purge_of_applied_messages_is_no_gap_and_a_purge_of_more_is_one() {
+fn a_purge_of_applied_messages_is_harmless_and_a_purge_of_others_halts_the_shard() {
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&["--nats-no-purge"]).start();
     let client = service.client();
@@ -264,7 +265,7 @@ fn a_purge_of_applied_messages_is_no_gap_and_a_purge_of_more_is_one() {
     assert_eq!(score(&client, "a"), Some(104));
     assert!(service.terminate().success());
     service.verify();
-    // The gap is behind it now, for the disk too.
+    // The gap has been passed, also in the state on disk.
     service.restart();
     wait_state(&service.client(), 0, "live");
     assert_eq!(score(&service.client(), "a"), Some(104));
@@ -272,7 +273,7 @@ fn a_purge_of_applied_messages_is_no_gap_and_a_purge_of_more_is_one() {
 }
 
 #[test]
-fn checkpointed_messages_are_purged_but_for_the_one_that_a_start_compares() {
+fn checkpointed_messages_are_purged_except_the_one_that_a_start_compares() {
     let nats = Nats::start();
     let arguments = ["--nats-keep", "0", "--checkpoint-seconds", "1"];
     let mut service = Node::with_nats(&nats).stream_mib(16).flags(&arguments).start();
@@ -295,7 +296,7 @@ fn checkpointed_messages_are_purged_but_for_the_one_that_a_start_compares() {
     service.verify();
 }
 
-/// The server knows the ids of what it stores: what was purged it would store again once it was restarted.
+/// After a restart the server knows only the ids of stored messages. It would store a purged message again.
 #[test]
 fn messages_within_the_duplicate_window_are_not_purged() {
     let mut nats = Nats::start();
@@ -303,7 +304,8 @@ fn messages_within_the_duplicate_window_are_not_purged() {
     let mut service = Node::with_nats(&nats).shards(2).stream_mib(16).flags(&arguments).start();
     let client = service.client();
     define(&client, &json!({}));
-    // The stream of shard 1 is purged as soon as may be, which shows that shard 0's could have been too.
+    // The stream of shard 1 is purged as soon as possible, which shows that enough time has passed for shard
+    // 0.
     let other = "RANKTREE_JOBS_1";
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(other).config });
     let publisher = nats.publisher();
@@ -395,10 +397,10 @@ fn a_full_stream_refuses_publishers_and_loses_nothing() {
     assert!(service.terminate().success());
 }
 
-/// What came without NATS is continued by no stream, whether or not there is one already; nothing is accepted
-/// there.
+/// No stream continues data that was written without NATS, whether a stream exists or not. `--accept-gap`
+/// does not help.
 #[test]
-fn a_directory_that_was_filled_without_nats_is_refused_in_words() {
+fn a_directory_that_was_filled_without_nats_is_refused_with_an_explanation() {
     let nats = Nats::start();
     let mut alone = Node::start();
     assert_eq!(alone.client().put(&entry_path("arena", "m"), &json!({ "score": 1 })).0, 200);

@@ -1,5 +1,5 @@
-//! What of a stream is kept and what goes: bounded by messages and by bytes, and never beyond the stream's
-//! end.
+//! Which messages of a stream are kept and which are purged: bounded by messages and by bytes, and never
+//! beyond the stream's end.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn start(nats: &Nats, extra: &[&str]) -> Node {
     service
 }
 
-/// Counts 20 members up by one, with so much metadata that it takes 21 KB.
+/// Adds one to 20 members, with so much metadata that the message has 21 KB.
 fn large_message() -> String {
     let filler = "x".repeat(950);
     let job = |member: u32| {
@@ -46,7 +46,7 @@ fn metric(service: &Node, name: &str) -> u64 {
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// At default settings neither a checkpoint nor the duplicate window would let anything go in time.
+/// With default settings, neither a checkpoint nor the duplicate window would allow a purge in time.
 #[test]
 fn room_for_large_messages_is_made_before_the_stream_is_full() {
     const MESSAGES: u64 = 1_600;
@@ -54,7 +54,7 @@ fn room_for_large_messages_is_made_before_the_stream_is_full() {
     let mut service = start(&nats, &[]);
     let (body, mut last) = (large_message(), 0);
     for _ in 0..MESSAGES {
-        // As quick as a checkpoint takes, and no quicker: then nobody is refused.
+        // Publishes no faster than checkpoints make room, so that no message is refused.
         wait_until("there is room", || nats.info(STREAM).state.bytes < STREAM_BYTES / 16 * 15);
         last = nats.publish(SUBJECT, &body);
     }
@@ -62,12 +62,12 @@ fn room_for_large_messages_is_made_before_the_stream_is_full() {
     wait_applied(&client, &[last]);
     assert_eq!(counted(&client), MESSAGES);
     let info = nats.info(STREAM);
-    // The oldest went, and so much stays as there has to be room for.
+    // The oldest messages were purged, and the room that has to be free is free.
     assert!(info.state.bytes > STREAM_BYTES / 4, "{} bytes are left", info.state.bytes);
     assert_eq!(info.state.last_sequence - info.state.first_sequence + 1, info.state.messages);
     let early = metric(&service, "ranktree_stream_purged_early_messages_total");
     assert!(early > 0 && early <= metric(&service, "ranktree_stream_purged_messages_total"), "{early}");
-    assert!(service.log().contains("the stream fills up"), "{}", service.log());
+    assert!(service.log().contains("the stream is filling up"), "{}", service.log());
     service.kill9();
     service.restart();
     wait_state(&service.client(), 0, "live");
@@ -76,7 +76,7 @@ fn room_for_large_messages_is_made_before_the_stream_is_full() {
     service.verify();
 }
 
-/// A publisher who is far quicker than checkpoints of a small stream is refused for moments, and loses
+/// A publisher that is far faster than the checkpoints is refused for moments on a small stream, and loses
 /// nothing.
 #[test]
 fn a_stream_that_is_filled_at_full_speed_takes_every_message() {
@@ -103,7 +103,7 @@ fn messages_kept_for_other_nodes_take_at_most_half_of_a_stream() {
     let mut service = start(&nats, &["--checkpoint-seconds", "1"]);
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
     let body = large_message();
-    // Under three quarters of it: nothing has to give way.
+    // Below three quarters of the limit nothing has to be purged.
     let messages = STREAM_BYTES * 5 / 8 / u64::try_from(body.len()).expect("small");
     let mut last = 0;
     for _ in 0..messages {
@@ -123,11 +123,12 @@ fn streams_are_created_as_large_as_the_server_has_room_for() {
     let nats = Nats::start_with(settings);
     let mut service = Node::with_nats(&nats).shards(2).start();
     let limit = |stream: &str| nats.info(stream).config.max_bytes;
-    // Beside those of boards and rejects, two of 1 GiB fit, and two of 2 GiB do not: half is left to others.
+    // In addition to the streams of boards and rejects, two of 1 GiB fit and two of 2 GiB do not, because
+    // half is left to others.
     assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (512 << 20, 512 << 20));
     assert!(service.log().contains("most_mib=512"), "{}", service.log());
     assert!(service.terminate().success());
-    // What is there is taken as it is.
+    // Existing streams are used as they are.
     nats.update(&Config { max_bytes: 100 << 20, ..nats.info("RANKTREE_JOBS_1").config });
     service.restart();
     assert_eq!((limit("RANKTREE_JOBS_0"), limit("RANKTREE_JOBS_1")), (512 << 20, 100 << 20));
@@ -136,7 +137,7 @@ fn streams_are_created_as_large_as_the_server_has_room_for() {
 }
 
 #[test]
-fn a_second_prefix_finds_room_and_a_third_one_is_told_what_makes_some() {
+fn a_second_prefix_finds_room_and_a_third_one_is_refused_with_advice() {
     let settings = "jetstream { max_file_store: 3GB }\n";
     let nats = Nats::start_with(settings);
     let start = |prefix: &str| Node::with_nats(&nats).flags(&["--prefix", prefix]).start();
@@ -184,7 +185,8 @@ fn a_stream_that_lost_its_end_is_not_purged() {
     nats.restart();
     let reason = wait_state(&client, 0, "halted");
     let state = nats.info(STREAM).state;
-    // Either it had been purged before it lost its end, and is empty; or what it kept is there.
+    // Either the stream was purged before it lost its end, and is empty, or it still has the messages that it
+    // kept.
     assert!(reason.contains("lost the end"), "{reason}");
     assert!(state.messages > 0 && state.last_sequence < last, "{state:?}");
     assert_eq!(state.last_sequence - state.first_sequence + 1, state.messages);

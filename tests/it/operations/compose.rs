@@ -1,5 +1,5 @@
-//! What docker-compose.yml starts, without containers: the same secrets, configurations, commands, flags and
-//! variables, with the addresses and folders of this machine in place of theirs.
+//! Starts the services of docker-compose.yml without containers: with the same secrets, configurations,
+//! commands, flags and variables, but with addresses and folders of this machine.
 
 use std::fs;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::support::nats::wait_until;
 use crate::support::nats_server::free_port;
 use crate::support::node::Node;
 
-/// What stands here for the places in containers.
+/// The folders and addresses here that replace those in containers.
 struct Here {
     folder: PathBuf,
     nats: String,
@@ -44,7 +44,7 @@ impl Here {
         self.folder.join("secrets")
     }
 
-    /// Runs the script that makes and shows secrets; what it says.
+    /// Runs the script that makes and shows secrets, and returns its output.
     fn run_script(&self, what: &str) -> String {
         let bin = self.folder.join("bin");
         if !bin.exists() {
@@ -115,7 +115,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs the load generator to its end; its exit code and summary, and what it says.
+/// Runs the load generator to its end, and returns its exit code, summary and standard error.
 fn load(arguments: &[String]) -> (Option<i32>, Value, String) {
     let output = command().args(arguments).arg("--json").output().expect("the binary can be started");
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -123,7 +123,7 @@ fn load(arguments: &[String]) -> (Option<i32>, Value, String) {
 }
 
 #[test]
-fn compose_services_work_together_and_let_nobody_else_in() {
+fn compose_services_work_together_and_require_credentials() {
     let compose = Compose::shipped();
     let services = compose.services();
     let temporary = tempfile::tempdir().expect("a temporary directory");
@@ -137,7 +137,7 @@ fn compose_services_work_together_and_let_nobody_else_in() {
     let node = &services["ranktree"];
     let environment = here.environment(node);
     let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    // It may listen on the address that the image says, without a word of consent.
+    // The service may listen on the image's address without --insecure, because it has tokens.
     let data = temporary.path().join("data");
     let mut check = command();
     check.args(["config", "check"]).envs(environment.iter().copied());
@@ -201,7 +201,7 @@ fn each_container_has_a_secret_of_its_own_that_is_made_once() {
     }
     assert!(!made[4].contains("rkt_"), "the node has hashes only");
 
-    // One that was interrupted is made again.
+    // A secret whose creation was interrupted is made again.
     fs::remove_file(here.secrets().join("made")).expect("it is there");
     here.run_script("make");
     assert!(all.iter().zip(&made).all(|(path, old)| here.secret(path) != *old));
@@ -210,7 +210,7 @@ fn each_container_has_a_secret_of_its_own_that_is_made_once() {
     for name in ["ranktree", "nats", "prometheus", "load"] {
         let metadata = fs::metadata(here.secrets().join(name)).expect("it is there");
         assert_eq!(metadata.permissions().mode() & 0o777, 0o500, "{name}");
-        // Of a service that names no user, the image's.
+        // The user of the image, for a service that names none.
         let services = compose.services();
         let user = services[name].value("user").unwrap_or("65532:65532");
         let owner = format!("{}:{}", metadata.uid(), metadata.gid());

@@ -1,7 +1,7 @@
 //! The dashboards and rules: a real Prometheus, with the shipped configuration, scrapes two loaded nodes, one
 //! of them fed by NATS, and every expression of every panel and rule has to find something.
 //!
-//! And the other way round: every metric is shown or watched somewhere, or it is said why not.
+//! Conversely, every metric is in a panel or a rule, or is listed here with the reason why not.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
 /// Scrapes come every second here; a rate needs two of them.
 const RATE_INTERVAL: &str = "15s";
 
-/// What one of the nodes asks for, and how its file has it.
+/// The token that one of the nodes requires, and its line in the tokens file.
 const TOKEN: &str = "rkt_0123456789abcdef0123456789abcdef";
 const TOKEN_SHA256: &str = "a03b485a91ed91fba0c826ee8b445d353594969a7c365aebfa35625edfd2dde8";
 
@@ -66,7 +66,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
                 }
             });
         }
-        // Whatever fails below, those threads must end.
+        // These threads must end even if an assertion below fails.
         let _stop = StopOnDrop(&stop);
         let prometheus = Prometheus::start(&[embedded.address(), fed.address()], TOKEN);
         let mut wanted = Vec::new();
@@ -85,7 +85,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
     });
 }
 
-/// Of all metrics that these services have, and that the source names.
+/// All metrics that these services expose and that the source names.
 fn assert_all_are_used(services: &[&Node], used: &BTreeSet<String>) {
     let source = fs::read_to_string(root().join("src/metrics.rs")).expect("it is in the repository");
     let named: BTreeSet<_> =
@@ -109,7 +109,7 @@ fn assert_all_are_used(services: &[&Node], used: &BTreeSet<String>) {
     assert_eq!(unused, excused, "on no panel and in no rule, and excused for it");
 }
 
-/// Where each alert leads, there is its paragraph.
+/// The link of each alert leads to its paragraph.
 fn assert_runbooks_are_served(prometheus: &Prometheus) {
     let page = prometheus.page("/user/runbooks.html");
     let mut alerts = 0;
@@ -162,7 +162,7 @@ fn every_alert_has_a_paragraph_and_a_test() {
             assert!(paragraph.contains(part), "{name} does not say {part}");
         }
     }
-    // A link within the page leads somewhere.
+    // Every link within the page has a target.
     for link in runbooks.split("](#").skip(1) {
         let link = link.split(')').next().expect("a link ends");
         assert!(names.iter().any(|name| name.to_lowercase() == link), "nothing is at #{link}");
@@ -217,14 +217,14 @@ fn dashboards_match_their_generator_and_describe_their_panels() {
     assert_eq!(uids.len(), 5);
 }
 
-/// A turn of everything: writes that are applied and rejected, reads by every route, and mistakes.
+/// One round of everything: writes that are applied and rejected, reads of every route, and invalid requests.
 fn load(client: &Client, turn: u32) {
     let member = format!("m{}", turn % 200);
     let jobs: Vec<_> =
         (0..20).map(|job| json!({"member": format!("m{job}"), "board": "arena", "score": turn})).collect();
     client.post("/v1/jobs", &json!(jobs));
     let entry = format!("/v1/boards/arena/members/{member}");
-    // The second is older than what is stored, and rejected.
+    // The second job has a version that is not greater than the stored one, and is rejected.
     client.put(&entry, &json!({"score": turn, "version": u64::from(turn) + 2, "meta": {"turn": turn}}));
     client.put(&format!("{entry}?wait=applied"), &json!({"score": turn, "version": 1}));
     client.get(&entry);
@@ -273,8 +273,8 @@ fn substituted(expr: &str) -> String {
     query
 }
 
-/// Those of the panels, and the metrics in them one by one: a sum of what is there and what is not is empty,
-/// but a zero in place of nothing hides what is not there.
+/// The expressions of the panels, and each metric in them by itself. A sum with a missing metric is empty,
+/// but `or vector(0)` would hide a missing metric.
 fn expressions_of_panels(dashboard: &Value) -> Vec<Expression> {
     let mut found = Vec::new();
     for panel in dashboard["panels"].as_array().expect("panels") {

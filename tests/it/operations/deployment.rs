@@ -1,4 +1,4 @@
-//! What is shipped to run the service with: read, and where a part of it is here, tried.
+//! Reads the shipped deployment files, and tries those whose programs are installed.
 //!
 //! Docker's engine is not needed. `make deploy-check` has `docker compose` look at its file where it is
 //! installed.
@@ -23,14 +23,14 @@ fn images_are_pinned_and_containers_confined() {
         let tag = image.split_once(':').map(|(_, tag)| tag).expect("a version is named");
         assert!(tag.matches(|c: char| c.is_ascii_digit()).count() >= 3, "{image} is not one version");
     }
-    // Each container takes over all of what confines it.
+    // Each container has all of the shared restrictions.
     assert_eq!(of("<<: *hardened").count(), images.len());
     let anchor = compose.split("x-hardened:").nth(1).and_then(|rest| rest.split("\nservices:").next());
     let anchor = anchor.expect("it comes before the services");
     for confined in ["read_only: true", "no-new-privileges:true", "cap_drop: [ALL]", "max-size"] {
         assert!(anchor.contains(confined), "{confined}");
     }
-    // What is published is published to this machine.
+    // Published ports are bound to loopback addresses.
     let ports: Vec<_> = of("- \"").filter(|line| line.contains("_PORT")).collect();
     assert_eq!(ports.len(), 4, "{ports:?}");
     assert_eq!(of("ports:").count(), ports.len(), "one each");

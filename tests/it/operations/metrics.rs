@@ -1,5 +1,5 @@
-//! The metrics: all that the contract names, said what they mean, and no more series than shards and routes
-//! make.
+//! The metrics: all that the contract names, each with a description, and no more series than shards and
+//! routes need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,7 @@ fn every_metric_is_exposed_with_its_description_and_no_member_is_a_label() {
     assert!(labels.is_subset(&known), "{labels:?}");
     assert_eq!(before.labels["shard"], BTreeSet::from(["0".to_owned(), "1".to_owned()]));
 
-    // Ten times as many members, on as many boards again: not one series more.
+    // Ten times as many members and boards, and not one more series.
     make_traffic(&service, 300..3_000);
     let after = scrape_with(&service, OF_OURS);
     assert_eq!(before.series(), after.series());
@@ -168,7 +168,7 @@ fn text_of(service: &Node) -> String {
     answer.body_mut().read_to_string().expect("they are text")
 }
 
-/// Scrapes until the figures that are looked at now and then have been looked at.
+/// Scrapes until the gauges that are updated periodically have been updated.
 fn scrape_with(service: &Node, names: &[(&str, &str)]) -> Scrape {
     let mut scrape = Scrape::parse(&text_of(service));
     wait_until("all figures were looked at", || {
@@ -248,7 +248,7 @@ impl Scrape {
     }
 
     fn series(&self) -> usize {
-        // Those of the process depend on the platform and not on us.
+        // Metrics of the process depend on the platform.
         let ours = self.metrics.iter().filter(|(name, _)| name.starts_with("ranktree_"));
         ours.map(|(_, metric)| metric.series).sum()
     }

@@ -1,4 +1,4 @@
-//! What an operator deploys and watches.
+//! Deployment files, dashboards, metrics and secrets.
 //!
 //! - [`metrics`]: every metric of the contract, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule

@@ -1,4 +1,4 @@
-//! The limit of open files that a service is started with is not the one it has to live with.
+//! The service raises the limit of open files that it was started with.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! What is secret stays so: passwords in arguments, files that hold secrets, and the data.
+//! Secrets stay secret: passwords in arguments, files that hold secrets, and the data.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -30,7 +30,10 @@ fn a_url_with_a_password_is_refused_and_not_repeated() {
     ] {
         let (code, said) = run(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {said}");
-        assert!(said.contains("takes no user and no password") && !said.contains("hunter2"), "{said}");
+        assert!(
+            said.contains("must not contain a user or a password") && !said.contains("hunter2"),
+            "{said}"
+        );
     }
 }
 
@@ -55,16 +58,16 @@ fn secret_files_that_others_can_read_are_warned_of() {
         (0o600, None),
         (0o400, None),
         (0o640, None),
-        (0o644, Some("everybody on this machine can read it (its mode is 644)")),
-        (0o660, Some("others than its owner can change it (its mode is 660)")),
-        (0o777, Some("others than its owner can change it (its mode is 777)")),
+        (0o644, Some("every user of this machine can read it (its mode is 644)")),
+        (0o660, Some("users other than its owner can change it (its mode is 660)")),
+        (0o777, Some("users other than its owner can change it (its mode is 777)")),
     ] {
         for file in [&key, &password] {
             set_mode(Path::new(file), mode);
         }
         let (code, said) = run(&check);
         assert_eq!(code, Some(0), "it is a warning: {said}");
-        assert!(said.contains("all is well") && !said.contains("hunter2"), "{said}");
+        assert!(said.contains("no errors found") && !said.contains("hunter2"), "{said}");
         assert!(!said.contains("tls_cert ="), "a certificate is no secret: {said}");
         for setting in [format!("tls_key = {key}"), format!("nats_password_file = {password}")] {
             let told = problem.map(|problem| format!("{setting} holds a secret, and {problem}; chmod 600"));
@@ -88,7 +91,7 @@ fn a_new_data_directory_is_open_to_its_owner_only() {
     for made in [&data, &data.join("shard-000")] {
         assert_eq!(mode(made), 0o700, "{}", made.display());
     }
-    // One that is there is left as it is.
+    // The mode of an existing directory is not changed.
     let made = folder.path().join("made");
     fs::create_dir(&made).expect("it can be made");
     set_mode(&made, 0o750);

@@ -66,7 +66,7 @@ fn circles_are_found_in_imports_and_nowhere_else() {
     check(&[lib, ("a.rs", "#[cfg(test)]\n#[allow(unused)]\nuse crate::b::B;\nstruct A;"), b], &[]);
     check(&[lib, ("a.rs", "#[cfg(test)] mod tests;"), ("a/tests.rs", "use crate::b::B;"), b], &[]);
     check(&[lib, ("a.rs", "#[cfg(test)] fn f() {} use crate::b::B;"), b], &both);
-    // What a parent passes on leads to the child that defines it.
+    // A name that a parent re-exports leads to the child that defines it.
     let parent = |text| [("lib.rs", "mod p;"), ("p/mod.rs", text), ("p/x.rs", "use super::Y; pub struct X;")];
     let with_y = |text, y| [parent(text).as_slice(), [("p/y.rs", y)].as_slice()].concat();
     check(&with_y("mod x; mod y; pub use x::X; pub use self::y::Y;", "pub struct Y;"), &[]);
@@ -84,7 +84,7 @@ fn circles_are_found_in_imports_and_nowhere_else() {
 }
 
 #[test]
-fn the_shortest_circle_is_told_and_exceptions_are_used_up() {
+fn the_shortest_circle_is_reported_and_unused_exceptions_are_errors() {
     let sources = [
         ("lib.rs", "mod a; mod b; mod c; mod d;"),
         ("a.rs", "use crate::b::B; use crate::c::C;"),
@@ -306,7 +306,7 @@ fn joined(at: &[String], name: &str) -> Names {
 struct Import {
     line: usize,
     path: Names,
-    /// What it is called here.
+    /// The name under which it is imported here.
     name: String,
     is_public: bool,
 }

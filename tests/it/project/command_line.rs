@@ -1,6 +1,5 @@
-//! What is said of the command line, wherever it is shipped, is what the binary has: every command, flag and
-//! variable that containers and the systemd unit use, that documents name, and that errors tell operators to
-//! use.
+//! Commands, flags and variables exist in the binary wherever they are named: in containers, the systemd
+//! unit, documents, and error messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::support::command::command;
 use crate::support::compose::Compose;
 
-/// Where flags and variables are named. The change log is not here: it may name what is no more.
+/// Where flags and variables are named. The change log is not among them, because it may name removed flags.
 const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -64,7 +63,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("web", "prometheus"),
 ];
 
-/// What begins like a variable of ours and is none, and what it is.
+/// Names that begin like variables of ranktree but are not, and what they are.
 const NO_VARIABLES: &[(&str, &str)] = &[
     ("RANKTREE_BOARDS", "a stream"),
     ("RANKTREE_JOBS_", "a shard's stream"),
@@ -124,7 +123,7 @@ impl CommandLine {
         self.flags.values().any(|flags| flags.contains(flag))
     }
 
-    /// What is wrong with the words after the program's name.
+    /// Checks the words after the program's name. An error says what is wrong.
     fn judge(&self, words: &[&str]) -> Result<(), String> {
         let Some((&first, mut rest)) = words.split_first() else { return Err("no command".to_owned()) };
         let mut name = first.to_owned();
@@ -299,7 +298,7 @@ fn commands_flags_and_variables_that_documents_name_exist() {
     }
 }
 
-/// What an operator is told to do can be done; what help says is read is read.
+/// Flags and variables that messages and help name exist.
 #[test]
 fn flags_and_variables_that_the_source_names_exist() {
     let known = CommandLine::of_the_binary();
@@ -318,7 +317,7 @@ fn flags_and_variables_that_the_source_names_exist() {
                 // Tests at the end may give flags that are refused.
                 let text = text.split("\n#[cfg(test)]\nmod ").next().expect("a part");
                 for flag in flags_in(text) {
-                    // Messages about streams say what to do with NATS's own tool.
+                    // Messages about streams name commands of NATS's own tool.
                     let is_of_nats = OF_OTHERS.contains(&(flag, "nats"));
                     assert!(
                         is_of_nats || known.has_flag(flag),

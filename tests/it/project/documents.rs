@@ -1,12 +1,11 @@
-//! Documents and comments lead somewhere: every link, every path of a source file and every module that they
-//! name exists.
+//! Every link, every path of a source file and every module that documents and comments name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What looks like a path and is none.
+/// Words that look like paths but are not.
 const NO_PATHS: &[(&str, &str)] = &[
     ("db/version_edit.h", "RocksDB's"),
     ("bin/ranktree", "made by `make build`"),
@@ -111,7 +110,7 @@ fn told() -> Vec<(String, String)> {
 }
 
 #[test]
-fn links_between_documents_lead_somewhere() {
+fn links_between_documents_have_targets_that_exist() {
     let mut dead = Vec::new();
     let mut seen = 0;
     for path in documents() {

@@ -1,5 +1,4 @@
-//! What a module must not know, read from the source: the invariants that `ARCHITECTURE.md` states as
-//! absences.
+//! Checks in the source what modules must not name: the invariants that `ARCHITECTURE.md` states as absences.
 //!
 //! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in
 //! `ranktree_rocksdb_reads`.
@@ -101,7 +100,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("storage/", &["writer", "queue", "query", "http", "service", "cli"]),
     ("writer/", &["queue", "query", "http", "service", "cli"]),
     ("queue/", &["query", "http", "service", "cli"]),
-    // So that reads can be built without a queue.
+    // Reads must not need a queue.
     ("query/", &["queue", "http", "service", "cli"]),
     (
         "access/",
@@ -112,7 +111,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
         "tls_roots.rs",
         &["board", "job", "tree", "state", "storage", "writer", "queue", "query", "http", "service", "cli"],
     ),
-    // A stranger to the service, whom it loads from without.
+    // The load generator is a client of the service, and must not use its insides.
     ("loadgen/", &["tree", "state", "storage", "writer", "query", "http", "service", "cli"]),
     ("credential_files.rs", &["service", "cli"]),
     ("service/", &["cli"]),
@@ -121,7 +120,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
 #[test]
 fn modules_name_only_what_they_may() {
     let sources = Source::all();
-    // An absence in a folder that was renamed would prove nothing.
+    // If the folder was renamed, an absence in it would prove nothing.
     for (place, _) in DIRECTION {
         assert!(sources.iter().any(|source| source.is_in(place)), "there is no {place} any more");
     }

@@ -1,4 +1,4 @@
-//! What is held by reading the repository itself.
+//! Tests that read the repository itself.
 //!
 //! - [`layering`]: what a module must not know
 //! - [`circles`]: files import one another without circles

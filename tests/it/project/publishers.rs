@@ -1,4 +1,4 @@
-//! The publishers that `docs/nats.md` shows, run as they stand there.
+//! Runs the publishers that `docs/nats.md` shows, unchanged.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ use crate::support::node::Node;
 /// The contract's members and their hashes.
 const VECTORS: [(&str, u32); 4] =
     [("p42", 2_517_926_281), ("alice", 2_267_157_479), ("日本", 2_670_128_721), ("", 2_166_136_261)];
-/// More than there are hashes, so that a shard is the hash itself.
+/// More shards than there are hashes, so that the shard's number is the hash itself.
 const HASHES: u64 = 1 << 32;
 
 /// The only block of a language.
@@ -55,7 +55,7 @@ fn the_publisher_in_python_publishes_once_and_is_ranked() {
     let here = code.replace("nats://127.0.0.1:4222", &url);
     assert_ne!(here, code, "it names the usual address");
     let token = python(&here, &[]);
-    // Again, as after a lost answer: under the same id it is the same message.
+    // Publishes again, as after a lost answer. With the same id it counts as the same message.
     assert_eq!(python(&here, &[]), token);
     let (status, entry) = client.get(&format!("{}?after={token}", entry_path("arena", "p42")));
     assert_eq!((status, &entry["score"], &entry["rank"]), (200, &json!(1_200), &json!(2)), "{entry}");

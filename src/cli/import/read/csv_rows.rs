@@ -87,7 +87,7 @@ impl<R: BufRead> CsvRows<R> {
                 BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why, name))?
             }
             (None, None) => {
-                return Err(malformed("the row names no board, and there is no --board".to_owned()));
+                return Err(malformed("the row names no board, and --board is not given".to_owned()));
             }
         };
         let score = if self.defaults.op.is_none_or(Op::takes_score) {
@@ -106,14 +106,14 @@ impl<R: BufRead> CsvRows<R> {
             .map(|text| parse_time(text).map_err(|why| refuse(RejectCode::Malformed, why, text)))
             .transpose()?;
         let no_version =
-            |text| malformed(format!("a version is an unsigned 64-bit integer, not {}", quoted(text)));
+            |text| malformed(format!("a version must be an unsigned 64-bit integer; got {}", quoted(text)));
         let version = optional(version)?.map(|text| decimal::<u64>(text).ok_or_else(|| no_version(text)));
         let version = version.transpose()?;
 
         let meta = optional(meta)?.map(|text| {
             serde_json::from_str::<&RawValue>(text).map_err(|why| {
                 let why = json_words(text.as_bytes(), &why);
-                malformed(format!("meta is a JSON object, not {}: {why}", quoted(text)))
+                malformed(format!("meta must be a JSON object; got {}: {why}", quoted(text)))
             })
         });
         let meta = meta.transpose()?;
@@ -279,7 +279,7 @@ mod tests {
         check("#,board,member,score\n1,arena,m,5", &[(2, row)]);
         let error = open("#ranktree {}\nboard,member,score\n", &[], Defaults::default());
         let error = error.expect_err("it says nothing").to_string();
-        assert!(error.starts_with("the first line does not say what a board is: "), "{error}");
+        assert!(error.starts_with("the first line does not describe a board: "), "{error}");
     }
 
     #[test]
@@ -355,15 +355,15 @@ mod tests {
     #[test]
     fn an_unfit_header_is_refused_before_any_row() {
         for (text, columns, expect) in [
-            ("", vec![], "there is nothing in the file"),
-            ("\n\r\n", vec![], "there is nothing in the file"),
+            ("", vec![], "the file is empty"),
+            ("\n\r\n", vec![], "the file is empty"),
             ("a,b\n", vec![], "the file's header has no column \"member\"; it has: a, b."),
             ("member,score\n", vec![], "the file's header has no column \"board\""),
             ("board,member\n", vec![], "the file's header has no column \"score\""),
             ("board,member,score\n", vec!["at=date"], "the file's header has no column \"date\""),
             ("board,member,score,Member\n", vec![], "the file's header names the column \"member\" twice"),
-            ("board,member,score\n", vec!["when=date"], "--column is FIELD=NAME"),
-            ("board,member,score\n", vec!["at="], "--column is FIELD=NAME"),
+            ("board,member,score\n", vec!["when=date"], "--column must be FIELD=NAME"),
+            ("board,member,score\n", vec!["at="], "--column must be FIELD=NAME"),
         ] {
             let error = open(text, &columns, Defaults::default()).expect_err(text).to_string();
             assert!(error.starts_with(expect), "{text:?}: {error}");

@@ -130,8 +130,8 @@ mod tests {
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes).expect("a Vec takes everything");
-        encoder.finish().expect("a Vec takes everything")
+        encoder.write_all(bytes).expect("writing to a Vec does not fail");
+        encoder.finish().expect("writing to a Vec does not fail")
     }
 
     fn check(bytes: &[u8], format: Format, content: &str) {

@@ -30,7 +30,7 @@ pub struct NdjsonRows<R> {
 #[derive(Deserialize)]
 #[expect(
     clippy::zero_sized_map_values,
-    reason = "JSON has maps and no sets; only the boards' names matter here"
+    reason = "the line is a JSON map, of which only the boards' names are read"
 )]
 struct Peek<'a> {
     #[serde(borrow)]
@@ -100,13 +100,13 @@ impl<R: BufRead> NdjsonRows<R> {
 
     fn parse(&self) -> Result<Parsed, RejectedLine> {
         let malformed = |why: String| {
-            RejectedLine::new(self.line, RejectCode::Malformed, format!("no job object: {why}"))
+            RejectedLine::new(self.line, RejectCode::Malformed, format!("not a job object: {why}"))
         };
         let text = std::str::from_utf8(&self.buffer);
         let text = text.map_err(|_| malformed("the line is not UTF-8".to_owned()))?.trim();
         let words = |why: serde_json::Error| malformed(json_words(text.as_bytes(), &why));
         if !text.starts_with('{') {
-            return Err(malformed(format!("the line does not start with {{, but with {}", quoted(text))));
+            return Err(malformed(format!("the line begins with {}, not with {{", quoted(text))));
         }
         let peek: Peek<'_> =
             serde_json::from_str(text).map_err(|why| self.refusal(text).unwrap_or_else(|| words(why)))?;
@@ -122,13 +122,13 @@ impl<R: BufRead> NdjsonRows<R> {
         let text = exported.as_deref().unwrap_or(text);
         let given = self.defaults.board.as_ref();
         if let (Some(given), Some(_)) = (given, &peek.scores) {
-            return Err(malformed(format!("it has scores for boards of its own, and --board says {given}")));
+            return Err(malformed(format!("it has scores, which name boards, and --board names {given}")));
         }
         let renamed = given.filter(|_| peek.board.is_some()).map(|_| without_board(text));
         let renamed = renamed.transpose().map_err(words)?;
         let fields = renamed.as_deref().unwrap_or(text).trim_start_matches('{');
         let Some(member) = peek.member else {
-            return Err(malformed("it names no member".to_owned()));
+            return Err(malformed("member is missing".to_owned()));
         };
 
         // Defaults of the command line are written in front of the job's own fields, which stay byte for byte
@@ -162,7 +162,7 @@ enum LineLength {
 }
 
 fn too_long(line: u64) -> RejectedLine {
-    RejectedLine::new(line, RejectCode::TooLarge, format!("a job has at most {MAX_JOB_BYTES} bytes"))
+    RejectedLine::new(line, RejectCode::TooLarge, format!("a job must be at most {MAX_JOB_BYTES} bytes long"))
 }
 
 impl<R: BufRead> Iterator for NdjsonRows<R> {
@@ -245,7 +245,10 @@ mod tests {
         }
         let several = rows("{\"member\":\"m\",\"scores\":{\"b\":1}}", defaults.clone());
         let [Parsed::Rejected(line)] = several.as_slice() else { panic!("refused, and not {several:?}") };
-        assert_eq!(line.detail, "no job object: it has scores for boards of its own, and --board says arena");
+        assert_eq!(
+            line.detail,
+            "not a job object: it has scores, which name boards, and --board names arena"
+        );
         let other = rows("{\"board\":\"b\",\"definition\":{}}", defaults);
         assert!(
             matches!(other.as_slice(), [Parsed::Board(line)] if line.board.as_str() == "arena"),

@@ -129,9 +129,9 @@ fn connection_info(source: &RedisSource<'_>) -> Result<ConnectionInfo, RedisErro
 /// A fraction is read as the shortest decimal of the double. That is what the writer gave to Redis, unless it
 /// had more than fifteen digits.
 fn scaled_double(text: &str, scale: u32) -> Result<i64, String> {
-    let score: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let score: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     if !score.is_finite() {
-        return Err(format!("{score} is no score; scores are 64-bit integers"));
+        return Err(format!("{score} is not a score; scores are signed 64-bit integers"));
     }
     // Whole numbers are written out exactly, however large; a double's shortest decimal is not its value
     // beyond 2^53.
@@ -172,6 +172,6 @@ mod tests {
             assert_eq!(scaled_double(text, scale).ok(), expect, "{text} times {scale}");
         }
         assert!(scaled_double("3.25", 1).expect_err("a fraction").contains("--scale 100"));
-        assert!(scaled_double("inf", 1).expect_err("infinity").contains("inf is no score"));
+        assert!(scaled_double("inf", 1).expect_err("infinity").contains("inf is not a score"));
     }
 }

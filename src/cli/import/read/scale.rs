@@ -13,7 +13,7 @@ pub fn scaled(decimal: &str, scale: u32) -> Result<i64, String> {
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = whole.strip_prefix('-').unwrap_or(whole);
     if unsigned.is_empty() || !is_digits(unsigned) || !is_digits(fraction) || decimal.ends_with('.') {
-        return Err(format!("{decimal:?} is no decimal number, such as 12 or -3.25"));
+        return Err(format!("{decimal:?} is not a decimal number such as 12 or -3.25"));
     }
     let fraction = fraction.trim_end_matches('0');
     let digits: i128 = format!("{whole}{fraction}").parse().map_err(|_| outside())?;
@@ -21,7 +21,9 @@ pub fn scaled(decimal: &str, scale: u32) -> Result<i64, String> {
     let divisor = u32::try_from(fraction.len()).ok().and_then(|places| 10_i128.checked_pow(places));
     match divisor {
         Some(divisor) if product % divisor == 0 => i64::try_from(product / divisor).map_err(|_| outside()),
-        _ => Err(format!("{decimal} times {scale} is not a whole number; --scale 100 keeps two places")),
+        _ => Err(format!(
+            "{decimal} times {scale} is not a whole number; a larger --scale keeps more places: 100 keeps two"
+        )),
     }
 }
 
@@ -61,6 +63,6 @@ mod tests {
         assert!(
             scaled("3.255", 100).expect_err("a fraction").contains("3.255 times 100 is not a whole number")
         );
-        assert!(scaled("fast", 100).expect_err("no number").contains("\"fast\" is no decimal number"));
+        assert!(scaled("fast", 100).expect_err("no number").contains("\"fast\" is not a decimal number"));
     }
 }

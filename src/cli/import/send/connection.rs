@@ -125,7 +125,9 @@ impl<'a> Connection<'a> {
     ) -> Result<(), ImportError> {
         let (found, expected) = (results.len(), batch.rows.len());
         if found != expected {
-            return Err(self.service.not_understood(format!("{found} results for {expected} jobs")));
+            return Err(self
+                .service
+                .not_understood(format!("the answer has {found} results for {expected} jobs")));
         }
         let (mut applied, mut changed, mut repeated) = (0, 0, 0);
         let mut sent_twice = retries.sent_twice;
@@ -172,7 +174,7 @@ impl<'a> Connection<'a> {
         let mut rows: Vec<_> = std::mem::take(&mut batch.rows).into_iter().map(Some).collect();
         for InvalidJob { index, code, detail } in invalid {
             let Some(place) = rows.get_mut(index) else {
-                let reason = format!("an error about job {index}, which was not sent");
+                let reason = format!("the answer has an error for job {index}, which was not sent");
                 return Err(self.service.not_understood(reason));
             };
             // A second error about the same job adds nothing.
@@ -331,7 +333,7 @@ mod tests {
             200,
             r#"{"results":[{"rejected":"stale_version","detail":"7 is stored"},{"changed":true}]}"#,
         );
-        let twice = "sent twice 1 applied by a first try whose answer was lost";
+        let twice = "sent twice 1 applied by a first request whose answer was lost";
         for lost in [Reply::Break, Reply::With(500, "{}")] {
             check(vec![lost, stale], 2, &["[0,1]"; 2], &["applied 1", twice, "rejected 0"]);
         }
@@ -356,9 +358,12 @@ mod tests {
                 "URL refused lines 10 to 10: 401 unauthorized a token is needed",
             ),
             (Reply::With(404, "nothing here"), "URL refused lines 10 to 10: 404"),
-            (Reply::With(200, "hello"), "URL gave an answer that"),
-            (Reply::With(200, r#"{"results":[]}"#), "URL gave an answer that"),
-            (Reply::With(422, r#"{"errors":[{"index":1,"code":"malformed"}]}"#), "URL gave an answer that"),
+            (Reply::With(200, "hello"), "the answer of URL is not that"),
+            (Reply::With(200, r#"{"results":[]}"#), "the answer of URL is not that"),
+            (
+                Reply::With(422, r#"{"errors":[{"index":1,"code":"malformed"}]}"#),
+                "the answer of URL is not that",
+            ),
         ] {
             let error = send(vec![reply], 1, "set").1.expect_err(expect);
             assert!(error.starts_with(expect), "{error}");
@@ -387,7 +392,10 @@ mod tests {
         let (_, sent) = send(Vec::new(), 1, "set");
         let error = sent.expect_err("nobody is there");
         assert!(error.starts_with("nothing answers at URL: "), "{error}");
-        assert!(error.ends_with("Is the service there? --retry-for 60s waits for it"), "{error}");
+        assert!(
+            error.ends_with("Check that the service runs there, or wait for it with --retry-for 60s"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -403,6 +411,6 @@ mod tests {
         let asked = service(Some(Duration::ZERO));
         let error =
             Connection::new(&asked).board_adds("b").expect_err("nobody is there any more").to_string();
-        assert!(error.contains("for 0 s (--retry-for):"), "{error}");
+        assert!(error.contains("gave up after 0 s without an answer from URL (--retry-for):"), "{error}");
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Retries<'a> {
             return Err(ImportError::NotThere { to, reason });
         };
         if !self.backoff.has_failed() {
-            tally.note(&format!("{to} cannot be written to ({reason}); trying again"));
+            tally.note(&format!("{to} did not take the rows ({reason}); trying again"));
         }
         let Some(pause) = self.backoff.pause(at_least, retry_for) else {
             return Err(ImportError::Unreachable { to, seconds: retry_for.as_secs(), reason });

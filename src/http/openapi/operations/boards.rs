@@ -13,9 +13,9 @@ pub fn boards() -> Doc {
     let limit = json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BATCH_MAX});
     let cursor = json!({"type": "string", "pattern": "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,63})?$"});
     read(TAG, "All boards")
-        .describe("Boards by name, with their definitions and totals. The cursor is the name of the last board before.")
+        .describe("Boards in the order of their names, with their definitions and totals. The cursor is the name of the last board of the page before.")
         .query(query("limit", &limit, "How many boards the page has at most."))
-        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty is none."))
+        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page."))
         .answer(200, "BoardList", "A page of boards.")
 }
 
@@ -30,16 +30,17 @@ pub fn board() -> Doc {
 pub fn put_board() -> Doc {
     write(TAG, "Define a board")
         .describe(
-            "Creates the board, or says that it is there. Idempotent. `keep` and the `min` and `max` of keys may change later, and \
-             an absent one becomes its default; everything else is decided once, and a definition that differs in it is refused \
-             with `board_differs`. Bounds judge the jobs that come: entries that are there already stay as they are. No body at all is the default definition: \
-             one key `score`, descending, `set`, ties to the first.\n\n\
-             A job for a board that is not there creates it with the defaults, unless the node was started with \
-             `--no-auto-create`.",
+            "Creates the board, or confirms that it exists. Idempotent. `keep` and the `min` and `max` of \
+             keys may change later, and an absent one is reset to its default. Everything else is fixed \
+             when the board is created, and a definition that differs in it is refused with \
+             `board_differs`. New bounds apply to the jobs that follow; existing entries stay as they \
+             are. An empty body is the default definition: one key `score`, descending, `set`, and the \
+             first to reach a score leads its ties.\n\nA job for a board that does not exist creates it \
+             with the defaults, unless the node was started with `--no-auto-create`.",
         )
         .body("DefinitionInput", false, "The definition.")
-        .answer(201, "DefinedBoard", "The board is new.")
-        .answer(200, "DefinedBoard", "The board was there already, or only `keep` or bounds changed.")
+        .answer(201, "DefinedBoard", "The board was created.")
+        .answer(200, "DefinedBoard", "The board existed already, or only its `keep` or bounds changed.")
         .problem(409, "board_differs")
         .problem(422, "invalid_definition")
         .problem(422, "too_many_boards")
@@ -51,11 +52,12 @@ pub fn put_board() -> Doc {
 pub fn delete_board() -> Doc {
     write(TAG, "Drop a board")
         .describe(
-            "Drops the board with all of its entries, on every shard. Should that fail halfway, the board is unknown already, and \
-             dropping it again goes on. A job or a definition that arrives meanwhile begins the board anew, as it would \
-             right after the drop.",
+            "Drops the board with all of its entries, on every shard. If the drop fails before all shards \
+             have made it, the board is unknown to clients already; send the same request again to \
+             complete it. A job or a definition that arrives in the meantime creates a new board, as it \
+             would after the drop.",
         )
-        .answer(200, "DroppedBoard", "It is gone.")
+        .answer(200, "DroppedBoard", "The board is dropped.")
         .problem(404, "unknown_board")
         .problem(504, "not_yet_applied")
 }
@@ -63,10 +65,12 @@ pub fn delete_board() -> Doc {
 pub fn clear_board() -> Doc {
     write(TAG, "Clear a board")
         .describe(
-            "Removes every entry of the board, hidden ones and what is remembered of removals included; its definition stays. The \
-             board begins anew: versions of its entries count no more, so that a late retry of an older write is taken as a new one. \
-             In a shard's queue, jobs before it go with the board and jobs after it stay. Takes the same time however many entries \
-             there are. Should it fail halfway, readers find the board empty, and sending it again goes on.",
+            "Removes every entry of the board, including hidden entries and remembered removals; the \
+             definition stays. Versions of the removed entries are forgotten, so that a late retry of an \
+             older write is applied like a new one. In a shard's queue, the clear removes the effects of \
+             jobs before it, and keeps those of jobs after it. It takes the same time however many \
+             entries there are. If it fails before all shards have made it, readers find the board empty \
+             already; send the same request again to complete it.",
         )
         .answer(200, "RemovedEntries", "The board is empty.")
         .problem(404, "unknown_board")
@@ -76,15 +80,17 @@ pub fn clear_board() -> Doc {
 pub fn trim_board() -> Doc {
     write(TAG, "Trim a board")
         .describe(
-            "Removes the entries beyond a position, or those with a worse score; exactly one of the two is given. The place is \
-             found once, over all shards. Whoever is behind it then and still is when the removal reaches the shard's queue goes; \
-             who has improved meanwhile stays. Hidden entries with a score behind the place go too. Each removal is one without a \
-             version: where the entry had one, that is remembered.\n\n\
-             A large trim is many messages, and takes some seconds per million entries. It ends when its client leaves: what was \
-             removed stays so, and the same request removes the rest.",
+            "Removes the entries beyond a position, or those with a worse score; give exactly one of the \
+             two. The place where the removed entries begin is found once, over all shards. An entry is \
+             removed if it is behind that place at that time, and still is when the removal reaches its \
+             shard's queue; an entry that has improved in the meantime stays. Hidden entries with a score \
+             behind the place are removed, too. A removal by a trim has no version of its own; if the \
+             entry had a version, it is remembered.\n\nA large trim is many messages, and takes some \
+             seconds per million entries. It stops if its client disconnects: entries that were removed \
+             stay removed, and the same request removes the rest.",
         )
-        .body("TrimInput", true, "Which entries go.")
-        .answer(200, "RemovedEntries", "They are gone.")
+        .body("TrimInput", true, "Which entries are removed.")
+        .answer(200, "RemovedEntries", "The entries are removed.")
         .problem(404, "unknown_board")
         .problem(422, "bad_score")
         .problem(422, "too_large")

@@ -23,15 +23,16 @@ pub fn member() -> Doc {
 pub fn around() -> Doc {
     read_board(ENTRIES, "A member and its neighbours")
         .describe(format!(
-            "The entries just before and after the member's, and its own, best first. `above` and `below` are at most \
-             {NEIGHBOURS_MAX} each. Near an end of the board there are fewer on that side, unless `fill` takes more from the other."
+            "The member's entry and those right before and after it, best first. `above` and `below` are \
+             at most {NEIGHBOURS_MAX} each. Near an end of the board there are fewer entries on that \
+             side; with `fill` there are more on the other side instead."
         ))
         .query(neighbours("above", "before"))
         .query(neighbours("below", "after"))
         .query(query(
             "fill",
             &json!({"type": "boolean", "default": false}),
-            "Whether the other side makes up for what is missing at an end of the board.",
+            "Whether the other side has more entries if there are too few at an end of the board.",
         ))
         .answer(200, "Neighbours", "The entries.")
         .problem(404, "unknown_member")
@@ -39,10 +40,11 @@ pub fn around() -> Doc {
 }
 
 pub fn lookup() -> Doc {
-    read_board(ENTRIES, "Several members among themselves")
+    read_board(ENTRIES, "A group of members")
         .describe(format!(
-            "A friends' board: those of up to {BATCH_MAX} members who are on the board, best first, with their rank among \
-             themselves and on the board, and those who are not on it."
+            "The board of a group, such as of friends. Of up to {BATCH_MAX} members, those who are on the \
+             board, best first, with their rank within the group and on the board; and those who are not \
+             on the board."
         ))
         .body("LookupInput", true, "The members.")
         .answer(200, "Group", "The entries.")
@@ -55,53 +57,57 @@ pub fn member_boards() -> Doc {
     );
     read(ENTRIES, "A member on several boards")
         .describe(
-            "The member's entries, by board. Boards that are not there, or that the member is not on, are in `not_found`. Where all \
-             boards are asked for and there are more, `next_cursor` says where the next page begins: pages have the boards in the \
-             order in which they were created, and by name within the page. A page may have few entries and still not be the last.",
+            "The member's entries, by board. Boards that do not exist, or that the member is not on, are \
+             in `not_found`. If all boards are asked for and there are more, `next_cursor` is the \
+             beginning of the next page: pages follow the order in which boards were created, and within \
+             a page boards are sorted by name. A page may have few entries and still not be the last one.",
         )
         .query(list("boards", &component("BoardName"), BATCH_MAX, &boards))
         .query(query(
             "cursor",
             &json!({"type": "string", "pattern": "^[0-9]*$"}),
-            "The `next_cursor` of the page before, without `boards`; empty is none.",
+            "The `next_cursor` of the page before, without `boards`; empty means the first page.",
         ))
         .answer(200, "MemberBoards", "The entries.")
         .problem(422, "bad_member")
 }
 
 pub fn top() -> Doc {
-    read_board(LISTS, "A board from an end on")
+    read_board(LISTS, "The entries at an end of a board")
         .describe(
-            "Entries best first, or worst first with `from=bottom`, a page at a time. The cursor holds the full sort key of the last \
-             entry: while scores move, no entry that stays in place is skipped or repeated. It belongs to its board and its \
-             direction; with another one it is refused with `bad_cursor`.",
+            "Entries best first, or worst first with `from=bottom`, a page at a time. The cursor holds \
+             the full sort key of the last entry, so that an entry whose score does not change is neither \
+             skipped nor repeated while other scores change. It is valid for its board and direction \
+             only, and refused with `bad_cursor` for others.",
         )
         .query(limit())
         .query(query(
             "cursor",
             &json!({"type": "string", "pattern": "^([0-9a-f]{2})*$"}),
-            "The `next_cursor` of the page before; empty is none.",
+            "The `next_cursor` of the page before; empty means the first page.",
         ))
         .query(query(
             "from",
             &json!({"type": "string", "enum": ["top", "bottom"]}),
-            "The end to begin at, `top` by default; a cursor knows its own.",
+            "The end to begin at, `top` by default. With a cursor it may be left out.",
         ))
         .query(query(
             "reached_at",
             &json!({"type": "boolean", "default": false}),
-            "Whether entries say when their score was reached, where that orders ties: what it takes to copy a board \
-             with its ties in their order. `updated_at` may be later.",
+            "Whether entries have `reached_at`, the time at which the score was reached, on boards where \
+             it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be \
+             later.",
         ))
         .answer(200, "Page", "A page.")
         .problem(422, "bad_cursor")
 }
 
 pub fn positions() -> Doc {
-    read_board(LISTS, "A board from a position on")
+    read_board(LISTS, "The entries from a position on")
         .describe(
-            "The page that begins at a position, however deep: nothing before it is read. Beyond the end it has no entries. \
-             `next_cursor` goes on with `top`.",
+            "The page that begins at a position. A deep position takes no longer, because entries before \
+             it are not read. A page beyond the end has no entries. Send `next_cursor` to `top` for the \
+             page that follows.",
         )
         .query(limit())
         .answer(200, "Page", "A page.")
@@ -110,8 +116,9 @@ pub fn positions() -> Doc {
 pub fn range() -> Doc {
     read_board(LISTS, "The entries between two scores")
         .describe(
-            "Entries whose first key lies between the two, bounds included as in `count`, best first, a page at a time. A bound that is \
-             absent or empty is none. Nothing before the page is read. The cursor is as that of `top`.",
+            "Entries whose first key lies between the two bounds, which are inclusive as in `count`, best \
+             first, a page at a time. Leave a bound out, or empty, for no bound. Entries before the page \
+             are not read. The cursor works like that of `top`.",
         )
         .query(query("min", &signed(), "The least value."))
         .query(query("max", &signed(), "The greatest value; not below `min`."))
@@ -119,7 +126,7 @@ pub fn range() -> Doc {
         .query(query(
             "cursor",
             &json!({"type": "string", "pattern": "^([0-9a-f]{2})*$"}),
-            "The `next_cursor` of the page before; empty is none.",
+            "The `next_cursor` of the page before; empty means the first page.",
         ))
         .answer(200, "Page", "A page.")
         .problem(422, "bad_score")

@@ -19,17 +19,20 @@ pub fn rejects() -> Doc {
     let cursor = json!({"type": "string", "pattern": "^[0-9a-f.-]*$"});
     read(TAG, "Jobs that were refused")
         .describe(
-            "Newest first: by the time at which each was refused, then by shard, then by its place in the shard's queue. Jobs that \
-             came over HTTP or NATS, also what came to a shard that is not its member's, and what is no job at all. A request that is \
-             refused as a whole (422) left nothing behind. Each shard keeps its latest 100,000.\n\n\
-             A request reads at most 1,000 rejects more than `limit`, so that a page can be short or empty where the filters leave \
-             many out: there is more as long as there is a `next_cursor`. What is refused after the first page is not on those \
-             that follow it. A token that is confined to some boards is told of jobs that name these boards only.",
+            "Newest first: by the time at which each was refused, then by shard, then by its place in the \
+             shard's queue. The list has jobs that came over HTTP or NATS, including jobs that were \
+             published to another shard than their member's, and messages that are not jobs. A request \
+             that was refused as a whole (422) is not listed. Each shard keeps its latest 100,000 \
+             rejects.\n\nA request reads at most 1,000 rejects more than `limit`, so that a page can be \
+             short or empty if filters leave many out: there are more as long as the answer has a \
+             `next_cursor`. Jobs that are refused after the first page was read are not on the pages that \
+             follow it. With a token that is confined to some boards, the list has only jobs that name \
+             these boards alone.",
         )
-        .query(query("shard", &shard, "Of this shard only."))
-        .query(query("reason", &json!({"enum": reject_codes()}), "For this reason only."))
+        .query(query("shard", &shard, "Only rejects of this shard."))
+        .query(query("reason", &json!({"enum": reject_codes()}), "Only rejects for this reason."))
         .query(query("limit", &limit, "How many rejects the page has at most."))
-        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty is none. It goes with the same `shard` and `reason`."))
+        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and `reason`."))
         .answer(200, "RejectList", "A page of rejects.")
         .problem(422, "bad_cursor")
         .problem(503, "shard_unavailable")
@@ -37,9 +40,9 @@ pub fn rejects() -> Doc {
 }
 
 pub fn status() -> Doc {
-    Doc::new(TAG, "How the shards are doing")
+    Doc::new(TAG, "The status of the shards")
         .describe(
-            "Per shard: who holds it, its state, applied and last sequence, lag, members, and rejected jobs.",
+            "For each shard: which node holds it, its state, applied and last sequence, lag, members, and rejected jobs.",
         )
         .answer(200, "Status", "The status.")
         .problems(ANY)
@@ -47,7 +50,12 @@ pub fn status() -> Doc {
 }
 
 pub fn healthz() -> Doc {
-    plain("Whether the process is alive").answer_as(200, "text/plain; charset=utf-8", &text("ok\n"), "It is.")
+    plain("Whether the process is alive").answer_as(
+        200,
+        "text/plain; charset=utf-8",
+        &text("ok\n"),
+        "The process is alive.",
+    )
 }
 
 pub fn readyz() -> Doc {
@@ -56,16 +64,18 @@ pub fn readyz() -> Doc {
             200,
             "text/plain; charset=utf-8",
             &json!({"type": "string", "pattern": "^ready(, degraded)?\n", "examples": ["ready\n"]}),
-            "Every shard is live and its lag under the limit. `ready, degraded` on the first line: publishers are refused, or are about \
-             to be, because a shard's stream is full or nearly so, or files of a shard are damaged; the lines that follow say which. Reads \
-             are answered and what is in the stream is applied, and other nodes have the same stream: so the node stays in service.",
+            "Every shard is live and its lag is under the limit. If the first line is `ready, degraded`, \
+             a shard's stream is full or nearly full, so that publishers are refused or will be soon, or \
+             files of a shard are damaged; the lines that follow say which. A degraded node stays in \
+             service, because it answers reads and applies what is in the stream, and other nodes have \
+             the same stream.",
         )
         .problem(503, "not_ready")
 }
 
 pub fn metrics() -> Doc {
     let schema = json!({"type": "string"});
-    Doc::new(TAG, "Metrics for Prometheus").describe("Is answered by an overloaded node too.").answer_as(
+    Doc::new(TAG, "Metrics for Prometheus").describe("An overloaded node answers this, too.").answer_as(
         200,
         "text/plain; version=0.0.4; charset=utf-8",
         &schema,
@@ -89,7 +99,7 @@ pub fn docs() -> Doc {
 /// An operation that needs no token, and that an overloaded node answers too.
 fn plain(summary: &'static str) -> Doc {
     Doc::new(TAG, summary)
-        .describe("Needs no token, and is answered by a node with too many requests in work too.")
+        .describe("Needs no token. A node with too many requests in progress answers this, too.")
 }
 
 fn text(content: &str) -> serde_json::Value {

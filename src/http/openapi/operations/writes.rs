@@ -11,13 +11,13 @@ const TAG: &str = "Writes";
 pub fn put_member() -> Doc {
     write(TAG, "Write a member's entry")
         .describe(
-            "One job. Its board and member are in the path; its fields say the score and what to do with it. Send a write that got \
-             no answer again with the `version` it had: it counts once.",
+            "One job. The path names its board and member; its fields have the score and the operation. \
+             If a write gets no answer, send it again with the same `version`: then it counts once.",
         )
         .query(shared("results"))
         .body("EntryInput", true, "The job.")
         .answer(200, "EntryWritten", "It is applied and on disk.")
-        .answer(202, "Accepted", "With NATS and without `wait=applied`: it is safe in the stream.")
+        .answer(202, "Accepted", "With NATS and without `wait=applied`: it is stored in the stream.")
         .problem(422, "bad_member")
         .problem(422, "bad_score")
         .problem(422, "too_large")
@@ -27,11 +27,11 @@ pub fn put_member() -> Doc {
 
 pub fn delete_member() -> Doc {
     write(TAG, "Remove a member's entry")
-        .describe("Removes the entry from the board. Where there is none, `changed` is false.")
+        .describe("Removes the entry from the board. If there is none, `changed` is false.")
         .query(shared("results"))
         .query(shared("version"))
         .answer(200, "EntryWritten", "It is applied and on disk.")
-        .answer(202, "Accepted", "With NATS and without `wait=applied`: it is safe in the stream.")
+        .answer(202, "Accepted", "With NATS and without `wait=applied`: it is stored in the stream.")
         .problem(404, "unknown_board")
         .problem(422, "bad_member")
         .problem(422, "too_many_boards")
@@ -41,12 +41,12 @@ pub fn delete_member() -> Doc {
 pub fn delete_everywhere() -> Doc {
     write(TAG, "Remove a member everywhere")
         .describe(
-            "Removes the member's entries from every board. The answer counts the boards: a member may be on too many to list.",
+            "Removes the member's entries from every board. The answer has the number of boards and not their names, because a member may be on very many.",
         )
         .query(shared("results"))
         .query(shared("version"))
         .answer(200, "MemberRemoved", "It is applied and on disk.")
-        .answer(202, "Accepted", "With NATS and without `wait=applied`: it is safe in the stream.")
+        .answer(202, "Accepted", "With NATS and without `wait=applied`: it is stored in the stream.")
         .problem(422, "bad_member")
         .problems(REJECTED)
 }
@@ -54,16 +54,18 @@ pub fn delete_everywhere() -> Doc {
 pub fn jobs() -> Doc {
     write(TAG, "Write many entries")
         .describe(format!(
-            "One job, or an array of 1 to {MAX_JOBS_PER_MESSAGE}, of any members. What can be judged without the current state is \
-             judged first: if any job is invalid, the whole request is refused, `errors` lists which and why, and nothing is \
-             applied. Together they change at most {MAX_BOARDS_PER_REQUEST} boards, each counted for every job that does. Jobs of \
-             one member apply in their order: after one that failed, those behind it are not sent. What the state refuses is told \
-             by job, as `rejected`, and the others apply."
+            "One job, or an array of 1 to {MAX_JOBS_PER_MESSAGE}, of any members. Everything that can be \
+             checked without the current state is checked first: if any job is invalid, the whole request \
+             is refused, `errors` lists which jobs and why, and nothing is applied. The jobs together may \
+             change at most {MAX_BOARDS_PER_REQUEST} boards, counted for each job. Jobs of one member are \
+             applied in their order: after one that failed, those that follow it are not sent. A job that \
+             is refused because of the current state is `rejected` in the results, and the others are \
+             applied."
         ))
         .query(shared("results"))
         .body("Jobs", true, "The jobs.")
-        .answer(200, "JobsWritten", "All were decided, and what was applied is on disk.")
-        .answer(202, "Accepted", "With NATS and without `wait=applied`: they are safe in their streams.")
+        .answer(200, "JobsWritten", "All jobs were applied or rejected, and what was applied is on disk.")
+        .answer(202, "Accepted", "With NATS and without `wait=applied`: they are stored in their streams.")
         .problem(422, "bad_member")
         .problem(422, "bad_score")
         .problem(422, "too_large")

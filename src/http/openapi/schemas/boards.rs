@@ -16,16 +16,16 @@ pub fn schemas() -> Value {
         "required": ["name"],
         "properties": {
             "name": {"type": "string", "minLength": 1, "maxLength": 64,
-                     "description": "1 to 64 bytes, and no other key's."},
+                     "description": "1 to 64 bytes, different from the names of the other keys."},
             "order": {"type": ["string", "null"], "enum": orders(true), "default": "desc",
                       "description": "`desc`: greater is better; `asc`: smaller is better."},
-            "min": bound_input("The least value a job may lead to. Entries that are there already stay."),
-            "max": bound_input("The greatest value a job may lead to; not below `min`. Entries that are there already stay.")
+            "min": bound_input("The least value that a job may lead to. Existing entries stay as they are."),
+            "max": bound_input("The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.")
         }
     });
     let definition = json!({
         "type": "object",
-        "description": "What the creator of a board decides. Absent and `null` are the default. Only `keep` and the `min` and `max` of keys can change later.",
+        "description": "The definition of a board. Absent and `null` are the default. Only `keep` and the `min` and `max` of keys can change later.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
@@ -33,16 +33,18 @@ pub fn schemas() -> Value {
             "policy": {"type": ["string", "null"], "enum": policies(true), "default": "set",
                        "description": "What a job without `op` does: `set` (the latest wins), `best` or `incr`."},
             "ties": {"type": ["string", "null"], "enum": ties(true), "default": "first",
-                     "description": "Who leads among equal scores: `first` or `last` to reach it, or `member`, the smallest id \
-                                     byte by byte, which also decides what is left of the other two. Rank is shared regardless."},
+                     "description": "Which of equal scores comes first: that of the `first` or the `last` \
+                                     member to reach it, or with `member` that of the smallest id, \
+                                     compared byte by byte. The id also decides if the times are equal. \
+                                     Equal scores share their rank regardless."},
             "windows": {"type": ["array", "null"], "items": {"enum": ["all"]}, "minItems": 1, "maxItems": 1,
-                        "description": "Only `all` is there yet; `day`, `week` and `month` are refused with `unsupported`."},
+                        "description": "Only `all` is supported yet; `day`, `week` and `month` are refused with `unsupported`."},
             "utc_offset": {"type": ["string", "null"], "pattern": "^(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)$",
                            "description": "Where days begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."},
             "keep": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_KEEP, "default": 12,
                      "description": "Closed instances kept per kind of window."},
-            "entry_ttl": {"type": "null", "description": "Not there yet: anything but `null` is refused with `unsupported`."},
-            "capacity": {"type": "null", "description": "Not there yet: anything but `null` is refused with `unsupported`."}
+            "entry_ttl": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."},
+            "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."}
         }
     });
     let board = |more: Value| {
@@ -70,7 +72,7 @@ pub fn schemas() -> Value {
     json!({
         "KeyInput": key,
         "Key": object_with(
-            "A component of a board's scores. A bound that is absent is none.",
+            "A component of a board's scores. An absent `min` or `max` means no bound.",
             json!({
                 "name": {"type": "string"},
                 "order": {"enum": orders(false)},
@@ -84,7 +86,7 @@ pub fn schemas() -> Value {
         "Board": board(json!({"as_of": as_of(), "stale": stale()})),
         "DefinedBoard": board(json!({
             "token": {"type": "string", "pattern": AS_OF_PATTERN,
-                      "description": "Names every shard, with a sequence as of which the definition holds there."},
+                      "description": "Names every shard, with a sequence from which on the definition is in force there."},
             "as_of": as_of(),
             "stale": stale()
         })),
@@ -99,7 +101,7 @@ pub fn schemas() -> Value {
             &["boards", "next_cursor", "as_of"]
         ),
         "DroppedBoard": object(
-            "What came of dropping a board.",
+            "The outcome of dropping a board.",
             json!({"board": {"type": "string"}, "dropped": {"const": true}, "token": component("Token")})
         )
     })
@@ -110,7 +112,7 @@ pub fn removals() -> Value {
     json!({
         "TrimInput": {
             "type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
-            "description": "Which entries go: exactly one of the two is given.",
+            "description": "Which entries are removed: give exactly one of the two.",
             "properties": {
                 "positions_beyond": {
                     "description": "The last position that stays, from 1.",
@@ -120,19 +122,19 @@ pub fn removals() -> Value {
                     ]
                 },
                 "worse_than": {
-                    "description": "The worst score that stays. On boards with several keys it may be their first ones only, which \
-                                    are compared then.",
+                    "description": "The worst score that stays. On boards with several keys it may have \
+                                    the first keys only; then only these are compared.",
                     "allOf": [component("ScoreInput")]
                 }
             }
         },
         "RemovedEntries": object(
-            "What a removal of many entries came to.",
+            "The outcome of a removal of many entries.",
             json!({
                 "board": {"type": "string"},
-                "removed": count("Entries that went, hidden ones included. Of a cleared board, those that it held when it began."),
+                "removed": count("The number of removed entries, hidden ones included. Of a cleared board: those that it held when the clear began."),
                 "token": {"type": "string", "pattern": AS_OF_PATTERN,
-                          "description": "Names every shard, with a sequence as of which the entries are gone there."}
+                          "description": "Names every shard, with a sequence from which on the entries are removed there."}
             })
         )
     })

@@ -13,7 +13,7 @@ fn listed_fields() -> Value {
         "member": component("MemberId"),
         "score": component("Score"),
         "rank": ordinal("1 + the number of entries with a better score; shared by equal scores, \"1 2 2 4\"."),
-        "position": ordinal("Counts through; ties ordered by the board's rule."),
+        "position": ordinal("The place in the total order, counted from 1; ties are ordered by the board's rule."),
         "updated_at": component("Time"),
         "meta": or_null(component("Metadata"))
     })
@@ -21,8 +21,8 @@ fn listed_fields() -> Value {
 
 fn listed_entry() -> Value {
     let mut entry = object(
-        "An entry within a list. `reached_at`, when the score was reached, is there if it was asked for and \
-                        orders the board's ties.",
+        "An entry within a list. `reached_at`, the time at which the score was reached, is present if it \
+                        was asked for and orders the board's ties.",
         listed_fields(),
     );
     // After `object`, which requires all that it is given.
@@ -33,7 +33,7 @@ fn listed_entry() -> Value {
 }
 
 fn percentile() -> Value {
-    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same one, and do not count for each other."}})
+    json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same percentile, and are not worse than each other."}})
 }
 
 pub fn schemas() -> Value {
@@ -42,7 +42,7 @@ pub fn schemas() -> Value {
         [
             json!({"member": component("MemberId"), "score": component("Score"),
                    "rank": ordinal("1 + better; shared by equal scores, \"1 2 2 4\"."),
-                   "position": ordinal("Counts through; ties ordered by the board's rule.")}),
+                   "position": ordinal("The place in the total order, counted from 1; ties are ordered by the board's rule.")}),
             counts(),
             percentile(),
             json!({"updated_at": component("Time"), "meta": or_null(component("Metadata"))}),
@@ -51,13 +51,13 @@ pub fn schemas() -> Value {
     let group = with(json!({"group_rank": ordinal("Rank among the members asked for.")}), [listed_fields()]);
     json!({
         "Entry": read_answer(
-            "A member's entry on a board. `meta` is `{}` when there is none, and `null` when it cannot be told any more.",
+            "A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read.",
             entry,
             json!({})
         ),
         "ListedEntry": listed_entry(),
         "Page": read_answer(
-            "Entries in order. `next_cursor` asks for what follows; `null` at the end.",
+            "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
             with(head(), [total()]),
             json!({
                 "entries": array(component("ListedEntry")),
@@ -85,7 +85,7 @@ pub fn schemas() -> Value {
             })
         ),
         "MemberBoards": read_answer(
-            "A member's entries, by board. `next_cursor` asks for those on further boards; `null` at the end.",
+            "A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end.",
             json!({"member": component("MemberId"), "window": {"const": "all"}}),
             json!({
                 "entries": array(component("Entry")),
@@ -99,8 +99,8 @@ pub fn schemas() -> Value {
 pub fn ranks() -> Value {
     let shards = object(
         "A shard's share.",
-        json!({"shard": count("The shard's number."), "better": count("Better entries there."),
-               "tied": count("Equal entries there."), "total": count("Entries there.")}),
+        json!({"shard": count("The shard's number."), "better": count("Better entries on the shard."),
+               "tied": count("Equal entries on the shard."), "total": count("Entries on the shard.")}),
     );
     let rank = with(
         json!({"score": component("Score"), "rank": ordinal("The rank that this score has, or would have.")}),
@@ -110,7 +110,7 @@ pub fn ranks() -> Value {
         with(json!({"score": component("Score"), "rank": ordinal("Its rank.")}), [counts(), percentile()]);
     let found = with(json!({"p": {"type": "number"}}), [place.clone()]);
     json!({
-        "Rank": read_answer("The rank of a score, submitted or not.", with(head(), [rank.clone()]), json!({})),
+        "Rank": read_answer("The rank of a score, whether a member has it or not.", with(head(), [rank.clone()]), json!({})),
         "ScoresInput": {
             "type": "object", "additionalProperties": false, "required": ["scores"],
             "properties": {"scores": {"type": "array", "maxItems": BATCH_MAX, "items": component("ScoreInput")}}
@@ -118,21 +118,21 @@ pub fn ranks() -> Value {
         "Ranks": read_answer(
             "The ranks of the scores, in their order.",
             with(head(), [total()]),
-            json!({"ranks": array(object("The rank of a score, submitted or not.", rank))})
+            json!({"ranks": array(object("The rank of a score, whether a member has it or not.", rank))})
         ),
-        "Place": read_answer("The score there, and how many hold it.", with(head(), [place]), json!({})),
+        "Place": read_answer("The score at that place, and how many entries have it.", with(head(), [place]), json!({})),
         "Count": read_answer(
-            "How many entries lie between the bounds, both inclusive. A bound that was not given is `null`.",
+            "How many entries lie between the bounds, both inclusive. A bound that was not sent is `null`.",
             with(head(), [total()]),
             json!({"min": or_null(component("Integer")), "max": or_null(component("Integer")),
-                   "count": count("Entries whose first key lies there.")})
+                   "count": count("Entries whose first key lies between the bounds.")})
         ),
         "Histogram": read_answer(
             "Entries by their first key. Buckets include both of their bounds.",
             with(head(), [total()]),
             json!({
                 "buckets": array(object("A bucket.", json!({
-                    "min": component("Integer"), "max": component("Integer"), "count": count("Entries in it.")
+                    "min": component("Integer"), "max": component("Integer"), "count": count("Entries in the bucket.")
                 }))),
                 "below": count("Entries below the first bucket."),
                 "above": count("Entries above the last one.")
@@ -144,7 +144,7 @@ pub fn ranks() -> Value {
             json!({
                 "percentiles": array(json!({"anyOf": [
                     object("The entry at the percentile.", found),
-                    object("There is none.", json!({"p": {"type": "number"}, "score": {"type": "null"}}))
+                    object("The board has no entries.", json!({"p": {"type": "number"}, "score": {"type": "null"}}))
                 ]}))
             })
         )
@@ -154,7 +154,7 @@ pub fn ranks() -> Value {
 fn counts() -> Value {
     json!({
         "better": count("Entries with a better score."),
-        "tied": count("Entries with this score, an entry itself among them."),
+        "tied": count("Entries with this score, including the entry itself."),
         "worse": count("Entries with a worse score."),
         "total": count("Entries of the board: better + tied + worse.")
     })

@@ -24,14 +24,15 @@ pub fn inputs() -> Value {
     });
     let version = json!({
         "anyOf": [component("Version"), absent],
-        "description": "Applied only if greater than the stored one for the member and the board: retries and reordering \
-                        become harmless."
+        "description": "The job applies only if this is greater than the version stored for the member \
+                        and the board, so that retries and reordered jobs do no harm."
     });
     let at = json!({
         "anyOf": [component("Time"), absent],
-        "description": "When it happened, between the years 1970 and 2261, with any offset; decides ties. More than five \
-                        minutes after the queue took the job, it is rejected, `future_time`; exactly five are allowed. \
-                        Default: when the queue took it."
+        "description": "When the score was reached, between the years 1970 and 2261, with any offset; \
+                        decides ties. A job whose `at` is more than five minutes after the queue took it \
+                        is rejected with `future_time`; exactly five minutes are allowed. Default: when \
+                        the queue took the job."
     });
     let meta = json!({
         "anyOf": [component("Metadata"), absent],
@@ -41,7 +42,7 @@ pub fn inputs() -> Value {
     let board = component("BoardName");
     let one_score = variant(
         "A score",
-        "Brings a score to a board.",
+        "Sets, improves or adds to a score on a board.",
         json!({"board": board, "member": member, "score": component("ScoreInput"), "scores": absent, "op": operation,
                "version": version, "at": at, "meta": meta}),
         &["board", "member", "score"],
@@ -65,27 +66,27 @@ pub fn inputs() -> Value {
         &["member", "op"],
     );
     let visibility = variant(
-        "Hide or show",
-        "A hidden entry leaves counts and lists, keeps its score, and goes on receiving updates.",
+        "Hiding or showing an entry",
+        "A hidden entry is not counted and not listed; it keeps its score and receives updates.",
         json!({"board": board, "member": member, "score": absent, "scores": absent,
                "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
         &["board", "member", "op"],
     );
     let repeated = |what: &str| {
         json!({
-            "type": ["string", "null"], "description": format!("If given, the {what} of the path once more.")
+            "type": ["string", "null"], "description": format!("If present, it must be the {what} of the path.")
         })
     };
     let put_score = variant(
         "A score",
-        "Brings a score.",
+        "Sets, improves or adds to a score.",
         json!({"board": repeated("board"), "member": repeated("member"), "score": component("ScoreInput"),
                "scores": absent, "op": operation, "version": version, "at": at, "meta": meta}),
         &["score"],
     );
     let put_other = variant(
-        "Remove, hide or show",
-        "Changes what is there, without a score.",
+        "Removing, hiding or showing an entry",
+        "Changes the existing entry, without a score.",
         json!({"board": repeated("board"), "member": repeated("member"), "score": absent, "scores": absent,
                "op": {"enum": [Op::Remove.name(), Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at,
                "meta": absent}),
@@ -93,7 +94,7 @@ pub fn inputs() -> Value {
     );
     json!({
         "Job": {
-            "description": "One requested change. `profile` is part of the API and not there yet: it is refused.",
+            "description": "One requested change. The operation `profile` is not supported yet, and is refused.",
             "anyOf": [one_score, many_scores, removal, visibility]
         },
         "Jobs": {
@@ -122,7 +123,7 @@ fn variant(title: &str, description: &str, properties: Value, required: &[&str])
 pub fn answers() -> Value {
     json!({
         "Accepted": object(
-            "The write is safe in its stream, and will be applied.",
+            "The write is stored in its stream, and will be applied.",
             json!({"token": component("Token")})
         ),
         "Previous": object(
@@ -132,18 +133,18 @@ pub fn answers() -> Value {
         "Change": object("What a job did on a board.", change_fields()),
         "Changed": object("Whether a job did anything on a board.", changed_field()),
         "EntryWritten": {
-            "description": "What came of the write.",
+            "description": "The outcome of the write.",
             "anyOf": [
                 object("With the entry.", with(json!({"token": component("Token")}), [change_fields()])),
                 object("With `results=changed`.", with(json!({"token": component("Token")}), [changed_field()]))
             ]
         },
         "MemberRemoved": object(
-            "What came of the removal.",
+            "The outcome of the removal.",
             with(json!({"token": component("Token")}), [everywhere()])
         ),
         "JobResult": {
-            "description": "What came of one job.",
+            "description": "The outcome of one job.",
             "anyOf": [
                 object_with(
                     "It was applied. `changed` is false if it left everything as it was.",
@@ -157,24 +158,24 @@ pub fn answers() -> Value {
                 ),
                 object("It removed a member from every board.", everywhere()),
                 object(
-                    "The state refused it; the others of the request apply all the same.",
+                    "It was refused because of the current state; the other jobs of the request are applied.",
                     json!({"rejected": {"enum": reject_codes()}, "detail": {"type": "string"}})
                 ),
                 object(
-                    "Its message could not be committed, or nobody knows.",
+                    "Its message could not be committed, or it is unknown whether it was.",
                     json!({"failed": {"enum": failure_codes()}, "detail": {"type": "string"}})
                 ),
                 object(
-                    "It is stored, and its board was not defined within ten seconds: it waits for that.",
+                    "It is stored, and waits for its board, which was not defined within ten seconds.",
                     json!({"changed": {"const": false}, "waits_for_board": {"const": true}})
                 ),
-                object("It is stored, and nobody waited for what came of it.", json!({"stored": {"const": true}}))
+                object("It is stored, and the request did not wait for its outcome.", json!({"stored": {"const": true}}))
             ]
         },
         "JobsWritten": object(
-            "What came of the jobs, one result per job in their order.",
+            "The outcomes of the jobs, one result per job in their order.",
             json!({
-                "token": {"type": "string", "description": "A read with `after` of this sees these writes."},
+                "token": {"type": "string", "description": "A read with this as `after` sees these writes."},
                 "results": {"type": "array", "minItems": 1, "maxItems": MAX_JOBS_PER_MESSAGE, "items": component("JobResult")}
             })
         )
@@ -182,7 +183,7 @@ pub fn answers() -> Value {
 }
 
 fn changed_field() -> Value {
-    json!({"changed": {"type": "boolean", "description": "Whether anything is different now."}})
+    json!({"changed": {"type": "boolean", "description": "Whether the job changed anything."}})
 }
 
 fn change_fields() -> Value {
@@ -196,8 +197,8 @@ fn by_board(each: &str) -> Value {
     json!({
         "boards": {
             "type": "object", "additionalProperties": component(each),
-            "description": "For a job on several boards: what it did on each. `changed`, `entry` and `previous` beside it are \
-                            the first one's."
+            "description": "For a job on several boards: the outcome on each. The `changed`, `entry` and \
+                            `previous` next to it are those of the first board."
         }
     })
 }
@@ -205,14 +206,14 @@ fn by_board(each: &str) -> Value {
 /// A removal from every board, whose boards are counted.
 fn everywhere() -> Value {
     json!({
-        "changed": {"type": "boolean", "description": "Whether anything is different now, on any board."},
+        "changed": {"type": "boolean", "description": "Whether the job changed anything, on any board."},
         "entry": {"type": "null"},
         "previous": {"type": "null"},
         "counts": object(
             "Boards.",
             json!({
-                "boards": count("That knew the member."),
-                "changed": count("Where anything is different now.")
+                "boards": count("The number of boards that had an entry, or a remembered removal, of the member."),
+                "changed": count("The number of boards that changed.")
             })
         )
     })

@@ -4,7 +4,7 @@
 //! are read. A test compares every answer of the other tests of `http` with these schemas, closed to any
 //! further name.
 
-#![allow(clippy::needless_pass_by_value, reason = "a schema is made to be put into another")]
+#![allow(clippy::needless_pass_by_value, reason = "schemas are built by value, as parts of other schemas")]
 
 mod boards;
 pub mod components;

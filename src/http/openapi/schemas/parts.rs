@@ -39,7 +39,7 @@ pub fn or_null(schema: Value) -> Value {
 pub fn stale() -> Value {
     json!({
         "type": "boolean", "enum": [true],
-        "description": "There, and true, while a shard applies nothing: the answer is exact at `as_of` and may be behind."
+        "description": "Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be out of date."
     })
 }
 

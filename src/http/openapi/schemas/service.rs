@@ -11,18 +11,18 @@ use crate::writer::QueueLevel;
 pub fn schemas() -> Value {
     let shard = json!({
         "shard": count("Its number."),
-        "owner": {"type": "string", "description": "Who holds it; `local`: this node."},
+        "owner": {"type": "string", "description": "The node that holds it; `local` is this node."},
         "state": {"enum": ["live", "catching_up", "halted"]},
         "reason": {"type": ["string", "null"], "description": "Why it is not live."},
-        "damage": {"type": ["string", "null"], "description": "What was found damaged of its files since the start, and what to do."},
+        "damage": {"type": ["string", "null"], "description": "Which of its files were found damaged since the start, and what to do."},
         "applied_sequence": count("The last sequence that is applied."),
-        "last_sequence": count("The last one in its queue, as far as is known."),
+        "last_sequence": count("The last sequence in its queue, as far as it is known."),
         "lag": count("Messages that are not applied yet."),
-        "members": count("Members that it knows."),
-        "rejects": count("Jobs that it rejected since it was created."),
+        "members": count("Members that the shard knows."),
+        "rejects": count("Jobs that were rejected since the shard was created."),
         "parked": count("With NATS: jobs that wait for their board to be defined."),
         "stream": {
-            "description": "With NATS: how full its stream is; `null` until that was looked at.",
+            "description": "With NATS: how full its stream is; `null` until it was first read.",
             "anyOf": [component("Stream"), {"type": "null"}]
         },
         "checkpoint_sequence": count("What the last checkpoint holds.")
@@ -35,22 +35,23 @@ pub fn schemas() -> Value {
         })
         .unwrap_or_default();
     let levels = [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full].map(QueueLevel::name);
-    let held =
-        |text: &str| object(text, json!({"messages": count("How many."), "bytes": count("How much.")}));
+    let held = |text: &str| {
+        object(text, json!({"messages": count("Messages."), "bytes": count("Bytes, estimated.")}))
+    };
     let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
-        "Shard": object_with("How a shard is doing.", shard.clone(), &required),
+        "Shard": object_with("The state of a shard.", shard.clone(), &required),
         "Stream": object(
-            "How full a shard's stream is, as of the last look, a second ago or less. Bytes of a part are estimated.",
+            "How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are estimates.",
             json!({
                 "level": {"enum": levels, "description": "`nearly_full` from seven eighths on; `full`: publishers are refused."},
-                "reason": {"type": ["string", "null"], "description": "Unless it is `roomy`: what holds its messages, and which setting helps."},
-                "bytes": count("What it holds."),
-                "bytes_max": limit("What it may hold; `null`: no limit."),
-                "messages": count("How many it holds."),
-                "messages_max": limit("How many it may hold; `null`: no limit."),
-                "held_by": object("What keeps its messages. Each is counted once, under the first that applies.", json!({
+                "reason": {"type": ["string", "null"], "description": "What holds the stream's messages, and what to do; `null` if it is `roomy`."},
+                "bytes": count("Bytes in the stream."),
+                "bytes_max": limit("Bytes that the stream may hold; `null`: no limit."),
+                "messages": count("Messages in the stream."),
+                "messages_max": limit("Messages that the stream may hold; `null`: no limit."),
+                "held_by": object("Why messages are still in the stream. Each is counted once, under the first of these reasons that applies.", json!({
                     "lag": held("Not applied yet."),
                     "checkpoint": held("In no checkpoint yet."),
                     "duplicate_window": held("Younger than the stream's duplicate window, or not known to be older."),
@@ -59,11 +60,11 @@ pub fn schemas() -> Value {
             })
         ),
         "Status": object(
-            "How the node is doing.",
+            "The state of the node.",
             json!({
                 "version": {"type": "string"},
-                "ready": {"type": "boolean", "description": "Every shard is live, and its lag under the limit; after a greater one, under half of it."},
-                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly so, or files of a shard are damaged: its `stream` or `damage` says why."},
+                "ready": {"type": "boolean", "description": "Every shard is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
+                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full, or files of a shard are damaged; its `stream` or `damage` says why."},
                 "shards": array(component("Shard"))
             })
         ),
@@ -76,7 +77,7 @@ pub fn schemas() -> Value {
                 "code": {"enum": codes},
                 "detail": {"type": "string"},
                 "errors": {
-                    "description": "For `POST /v1/jobs`: which jobs are invalid. None of the request was applied.",
+                    "description": "For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied.",
                     "type": "array",
                     "items": object("An invalid job.", json!({
                         "index": count("Its place in the request, counted from 0."),
@@ -84,12 +85,13 @@ pub fn schemas() -> Value {
                         "detail": {"type": "string"}
                     }))
                 },
-                "token": {"type": "string", "pattern": AS_OF_PATTERN, "description": "For `POST /v1/jobs` that failed in part: names what was taken. Absent if nothing was."},
-                "results": {"description": "For `POST /v1/jobs` that failed in part: what came of each job.",
+                "token": {"type": "string", "pattern": AS_OF_PATTERN, "description": "For `POST /v1/jobs` that failed in part: names the jobs that were stored. Absent if none was."},
+                "results": {"description": "For `POST /v1/jobs` that failed in part: the outcome of each job.",
                             "type": "array", "items": component("JobResult")},
-                "shards": {"description": "For `/readyz`: how the shards are doing. Of a node that asks for tokens `shard` and `state` \
-                                           only: `/v1/status` has the rest.",
-                           "type": "array", "items": object_with("How a shard is doing.", shard.clone(), &["shard", "state"])}
+                "shards": {"description": "For `/readyz`: the state of each shard. A node that asks for \
+                                           tokens shows `shard` and `state` only; `/v1/status` has the \
+                                           rest.",
+                           "type": "array", "items": object_with("The state of a shard.", shard.clone(), &["shard", "state"])}
             }),
             &["type", "title", "status", "code", "detail"]
         )
@@ -102,14 +104,14 @@ pub fn rejects() -> Value {
         "Reject": object(
             "A job that was refused.",
             json!({
-                "shard": count("The shard that it came to."),
+                "shard": count("The shard that the job was published to."),
                 "sequence": count("Its message's place in the shard's queue."),
                 "index": count("Its place in the message, counted from 0."),
                 "rejected_at": {"anyOf": [component("Time"), {"type": "null"}],
-                                "description": "The shard's time when it was refused; `null` if it was put down before 0.1."},
-                "reason": {"enum": reject_codes(), "description": "Stable; a job that is answered has it as `rejected`."},
-                "detail": {"type": "string", "description": "What was wrong with this one, for people."},
-                "job": {"description": "The job with its text as it came, or, where that is not JSON or was cut to 4 KiB, a string."}
+                                "description": "The time at which the shard refused it; `null` if it was stored by a version before 0.1."},
+                "reason": {"enum": reject_codes(), "description": "Stable; the same code is `rejected` in the job's result."},
+                "detail": {"type": "string", "description": "What was wrong with this job, for people to read."},
+                "job": {"description": "The job as it was sent. A string if that is not JSON, or was cut to 4 KiB."}
             })
         ),
         "RejectList": object(

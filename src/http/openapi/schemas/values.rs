@@ -20,8 +20,8 @@ pub fn schemas() -> Value {
         "MemberId": {
             "type": "string", "pattern": MEMBER_PATTERN, "minLength": 1, "maxLength": MAX_MEMBER_BYTES,
             "description": format!(
-                "Who holds a score: 1 to {MAX_MEMBER_BYTES} **bytes** of UTF-8 without control characters. Spaces, dots and \
-                 slashes are welcome."
+                "The id of who holds a score: 1 to {MAX_MEMBER_BYTES} **bytes** of UTF-8 without control \
+                 characters. Spaces, dots and slashes are allowed."
             ),
             "examples": ["p42"]
         },
@@ -71,7 +71,7 @@ pub fn schemas() -> Value {
         },
         "Token": {
             "type": "string", "pattern": AS_OF_PATTERN,
-            "description": "What to wait for: `shard:sequence`, several joined by commas.", "examples": ["0:1"]
+            "description": "The writes to wait for: `shard:sequence`, several joined by commas.", "examples": ["0:1"]
         },
         "AsOf": {
             "type": "string", "pattern": AS_OF_PATTERN,

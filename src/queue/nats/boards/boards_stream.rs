@@ -25,7 +25,9 @@ pub enum BoardRefused {
     Unknown,
     #[error("the boards' stream cannot be used: {0}")]
     Unavailable(String),
-    #[error("it is decided, and has not arrived at every shard yet; it will")]
+    #[error(
+        "the change is stored in the boards' stream, but has not reached every shard yet; no further request is needed"
+    )]
     Late,
     #[error(transparent)]
     NotPublished(#[from] NotPublished),

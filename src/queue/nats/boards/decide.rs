@@ -1,7 +1,7 @@
 //! Decisions about boards: definitions, drops and clears.
 //!
-//! Knows: what a shard holds counts as much as what the stream says, because the stream may have been lost. A
-//! board that a shard holds is never begun anew, except by a clear.
+//! Knows: the boards that shards hold count as much as the stream's records, because the stream may have been
+//! lost. A board that a shard holds gets a new incarnation only by a clear.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl BoardsStream {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
             let Some(Decision { incarnation, definition: Some(_) }) = known else {
-                // The drop was decided before and has not arrived everywhere: its delivery goes on.
+                // The drop was decided before, but has not arrived everywhere. Its delivery continues.
                 break self.pending_drop(name).ok_or(BoardRefused::Unknown)?;
             };
             let record = Record::of(&Decision::dropped(incarnation), self.next_number());
@@ -112,7 +112,7 @@ impl BoardsStream {
         if let Ok(Ok(_)) = waited {
             return Ok(());
         }
-        let why = "it is still being compared with what the shards hold; try again in a moment";
+        let why = "it is still being compared with the boards that the shards hold; try again in a moment";
         Err(BoardRefused::Unavailable(why.to_owned()))
     }
 

@@ -42,8 +42,9 @@ impl BoardsStream {
                 if !has_warned {
                     tracing::warn!(
                         error,
-                        "records of boards that were dropped long ago cannot be deleted from the boards' stream, which \
-                         takes the permission for $JS.API.STREAM.MSG.DELETE; it grows by one for each name"
+                        "records of boards that were dropped long ago cannot be deleted from the boards' \
+                         stream, which grows by one record for each dropped name; give the nodes' user \
+                         the permission to publish to $JS.API.STREAM.MSG.DELETE"
                     );
                 }
                 has_warned = true;

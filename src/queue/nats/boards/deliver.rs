@@ -136,8 +136,8 @@ impl BoardsStream {
         Ok(())
     }
 
-    /// Delivers to the shards what they lack, for as long as the service runs: decisions of other nodes,
-    /// boards that jobs wait for, and deliveries that a crash cut short.
+    /// Delivers to the shards the decisions that they lack, for as long as the service runs: decisions of
+    /// other nodes, boards that jobs wait for, and deliveries that a crash interrupted.
     pub async fn run_delivery(&self) {
         let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -168,7 +168,7 @@ impl BoardsStream {
                 match outcome {
                     Ok(recorded) => decided.push((name, recorded)),
                     Err(error) => {
-                        tracing::warn!(board = %name, %error, "a board that jobs wait for cannot be created yet");
+                        tracing::warn!(board = %name, %error, "a board that jobs wait for could not be created; trying again");
                     }
                 }
             }
@@ -176,7 +176,7 @@ impl BoardsStream {
                 !self.pending.lock().was_delivered_lately(name, shard.id)
             };
             if let Err(error) = self.deliver(&decided, due).await {
-                tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+                tracing::warn!(%error, "definitions or drops of boards could not be sent to the shards; trying again");
             }
         }
     }
@@ -216,7 +216,8 @@ impl BoardsStream {
             if self.is_too_late(name, &pending_decision.recorded) {
                 found.doubtful.push(known);
             } else if self.shards.iter().filter(due).any(|shard| pending.was_delivered(name, shard.id)) {
-                // The delivery was lost or ignored, or the decision is over: the stream tells which.
+                // The delivery was lost or ignored, or another decision has replaced this one. The stream
+                // shows which.
                 found.doubtful.push(known);
             } else if self.shards.iter().any(|shard| due(&shard)) {
                 found.lacking.push(known);
@@ -244,7 +245,7 @@ impl BoardsStream {
                 && !pending.was_delivered_lately(name, shard.id)
         };
         if let Err(error) = self.deliver(&lacking, due).await {
-            tracing::warn!(%error, "boards could not be brought to their shards; trying on");
+            tracing::warn!(%error, "definitions or drops of boards could not be sent to the shards; trying again");
         }
     }
 }

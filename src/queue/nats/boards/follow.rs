@@ -1,9 +1,9 @@
 //! Follows the boards' stream: reads what other nodes decide.
 //!
-//! Whenever the stream is followed anew, it is read from the beginning, because it may be another one: an
-//! operator may have deleted it, or brought an older copy back. Nothing is decided until it is reconciled
+//! Every time that following begins again, the stream is read from the beginning, because it may be another
+//! one: an operator may have deleted it, or restored an older copy. Nothing is decided until it is reconciled
 //! with the shards. Messages that were lost with a connection do not come again, so a new connection reads
-//! from the beginning, too. A stream that is gone is made again.
+//! from the beginning, too. A stream that does not exist any more is created again.
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
@@ -26,8 +26,8 @@ use crate::types::BoardName;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// How long the server must report that there is no such stream before it is made again. An operator may be
-/// about to bring an old copy back, and a server that has just started may not know the stream yet.
+/// How long the server must report that there is no such stream before it is created again. An operator may
+/// be about to restore an old copy, and a server that has just started may not know the stream yet.
 const RECREATE_AFTER: Duration = Duration::from_secs(10);
 
 /// While the stream is read from the beginning, the server is asked after so long without a message whether
@@ -62,7 +62,7 @@ impl BoardsStream {
             if let Err(error) = followed {
                 let error = self.managing.explain(&error);
                 if self.managing.is_news(&error) {
-                    tracing::warn!(error, "the boards' stream cannot be followed; trying on");
+                    tracing::warn!(error, "the boards' stream cannot be read; trying again");
                 }
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -95,10 +95,12 @@ impl BoardsStream {
             Ok(_) => {
                 *gone_since = None;
                 self.tombstones.lock().begin_again(true);
-                tracing::warn!(stream, "the boards' stream was gone, and was made again");
+                tracing::warn!(stream, "the boards' stream did not exist any more, and was created again");
                 Ok(())
             }
-            Err(error) => Err(format!("the stream {stream} is gone, and cannot be made again: {error}")),
+            Err(error) => Err(format!(
+                "the stream {stream} does not exist any more, and cannot be created again: {error}"
+            )),
         }
     }
 
@@ -134,7 +136,10 @@ impl BoardsStream {
                 if info.delivered.consumer_sequence == delivered {
                     pending = info.num_pending;
                 } else if std::mem::replace(&mut missed, true) {
-                    return Err("messages of it were delivered and did not arrive".to_owned());
+                    return Err(
+                        "the server delivered messages of the boards' stream that did not arrive here"
+                            .to_owned(),
+                    );
                 }
                 continue;
             };
@@ -197,7 +202,7 @@ impl BoardsStream {
         } else {
             tracing::warn!(
                 subject = %message.subject,
-                "a message of the boards' stream cannot be read, and is left as it is; did a newer version write it?"
+                "a message of the boards' stream cannot be read, and is left there; a newer version of ranktree may have written it"
             );
             if let Some((in_stream, name)) = first.zip(self.names.board_of(&message.subject)) {
                 in_stream.records.remove(&name);
@@ -221,7 +226,7 @@ impl BoardsStream {
         tracing::warn!(
             subject,
             sequence,
-            "a message of the boards' stream is not from a node; who may publish there?"
+            "a message of the boards' stream was not published by a node; storing the board's last record again. Check who has the permission to publish there"
         );
         let Some(name) = name else { return Ok(()) };
         let Some(decision) = self.held(&name) else { return Ok(()) };

@@ -1,23 +1,23 @@
 //! The boards' stream: what each board is, decided once for all shards and nodes.
 //!
 //! The stream has one subject per board, and keeps its last message: the definition in force, or that the
-//! board was dropped. A message is stored only if it follows the one that its writer has read. So of two
-//! definitions at the same moment the server takes one; the other's writer reads it, and agrees or is
-//! refused.
+//! board was dropped. A message is stored only if it follows the one that its writer has read. So if two
+//! nodes define a board at the same moment, the server accepts one record. The other node reads that record,
+//! and agrees with it or refuses its client.
 //!
 //! A message, or record, has a number: its sequence, or a higher one that it states. A node that stores a
 //! record states the number after the highest one that it ever saw. So the numbers of a board's records rise,
-//! also if the stream was lost, or an old copy was brought back, between two of them. A life of a board has
-//! the number of its first record.
+//! even if the stream was lost, or an old copy was restored, between two of them. The incarnation of a board
+//! has the number of its first record.
 //!
 //! A decision is delivered to the shards through their own streams, where it has a place among the jobs and
-//! takes effect. It may be delivered twice, or late: a shard ignores a decision that it knows to be over. So
-//! every node may deliver to its shards whatever they lack, and the next look completes what a crash cut
-//! short.
+//! takes effect. It may be delivered twice, or late: a shard ignores a decision that a later one has
+//! replaced. So every node may deliver to its shards any decision that they lack. If a crash interrupts a
+//! delivery, the next check completes it.
 //!
 //! Shards remember a limited number of drops (`state::Dropped`). A shard takes a definition for a late one if
-//! its number is as low as that of a forgotten drop. If the board is alive, its record is stored again behind
-//! itself, to get a later number.
+//! its number is as low as that of a forgotten drop. If the board exists, its record is stored a second time
+//! in the stream, and so gets a later number.
 //!
 //! - `boards_stream`: this node's view of the stream
 //! - `record`: the form of a record; `decision`: what it says of a board
@@ -25,9 +25,9 @@
 //! - `decide`: definitions, drops and clears, one at a time or many at once; `renew`: later numbers for
 //!   records
 //! - `follow`: reading what other nodes decided
-//! - `reconcile`: telling the stream what the shards hold and it has lost
-//! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: what is not everywhere
-//!   yet
+//! - `reconcile`: storing records again that the stream has lost and shards still hold
+//! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
+//!   reached all shards yet
 //! - `tombstones`, `delete_tombstones`: records of dropped boards, of which the stream keeps a limited number
 
 mod boards_stream;

@@ -55,7 +55,7 @@ impl Pending {
                 known.recorded.number = recorded.number;
                 known.delivered.clear();
             }
-            // Deliveries in progress go on.
+            // Deliveries in progress continue.
             return;
         }
         let (recorded, delivered) = (recorded.clone(), HashMap::new());
@@ -76,8 +76,8 @@ impl Pending {
         self.boards.get(name).is_some_and(|known| known.recorded.sequence > sequence)
     }
 
-    /// The stream is read again from the beginning, and may be another one: its records count, whatever their
-    /// sequences.
+    /// Called when the stream is read again from the beginning. It may be another stream, so its records
+    /// count even if their sequences are lower.
     pub fn begin_again(&mut self) {
         for pending in self.boards.values_mut() {
             pending.recorded.sequence = 0;

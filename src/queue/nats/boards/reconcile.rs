@@ -1,6 +1,6 @@
 //! Reconciles the boards' stream with the shards, after the stream may have lost records.
 //!
-//! The stream can be lost: deleted and made again, or brought back from an old copy. The shards keep their
+//! The stream can be lost: deleted and created again, or restored from an old copy. The shards keep their
 //! boards, which were delivered through their own streams. So a board that a shard holds and the stream does
 //! not know is stored in the stream again, as the same life, before anything may be decided. Otherwise the
 //! next definition of it would begin a new life, and every shard would drop the entries of the old one.
@@ -54,7 +54,10 @@ impl BoardsStream {
             return Ok(());
         }
         let boards = records.len();
-        tracing::warn!(boards, "the boards' stream has lost what the shards hold; it is told of that again");
+        tracing::warn!(
+            boards,
+            "the boards' stream lost records of boards that shards hold; storing them there again"
+        );
         let names: Vec<BoardName> = records.iter().map(|new| new.name.clone()).collect();
         let outcomes = self.store_all(records).await;
         for (name, outcome) in names.iter().zip(outcomes) {
@@ -105,7 +108,7 @@ impl BoardsStream {
         while !said && !is_applied(*applied.borrow_and_update()) && !is_halted(shard) {
             // After a change, or after a while, the loop checks again.
             if let Ok(Err(_)) = tokio::time::timeout(RECHECK_INTERVAL, applied.changed()).await {
-                return Err(format!("shard {} has ended", shard.id));
+                return Err(format!("the writer of shard {} has ended", shard.id));
             }
         }
         Ok(!said)
@@ -155,7 +158,7 @@ impl BoardsStream {
                 None => break,
             }
         }
-        // A life that ended on one shard is over on all.
+        // An incarnation that ended on one shard has ended on all.
         let has_ended = |name: &BoardName, decision: &Decision| {
             self.shards
                 .iter()

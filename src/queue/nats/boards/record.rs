@@ -45,7 +45,7 @@ impl Record {
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("it has no maps with odd keys")
+        serde_json::to_vec(self).expect("the value has no maps whose keys are not strings")
     }
 
     /// Reads a message of the stream; `None` if it is no record.

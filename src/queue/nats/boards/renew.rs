@@ -14,8 +14,8 @@ const RENEWED_AT_ONCE: usize = 64;
 
 impl BoardsStream {
     /// Reads the last record of a pending board again before it is delivered once more: this node may have
-    /// missed that the board was dropped since. A record that a shard would ignore as a late one is stored
-    /// again behind itself, with a later number.
+    /// missed that the board was dropped since. If a shard would ignore the record as a late one, it is
+    /// stored a second time in the stream, with a later number.
     ///
     /// # Errors
     /// When the servers do not answer.
@@ -63,7 +63,7 @@ impl BoardsStream {
         let renewing = known.into_iter().map(|(name, known)| async move {
             let renewed = self.renew(&name, &known).await;
             if let Err(error) = &renewed {
-                tracing::warn!(board = %name, %error, "a board cannot be brought to its shards yet");
+                tracing::warn!(board = %name, %error, "the record of a board could not be renewed, so the board is not sent to its shards; trying again");
             }
             Some((name, renewed.ok()??))
         });

@@ -44,7 +44,7 @@ impl BoardsStream {
             Ok(message) => {
                 let last = Record::read(message.sequence, &message.payload);
                 let last =
-                    last.ok_or_else(|| unavailable(&format!("what it says of {name} cannot be read")))?;
+                    last.ok_or_else(|| unavailable(&format!("the record of {name} in it cannot be read")))?;
                 // The next record of this board gets a higher number.
                 self.registry.observe_number(last.number);
                 Ok(Some(last))

@@ -21,7 +21,9 @@ pub enum NatsAccessError {
     Servers(#[from] ServersError),
     #[error(transparent)]
     Credentials(#[from] NatsCredentialsError),
-    #[error("the URL of --nats holds credentials, and others are given beside it; give them in one place")]
+    #[error(
+        "the URL of --nats holds credentials, and other settings give credentials too; give them in one place only"
+    )]
     Twice,
 }
 

@@ -1,5 +1,5 @@
-//! Connections to NATS. They reconnect for ever, with pauses, and log it. A connection leaves a silent server
-//! for another.
+//! Connections to NATS. They reconnect without end, with pauses, and log it. If a server does not answer, its
+//! connection moves to another server.
 //!
 //! Knows: why the last attempt failed, and which errors the server reported lately, in words for an operator.
 
@@ -57,12 +57,12 @@ struct Problems {
     failure: Option<String>,
     failure_logged: Option<Instant>,
     no_jetstream_logged: Option<Instant>,
-    /// The last error that the server reported, and when: mostly a missing permission.
+    /// The last error that the server reported, and when. Usually it is a missing permission.
     complaint: Option<(Instant, String)>,
 }
 
 impl Connection {
-    /// Starts to connect, and goes on trying.
+    /// Starts to connect, and tries again until it succeeds.
     ///
     /// # Arguments
     /// `inbox`: the prefix of the subjects that answers come by. Nobody else should be permitted to read
@@ -100,7 +100,7 @@ impl Connection {
                         up_count.decrement(1.0);
                         disconnects.increment(1);
                     }
-                    tracing::warn!(purpose, "the connection to NATS is lost; reconnecting");
+                    tracing::warn!(purpose, "the connection to NATS was lost; reconnecting");
                 }
                 // Logged with its cause by `note_failures`.
                 Event::ClientError(_) => {}
@@ -108,7 +108,7 @@ impl Connection {
                     let error = error.to_string();
                     let is_new = problems.complaint.as_ref().is_none_or(|(_, said)| *said != error);
                     if is_new {
-                        tracing::warn!(purpose, error, "NATS complains");
+                        tracing::warn!(purpose, error, "the NATS server reported an error");
                     }
                     problems.complaint = Some((Instant::now(), error));
                 }
@@ -163,7 +163,9 @@ impl Connection {
             }
             *unanswered = None;
         }
-        tracing::warn!("NATS answers nothing on this connection; connecting to another server");
+        tracing::warn!(
+            "the NATS server does not answer requests on this connection; connecting to another server"
+        );
         // Fails only if the client is gone, and with it the connection.
         let _ = self.client.force_reconnect().await;
     }
@@ -198,7 +200,7 @@ impl Connection {
         }
         match &self.problems.lock().complaint {
             Some((when, complaint)) if when.elapsed() < COMPLAINT_HOLDS => {
-                format!("{error}; NATS complains: {complaint}")
+                format!("{error}; the NATS server reported: {complaint}")
             }
             Some(_) | None => error,
         }
@@ -219,8 +221,8 @@ impl Connection {
     }
 }
 
-const NO_JETSTREAM: &str = "no server of this NATS answers for JetStream, which ranktree needs: start it with nats-server -js, or \
-                            have the user's account use it";
+const NO_JETSTREAM: &str = "NATS does not answer JetStream requests, which ranktree needs; start \
+                            nats-server with -js, or enable JetStream for the user's account";
 
 impl Problems {
     fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {
@@ -230,14 +232,14 @@ impl Problems {
             let comma = if all.is_empty() { "" } else { "; " };
             let (host, port) = (server.addr.host(), server.addr.port());
             write!(all, "{comma}{host}:{port}: {}", explain_failure(error))
-                .expect("a text can be written to");
+                .expect("writing to a string does not fail");
         }
         if all.is_empty() {
             return;
         }
         let said_lately = self.failure_logged.is_some_and(|said| said.elapsed() < LOG_INTERVAL);
         if !said_lately || self.failure.as_ref() != Some(&all) {
-            tracing::warn!(purpose, error = all, "NATS cannot be reached; trying on");
+            tracing::warn!(purpose, error = all, "NATS cannot be reached; trying again");
             self.failure_logged = Some(Instant::now());
         }
         self.failure = Some(all);
@@ -253,13 +255,13 @@ pub(in crate::queue::nats) fn with_timeouts(options: ConnectOptions) -> ConnectO
 pub(in crate::queue::nats) fn explain_failure(error: &str) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
     let advice = if has("authorization violation") {
-        "the server does not accept these credentials; files of credentials are read again at each attempt"
+        "the server refused the credentials; files of credentials are read again at each attempt"
     } else if has("unknownissuer") {
-        "the server's certificate is from an authority that is not trusted here; give its certificate as --nats-ca"
+        "the server's certificate is signed by an authority that is not trusted here; give the authority's certificate as --nats-ca"
     } else if has("certificaterequired") || has("certificate required") {
-        "the server wants a client certificate; give --nats-cert and --nats-key"
+        "the server requires a client certificate; give --nats-cert and --nats-key"
     } else if has("notvalidforname") {
-        "the server's certificate is for another name than the one in --nats"
+        "the server's certificate does not name the host in --nats; use a name that the certificate has"
     } else {
         return error.to_owned();
     };

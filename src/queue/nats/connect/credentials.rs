@@ -94,9 +94,7 @@ pub enum NatsCredentialsError {
     Unreadable { what: &'static str, path: PathBuf, error: String },
     #[error("{} is not {what}: {expected}", path.display())]
     Malformed { what: &'static str, path: PathBuf, expected: &'static str },
-    #[error(
-        "the server did not ask for a proof of identity (it sent no nonce); is it set up for nkeys or JWTs?"
-    )]
+    #[error("the server sent no nonce to sign; check that it is configured for nkeys or JWTs")]
     NoNonce,
 }
 
@@ -134,7 +132,7 @@ impl NatsCredentials {
                 NatsCredentialsError::Malformed {
                     what,
                     path: key.clone(),
-                    expected: "a private key in PEM is expected, beginning with -----BEGIN PRIVATE KEY-----, without a passphrase",
+                    expected: "it must hold a private key in PEM, which begins with -----BEGIN PRIVATE KEY-----, without a passphrase",
                 }
             })?;
         }
@@ -207,7 +205,7 @@ impl SecretFrom {
                 let text = read(what, path)?;
                 let secret = text.lines().next().unwrap_or_default();
                 if secret.is_empty() {
-                    let expected = "the secret is expected alone on its first line, which is empty";
+                    let expected = "it must hold the secret on its first line, which is empty";
                     return Err(NatsCredentialsError::Malformed { what, path: path.clone(), expected });
                 }
                 Ok(secret.to_owned())
@@ -230,7 +228,7 @@ fn read(what: &'static str, path: &Path) -> Result<String, NatsCredentialsError>
         return Err(unreadable("it is a directory".to_owned()));
     }
     if facts.len() > FILE_MAX {
-        return Err(unreadable(format!("it is {} bytes; such files are small", facts.len())));
+        return Err(unreadable(format!("it has {} bytes, which is too large for such a file", facts.len())));
     }
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
@@ -240,7 +238,7 @@ fn certificates(what: &'static str, path: &Path, text: &str) -> Result<(), NatsC
     if all.is_ok_and(|all| !all.is_empty()) {
         return Ok(());
     }
-    let expected = "certificates in PEM are expected, each beginning with -----BEGIN CERTIFICATE-----";
+    let expected = "it must hold certificates in PEM, each of which begins with -----BEGIN CERTIFICATE-----";
     Err(NatsCredentialsError::Malformed { what, path: path.to_owned(), expected })
 }
 
@@ -255,7 +253,7 @@ fn read_nkey(path: &Path) -> Result<KeyPair, NatsCredentialsError> {
     seed.and_then(user_key).ok_or_else(|| NatsCredentialsError::Malformed {
         what,
         path: path.to_owned(),
-        expected: "the seed of a user's nkey is expected, one line that begins with SU",
+        expected: "it must hold the seed of a user's nkey, a line that begins with SU",
     })
 }
 
@@ -267,8 +265,8 @@ fn read_creds(path: &Path) -> Result<(String, KeyPair), NatsCredentialsError> {
     jwt.map(str::to_owned).zip(key).ok_or_else(|| NatsCredentialsError::Malformed {
         what,
         path: path.to_owned(),
-        expected: "a user's JWT and seed are expected, between lines such as -----BEGIN NATS USER JWT-----, as nsc writes \
-                   them",
+        expected: "it must hold a user's JWT and seed, between lines such as -----BEGIN NATS USER \
+                   JWT-----, as nsc writes them",
     })
 }
 

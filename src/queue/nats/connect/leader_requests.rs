@@ -31,7 +31,7 @@ pub enum LeaderError {
     /// The leader answered with an error.
     #[error("{0}")]
     Refused(jetstream::Error),
-    /// No answer came, or one that says that nobody can answer at the moment.
+    /// No answer came, or the answer says that no server can answer at the moment.
     #[error("{0}")]
     NoAnswer(String),
 }
@@ -113,8 +113,8 @@ impl Connection {
         .await
     }
 
-    /// Repeats a request until an answer comes, it was sent [`SENDS_MAX`] times, or the connection was made
-    /// anew, which loses the answers. The request must do no harm when it is sent twice.
+    /// Repeats a request until an answer comes, it was sent [`SENDS_MAX`] times, or the connection was
+    /// replaced, which loses the answers. The request must be harmless when it is sent twice.
     async fn ask<T, F>(&self, request: impl Fn() -> F) -> Result<T, LeaderError>
     where
         F: Future<Output = Result<T, LeaderError>>,

@@ -18,15 +18,16 @@ pub struct Servers(Vec<ServerAddr>);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ServersError {
     #[error(
-        "--nats is one NATS URL or several separated by commas, such as nats://nats.example.net:4222, and number {0} of \
-         yours is none ({1}); in a user name or password write %40 for @, %3A for :, %2F for / and %2C for a comma"
+        "--nats must be a NATS URL such as nats://nats.example.net:4222, or several separated by commas; \
+         URL number {0} is not valid ({1}). In a user name or password write %40 for @, %3A for :, %2F \
+         for / and %2C for a comma"
     )]
     Malformed(usize, String),
     #[error(
-        "the URLs of --nats hold different credentials; give the same in each, or use --nats-user and the like"
+        "the URLs of --nats hold different credentials; give the same in each, or use --nats-user or another setting for credentials"
     )]
     Differ,
-    #[error("a user name or password in --nats is not UTF-8 once its %-escapes are read")]
+    #[error("a user name or password in --nats is not UTF-8 after its %-escapes are decoded")]
     NotUtf8,
 }
 

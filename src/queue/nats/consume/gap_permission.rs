@@ -1,7 +1,7 @@
-//! The permission that `--accept-gap` gives: one gap is accepted, once.
+//! The permission that `--accept-gap` gives: to accept one gap or one unknown command, once.
 //!
-//! Knows: after which applied sequence it was used. It is spent for good only when more than that is applied:
-//! what was fetched and decoded comes again if its commit fails, and is to be accepted again then. Must not
+//! Knows: after which applied sequence it was used. It is used up only when a later sequence is applied.
+//! Until then a failed commit makes the same messages come again, and they must be accepted again. Must not
 //! know: what is accepted.
 
 use parking_lot::Mutex;
@@ -45,7 +45,8 @@ impl GapPermission {
         is_open
     }
 
-    /// The queue is taken up behind what is applied: what it was used for and is not applied will come again.
+    /// Called when the queue is resumed after the applied sequence. If the permission was used for messages
+    /// that are not applied, they come again, and it must be usable again.
     pub fn resume(&self, applied: Sequence) {
         let mut state = self.0.lock();
         if let State::Used(tip) = *state {

@@ -1,7 +1,7 @@
 //! Which stream a shard is filled from, and how its sequences are counted here.
 //!
 //! Knows: the text that is stored beside the applied sequence, in the same write batch. Must not know: when a
-//! shard goes over to another stream; see `fetcher::rebase`.
+//! shard changes to another stream; see `fetcher::rebase`.
 
 use std::fmt;
 
@@ -41,8 +41,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The identity of a stream. A stream that is deleted and made again has the same name and another time of
-/// creation.
+/// The identity of a stream. A stream that is deleted and created again has the same name, but another time
+/// of creation.
 pub fn identity(info: &stream::Info) -> String {
     format!("{}@{}", info.config.name, info.created.unix_timestamp_nanos())
 }

@@ -40,7 +40,8 @@ pub struct PublishRequest {
     count: usize,
     /// Absent once the reply was sent.
     reply_to: Option<ReplyTo>,
-    /// Is told as well: other messages of the same HTTP request may have to wait for this one.
+    /// The request's order is told the outcome as well, because other messages of the same HTTP request may
+    /// wait for this one.
     order: MessageOrder,
 }
 
@@ -123,7 +124,7 @@ pub async fn all_disconnected(requests: &mut [PublishRequest]) {
     }
 }
 
-/// Replies to all requests that their message was not published, or that nobody knows whether it was.
+/// Replies to all requests that their message was not published, or that it is unknown whether it was.
 pub fn refuse(requests: Vec<PublishRequest>, why: &NotPublished) {
     for mut request in requests {
         request.order.tell(Err(why.clone()));
@@ -205,7 +206,7 @@ pub struct SendLease {
 }
 
 impl SendLease {
-    /// The requests that share the next message. `None`: nothing may be sent now, and the lease is over.
+    /// The requests that share the next message. `None`: nothing may be sent now, and the lease has ended.
     pub fn next(&mut self) -> Option<(Vec<PublishRequest>, InFlight)> {
         let mut queue = self.batcher.0.lock();
         while queue.may_send(self.bytes_max) {
@@ -238,7 +239,7 @@ impl SendLease {
 impl Drop for SendLease {
     fn drop(&mut self) {
         if !self.is_over {
-            // The sending task was ended. Dropping the requests tells their clients.
+            // The sending task was cancelled. Dropping the requests answers their clients.
             let mut queue = self.batcher.0.lock();
             queue.is_leased = false;
             (queue.jobs, queue.bytes) = (0, 0);

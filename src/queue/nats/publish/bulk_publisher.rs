@@ -71,7 +71,7 @@ impl BulkPublisher {
             None => publisher.find_shards().await?,
         };
         if !(1..=MAX_SHARDS).contains(&shards) {
-            return Err(format!("there are 1 to {MAX_SHARDS} shards, not {shards}"));
+            return Err(format!("the number of shards must be 1 to {MAX_SHARDS}; got {shards}"));
         }
         let of_shard = |shard| {
             let shard = ShardId(shard);
@@ -83,22 +83,23 @@ impl BulkPublisher {
 
     #[must_use]
     pub fn shards(&self) -> u16 {
-        u16::try_from(self.shards.len()).expect("there are at most 64")
+        u16::try_from(self.shards.len()).expect("there are at most MAX_SHARDS shards")
     }
 
     /// Sends a message with jobs of this shard's members. Returns once it is sent; the returned future is its
     /// acknowledgement.
     ///
     /// # Errors
-    /// When the message was not sent. The future fails when it was not stored, or nobody knows whether it
-    /// was.
+    /// When the message was not sent. The future fails when the message was not stored, or it is unknown
+    /// whether it was.
     pub async fn send(
         &self,
         shard: ShardId,
         body: Bytes,
     ) -> Result<impl Future<Output = Result<Sequence, NotStored>> + Send + 'static + use<>, NotStored> {
         let Some((subject, stream)) = self.shards.get(shard.index()) else {
-            let detail = format!("there are {} shards, and none with the number {shard}", self.shards.len());
+            let detail =
+                format!("there is no shard {shard}; there are {} shards, numbered from 0", self.shards.len());
             return Err(NotStored { kind: "no_such_shard", detail });
         };
         let message = PublishMessage::build().expected_stream(stream).payload(body);
@@ -110,7 +111,8 @@ impl BulkPublisher {
             match sent.await {
                 Ok(stored) => Ok(Sequence(stored.sequence)),
                 Err(error) => {
-                    let (subject, stream) = shards.get(shard.index()).expect("it was there before");
+                    let (subject, stream) =
+                        shards.get(shard.index()).expect("the shard was found when the message was sent");
                     Err(explain(&error, subject, stream, &complaint))
                 }
             }
@@ -121,17 +123,17 @@ impl BulkPublisher {
         let name = self.names.jobs_stream(ShardId(0));
         let stream = self.context.get_stream(&name).await.map_err(|error| match error.kind() {
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                format!("there is no stream {name}; start `ranktree serve --nats` first, or give its --prefix")
+                format!("the stream {name} does not exist; start `ranktree serve --nats` first, or give the service's --prefix")
             }
             _ => format!(
-                "the stream {name} cannot be asked how many shards there are: {error}{}; a user that may only publish \
-                 needs --shards",
+                "the number of shards cannot be read from the stream {name}: {error}{}; a user that may \
+                 only publish needs --shards",
                 self.complaint.lock().as_ref().map(|said| format!(" ({said})")).unwrap_or_default()
             ),
         })?;
         let config = &stream.cached_info().config;
         jobs_config::shards_of(config).ok_or_else(|| {
-            format!("the stream {name} does not say how many shards there are; it is not ranktree's, or give --shards")
+            format!("the stream {name} does not say how many shards there are, so ranktree did not create it; check --prefix, or give --shards")
         })
     }
 }
@@ -144,7 +146,7 @@ async fn connect(
     let events = move |event| {
         match event {
             Event::ServerError(error) => *complaint.lock() = Some(error.to_string()),
-            Event::Disconnected => tracing::warn!("the connection to NATS is lost; reconnecting"),
+            Event::Disconnected => tracing::warn!("the connection to NATS was lost; reconnecting"),
             Event::Connected => tracing::debug!("connected to NATS"),
             event => tracing::debug!("NATS: {event}"),
         }
@@ -161,7 +163,7 @@ async fn connect(
         let (servers, words) = (&access.servers, explain_failure(&error.to_string()));
         match error.kind() {
             ConnectErrorKind::Io | ConnectErrorKind::Dns | ConnectErrorKind::TimedOut => {
-                format!("there is no NATS server to be reached at {servers}: {words}")
+                format!("no NATS server can be reached at {servers}: {words}")
             }
             _ => format!("no connection to NATS at {servers}: {words}"),
         }
@@ -180,23 +182,29 @@ fn explain(
         (_, Some(ErrorCode::STREAM_STORE_FAILED)) => (
             "stream_full",
             format!(
-                "the stream {stream} is full and refuses new messages: the service is behind, is not running, or does not \
-                 purge"
+                "the stream {stream} is full and refuses new messages, because the service is behind, is \
+                 not running, or does not purge it"
             ),
         ),
-        (_, Some(ErrorCode::STREAM_NOT_MATCH)) => {
-            ("wrong_stream", format!("the subject {subject} belongs to another stream than {stream}"))
-        }
-        (PublishErrorKind::StreamNotFound, _) => (
-            "no_stream",
-            format!("no stream takes the subject {subject}; start `ranktree serve --nats` first"),
+        (_, Some(ErrorCode::STREAM_NOT_MATCH)) => (
+            "wrong_stream",
+            format!("the subject {subject} belongs to another stream than {stream}; check --prefix"),
         ),
-        (PublishErrorKind::MaxPayloadExceeded, _) => {
-            ("too_large", "a message is larger than the NATS server takes; send fewer jobs in one".to_owned())
+        (PublishErrorKind::StreamNotFound, _) => {
+            ("no_stream", format!("no stream has the subject {subject}; start `ranktree serve --nats` first"))
         }
+        (PublishErrorKind::MaxPayloadExceeded, _) => (
+            "too_large",
+            "a message is larger than the NATS server allows; send fewer jobs in a message".to_owned(),
+        ),
         (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
             let said = complaint.lock().as_ref().map(|said| format!("; it said: {said}")).unwrap_or_default();
-            ("unanswered", format!("NATS did not say in time whether it stored a message; it may have{said}"))
+            (
+                "unanswered",
+                format!(
+                    "NATS did not answer in time whether it stored a message, so it may be stored or not{said}"
+                ),
+            )
         }
         _ => {
             let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
@@ -220,7 +228,7 @@ mod tests {
         let access = NatsAccess::new(&urls, NatsCredentials::default()).expect("a good URL");
         let error = BulkPublisher::connect(&access, "ranktree", None, 1).await;
         let error = error.err().expect("nobody is there");
-        assert!(error.contains("no NATS server to be reached"), "{error}");
+        assert!(error.contains("no NATS server can be reached"), "{error}");
         assert!(error.contains(&address.to_string()) && !error.contains("secret"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
-//! Pending replies: HTTP writes that wait to hear what came of a message that this process published.
+//! Pending replies: HTTP writes that wait for the outcome of a message that this process published.
 //!
 //! The message carries an id. When this process's fetcher meets the message, it finds the pending reply by
 //! that id. A message that comes again, because its batch could not be committed, finds the reply again. Ids
-//! of other processes, and of earlier lives of this one, have no pending replies.
+//! of other processes, and of this node before its last restart, have no pending replies.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ impl JetStream {
                 Err(Failed::Other(error)) => {
                     let error = self.managing.explain(&error);
                     if self.managing.is_news(&error) {
-                        tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying on");
+                        tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying again");
                     }
                     published = None;
                 }
@@ -157,16 +157,16 @@ impl JetStream {
             }
             last = last.headers(headers);
             if count == 1 {
-                // Stored after the expected message or not at all, so that two nodes, or two lives of one,
-                // publish no reject twice.
+                // Stored only right after the expected message, so that no reject is published twice by two
+                // nodes, or by one node before and after a restart.
                 last = last.expected_last_subject_sequence(after);
             }
             let sent = self.managing.context.send_publish(subject, last).await;
             return match sent.map_err(|error| failed(&error))?.await {
                 Ok(stored) => Ok(stored.sequence),
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                    Err(Failed::Other("another node publishes them too".to_owned()))
-                }
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Err(Failed::Other(
+                    "another node published rejects of the shard at the same time".to_owned(),
+                )),
                 Err(error) if code_of(&error) == Some(ErrorCode::ATOMIC_PUBLISH_DISABLED) => {
                     Err(Failed::NoBatches)
                 }
@@ -182,7 +182,7 @@ impl JetStream {
         let stream = match self.managing.context.get_stream(&name).await {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(stream = name, %error, "the stream cannot be asked for");
+                tracing::warn!(stream = name, %error, "the settings of the stream cannot be read");
                 return true;
             }
         };
@@ -194,7 +194,7 @@ impl JetStream {
                 tracing::warn!(
                     stream = name,
                     error,
-                    "the stream takes no batches (allow_atomic), and cannot be changed: rejects are published one by one"
+                    "the stream does not accept batches (allow_atomic), and that cannot be changed; publishing rejects one by one"
                 );
                 false
             }

@@ -50,11 +50,11 @@ impl StreamPublisher {
     /// Publishes jobs of this shard, in a message that others may share, and returns once it is stored.
     ///
     /// # Arguments
-    /// `order`: is told once the message is stored or refused. The caller has waited for the messages before
-    /// it.
+    /// `order`: is notified once the message is stored or refused. The caller has waited for the messages
+    /// before it.
     ///
     /// # Errors
-    /// When it was not stored, or nobody knows whether it was.
+    /// When it was not stored, or it is unknown whether it was.
     pub async fn store_jobs(&self, jobs: &[Job], order: MessageOrder) -> Result<Sequence, NotPublished> {
         let (answer, answered) = oneshot::channel();
         self.push(PublishRequest::new(jobs, ReplyTo::Stored(answer), order))?;
@@ -76,8 +76,8 @@ impl StreamPublisher {
         answered.await.map_err(|_| lost())?
     }
 
-    /// Queues a request, unless it would certainly be refused. A caller that sends several is told before the
-    /// next one.
+    /// Queues a request, unless it would certainly be refused. A caller that sends several requests learns
+    /// that before it sends the next one.
     fn push(&self, request: PublishRequest) -> Result<(), NotPublished> {
         let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.inner.connection.client.max_payload();
         let may_go = self.check_connection().and(if is_too_large { Err(too_large()) } else { Ok(()) });
@@ -199,8 +199,8 @@ impl StreamPublisher {
         sent.map_err(|error| refused(&error, &self.inner.health))
     }
 
-    /// Without a connection the NATS client would keep a message and send it some time later, when nobody
-    /// waits for it any more.
+    /// Without a connection the NATS client would keep a message and send it some time later, when its client
+    /// no longer waits.
     fn check_connection(&self) -> Result<(), NotPublished> {
         if self.inner.connection.is_up() {
             Ok(())
@@ -212,7 +212,9 @@ impl StreamPublisher {
 
 fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, NotPublished> {
     let Some((name, body)) = message::encode(payload) else {
-        return Err(NotPublished::Unavailable("jobs are no command".to_owned()));
+        return Err(NotPublished::Unavailable(
+            "only commands can be sent this way, not jobs, which is a bug".to_owned(),
+        ));
     };
     let message = PublishMessage::build().header(message::COMMAND_HEADER, name);
     Ok(message.expected_stream(stream).payload(body.into()))
@@ -240,22 +242,25 @@ fn sequence(stored: Result<PublishAck, PublishError>, health: &Health) -> Result
     if stored.duplicate {
         // Ids begin with 22 random letters of this process. Another publisher must have read and used one.
         return Err(NotPublished::Unavailable(
-            "another publisher has used the id of this message, and the server dropped it".to_owned(),
+            "the server dropped the message, because another publisher has used its id; send it again"
+                .to_owned(),
         ));
     }
     Ok(Sequence(stored.sequence))
 }
 
 fn too_large() -> NotPublished {
-    NotPublished::TooLarge("the jobs are more bytes than the NATS server takes in a message".to_owned())
+    NotPublished::TooLarge(
+        "the jobs take more bytes than the NATS server allows in a message; send fewer at a time".to_owned(),
+    )
 }
 
 /// A message whose batch failed comes again from the stream, so the reply must not say that it was not
 /// applied.
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes its argument by value")]
 fn will_be_applied(failed: CommitFailed) -> NotPublished {
     NotPublished::Unknown(format!(
-        "the write is stored in the stream, and is applied once this node can commit again; {failed}"
+        "the write is stored in the stream, and is applied as soon as this node can commit again; {failed}"
     ))
 }
 
@@ -263,15 +268,18 @@ fn will_be_applied(failed: CommitFailed) -> NotPublished {
 fn full(health: &Health) -> String {
     health.note_queue_full();
     match health.queue_room() {
-        Some(room) => format!("its stream is full, try again in a moment: {}", room.reason),
+        Some(room) => format!("its stream is full; try again in a moment: {}", room.reason),
         None => {
-            "its stream is full: the service is behind, or does not purge; try again in a moment".to_owned()
+            "its stream is full, because the service is behind or does not purge it; try again in a moment"
+                .to_owned()
         }
     }
 }
 
 fn lost() -> NotPublished {
-    NotPublished::Unknown("this node ended before it heard what came of it".to_owned())
+    NotPublished::Unknown(
+        "this node is shutting down, and did not learn whether the write was applied".to_owned(),
+    )
 }
 
 fn refused(error: &PublishError, health: &Health) -> NotPublished {
@@ -279,12 +287,12 @@ fn refused(error: &PublishError, health: &Health) -> NotPublished {
     match (error.kind(), cause.map(jetstream::Error::error_code)) {
         (_, Some(ErrorCode::STREAM_STORE_FAILED)) => NotPublished::Full(full(health)),
         (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
-            NotPublished::Unknown("NATS did not say whether it stored the message".to_owned())
+            NotPublished::Unknown("NATS did not answer whether it stored the message".to_owned())
         }
         (PublishErrorKind::MaxAckPending, _) => NotPublished::Overloaded,
         (PublishErrorKind::MaxPayloadExceeded, _) => too_large(),
         (PublishErrorKind::StreamNotFound, _) => {
-            NotPublished::Unavailable("no stream takes its subject".to_owned())
+            NotPublished::Unavailable("no stream has the subject of its messages".to_owned())
         }
         _ => NotPublished::Unavailable(cause.map_or_else(|| error.to_string(), ToString::to_string)),
     }

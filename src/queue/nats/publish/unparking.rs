@@ -30,7 +30,7 @@ pub async fn unpark_ready_jobs(mut shard: NatsShard) {
         }
         if let Err(error) = publish_free_commands(&mut shard).await {
             tracing::warn!(
-                shard = %shard.id, %error, "jobs that wait no longer for a board could not be freed; trying on"
+                shard = %shard.id, %error, "jobs whose boards exist now could not be unparked; trying again"
             );
             tokio::time::sleep(RECHECK_INTERVAL).await;
         }

@@ -106,7 +106,7 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
     );
     for part in room.held.iter().filter(|part| part.messages > 0) {
         let why = match part.by {
-            HeldBy::Lag => "lag: not applied yet",
+            HeldBy::Lag => "not applied yet (lag)",
             HeldBy::Checkpoint => "in no checkpoint yet",
             HeldBy::DuplicateWindow => "younger than the duplicate window",
             HeldBy::Keep if purging.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
@@ -117,32 +117,32 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
     }
     let most = |part: &&HeldMessages| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
-        "more room helps: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
+        "give the stream more room: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
     );
     let advice = match room.held.iter().max_by_key(most).map(|part| part.by) {
         _ if purging.failure.is_some() => {
-            format!("it could not be purged: {}", purging.failure.unwrap_or_default())
+            format!("the last attempt to purge it failed: {}", purging.failure.unwrap_or_default())
         }
         Some(HeldBy::Lag) if progress.is_live => {
-            format!("the shard is behind its publishers: let it catch up, or {more_room}")
+            format!("the shard is behind its publishers; let it catch up, or {more_room}")
         }
         Some(HeldBy::Lag) | None => {
-            "the shard applies nothing: its state in GET /v1/status says why".to_owned()
+            "the shard does not apply messages at present; its state in GET /v1/status says why".to_owned()
         }
         Some(HeldBy::Keep) if purging.purge_keeps.is_none() => {
             format!(
-                "whoever purges it has to (nats stream purge), or start a node without --nats-no-purge; {more_room}"
+                "this node does not purge it; purge it by other means (nats stream purge), or start a node without --nats-no-purge, or {more_room}"
             )
         }
         Some(HeldBy::Keep) => format!(
-            "a smaller --nats-keep than {} helps, or {more_room}",
+            "use a smaller --nats-keep than {}, or {more_room}",
             purging.purge_keeps.unwrap_or_default()
         ),
         Some(HeldBy::Checkpoint) => {
-            format!("the next checkpoint makes room, and the log says so if it fails; {more_room}")
+            format!("the next checkpoint makes room, and the log says if it fails; or {more_room}")
         }
         Some(HeldBy::DuplicateWindow) => {
-            format!("a shorter duplicate_window of {stream} helps (nats stream edit), or {more_room}")
+            format!("use a shorter duplicate_window of {stream} (nats stream edit), or {more_room}")
         }
     };
     text + ". " + &advice
@@ -233,7 +233,7 @@ mod tests {
         let reason = |progress, keeps| room(&look(1, 1_000), progress, keeps).reason;
         let begins = "the stream S holds 1.0 MiB of 1.0 MiB, 1000 messages; ";
         for (progress, keeps, expected) in [
-            ([100, 0, 0], Some(5), ["900 messages: lag: not applied yet", "--nats-stream-mib"]),
+            ([100, 0, 0], Some(5), ["900 messages: not applied yet (lag)", "--nats-stream-mib"]),
             ([900, 100, 0], Some(5), ["800 messages: in no checkpoint yet", "checkpoint makes room"]),
             (
                 [900, 900, 100],
@@ -252,9 +252,13 @@ mod tests {
         let progress = Progress { applied: 0, checkpoint: 0, settled: 0, is_live: false };
         let purging = Purging { stream: "S", purge_keeps: Some(5), failure: None };
         let halted = room_of(&look(1, 1_000), progress, purging, |_, _| 0);
-        assert!(halted.reason.contains("applies nothing"), "{}", halted.reason);
+        assert!(halted.reason.contains("does not apply messages"), "{}", halted.reason);
         let failed = Purging { failure: Some("no permission"), ..purging };
         let failed = room_of(&look(1, 1_000), Progress { is_live: true, ..progress }, failed, |_, _| 0);
-        assert!(failed.reason.ends_with("it could not be purged: no permission"), "{}", failed.reason);
+        assert!(
+            failed.reason.ends_with("the last attempt to purge it failed: no permission"),
+            "{}",
+            failed.reason
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! How old a stream's messages are, and how many bytes they take, estimated from snapshots of the whole
 //! stream.
 //!
-//! Knows: where the stream ended and how large it was at each snapshot. The server tells neither for a part
+//! Knows: where the stream ended and how large it was at each snapshot. The server reports neither for a part
 //! of a stream.
 
 use std::collections::VecDeque;

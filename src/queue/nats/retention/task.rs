@@ -65,7 +65,7 @@ impl Report {
                 shard = %stream.shard,
                 level = room.level.name(),
                 reason = room.reason,
-                "the stream has little or no room left for publishers"
+                "the stream is full or nearly full, and refuses publishers or will soon"
             );
             (self.full_logged, self.is_full) = (Some(Instant::now()), true);
         } else if !is_full && self.is_full {
@@ -82,9 +82,10 @@ impl Report {
                 shard = %stream.shard,
                 messages = self.unlogged,
                 stream_bytes_max = snapshot.bytes_max,
-                "the stream fills up, so messages that may be younger than its duplicate window were purged; a \
-                 checkpoint holds them, but if nats-server restarts it will store them again for publishers who retry \
-                 by Nats-Msg-Id; give the stream more room"
+                "the stream is filling up, so messages that may be younger than its duplicate window were \
+                 purged. A checkpoint holds them, but after a restart nats-server would store them a \
+                 second time for publishers that retry with the same Nats-Msg-Id; give the stream more \
+                 room"
             );
             (self.logged, self.unlogged) = (Some(Instant::now()), 0);
         }
@@ -121,7 +122,7 @@ impl JetStream {
                 Err(error) => {
                     let error = self.managing.explain(&error);
                     if self.managing.is_news(&error) {
-                        tracing::warn!(shard = %stream.shard, error, "its stream could not be looked after");
+                        tracing::warn!(shard = %stream.shard, error, "the state of the shard's stream could not be read, or the stream could not be purged");
                     }
                 }
             }
@@ -235,7 +236,7 @@ impl JetStream {
         let purged = stream.purge().sequence(purge.before).await.map_err(|error| error.to_string())?.purged;
         report.purged.increment(purged);
         report.note_early(shared, snapshot, purge.early);
-        tracing::debug!(shard = %shared.shard, messages = purged, "purged what a checkpoint holds");
+        tracing::debug!(shard = %shared.shard, messages = purged, "purged messages that a checkpoint holds");
         Ok(())
     }
 }

@@ -39,9 +39,15 @@ pub fn boards_config(names: &Names, replicas: usize, incarnation: u64) -> Config
 /// What is wrong with an existing boards' stream; empty if it can be used.
 pub fn boards_mismatches(found: &Config, names: &Names) -> Vec<String> {
     let mut wrong = common_mismatches(found, &names.all_boards(), BOARDS_MESSAGE_BYTES);
-    wrong.unless(found.discard == DiscardPolicy::New, "it discards old messages when full, not new ones");
+    wrong.unless(
+        found.discard == DiscardPolicy::New,
+        "it discards old messages when it is full, instead of refusing new ones",
+    );
     wrong.unless(found.max_age.is_zero(), "its messages expire (max_age)");
-    wrong.unless(found.max_messages <= 0, "it limits the number of messages, and so forgets boards");
+    wrong.unless(
+        found.max_messages <= 0,
+        "it limits the number of messages, so that records of boards would be lost",
+    );
     wrong.unless(found.deny_purge, "it may be purged (deny_purge is off)");
     wrong.unless(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)");
     wrong.into_texts()

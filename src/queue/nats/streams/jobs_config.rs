@@ -72,9 +72,9 @@ pub fn jobs_mismatches(found: &Config, names: &Names, shard: ShardId, shards: u1
         let is = found.metadata.get(key);
         let said = is.map_or("nothing", String::as_str);
         let what = if key == LAYOUT_KEY {
-            format!("its metadata say {said} for {key}, not {wanted}: another version of ranktree made it")
+            format!("its metadata has {said} for {key}, not {wanted}: another version of ranktree created it")
         } else {
-            format!("its metadata say {said} for {key}, not {wanted}")
+            format!("its metadata has {said} for {key}, not {wanted}")
         };
         wrong.unless(is == Some(&wanted), what);
     }
@@ -86,19 +86,23 @@ pub fn jobs_mismatches(found: &Config, names: &Names, shard: ShardId, shards: u1
         .unless(found_subjects == subjects, format!("its subjects are {found_subjects:?}, not {subjects:?}"));
     wrong.unless(found.retention == RetentionPolicy::Limits, "its retention is not limits");
     wrong.unless(found.storage == StorageType::File, "its storage is not file");
-    wrong.unless(found.discard == DiscardPolicy::New, "it discards old messages when full, not new ones");
-    wrong.unless(found.max_bytes > 0, "it states no limit in bytes");
+    wrong.unless(
+        found.discard == DiscardPolicy::New,
+        "it discards old messages when it is full, instead of refusing new ones",
+    );
+    wrong.unless(found.max_bytes > 0, "it has no limit in bytes (max_bytes)");
     wrong.unless(found.max_age.is_zero(), "its messages expire (max_age)");
-    wrong.unless(found.max_messages_per_subject <= 0, "it limits messages per subject");
+    wrong
+        .unless(found.max_messages_per_subject <= 0, "it limits messages per subject (max_msgs_per_subject)");
     wrong.unless(
         found.max_message_size <= 0 || found.max_message_size >= MESSAGE_BYTES,
         format!(
-            "it takes no messages above {} bytes (max_msg_size), and nodes send up to {MESSAGE_BYTES}",
+            "it refuses messages above {} bytes (max_msg_size), but nodes send up to {MESSAGE_BYTES}",
             found.max_message_size
         ),
     );
-    // A stream that cannot be purged would be full for good one day.
-    wrong.unless(!found.deny_purge, "it may not be purged (deny_purge is on)");
+    // A stream that cannot be purged would some day be full, and stay so.
+    wrong.unless(!found.deny_purge, "it cannot be purged (deny_purge is on)");
     wrong.unless(found.deny_delete, "single messages may be deleted from it (deny_delete is off)");
     wrong.unless(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)");
     wrong.unless(!found.allow_message_ttl, "a publisher may let messages expire (allow_msg_ttl is on)");

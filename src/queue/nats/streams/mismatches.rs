@@ -31,7 +31,7 @@ pub fn common_mismatches(found: &Config, subject: &str, message_bytes: i32) -> M
     wrong.unless(
         found.max_message_size <= 0 || found.max_message_size >= message_bytes,
         format!(
-            "it takes no messages above {} bytes (max_msg_size), and nodes send up to {message_bytes}",
+            "it refuses messages above {} bytes (max_msg_size), but nodes send up to {message_bytes}",
             found.max_message_size
         ),
     );

@@ -33,7 +33,7 @@ pub fn rejects_config(names: &Names, replicas: usize) -> Config {
 pub fn rejects_mismatches(found: &Config, names: &Names) -> Vec<String> {
     let mut wrong = common_mismatches(found, &names.rejects_subject("*"), REJECTS_MESSAGE_BYTES);
     let discards_old = found.discard == DiscardPolicy::Old;
-    wrong.unless(discards_old, "it refuses new messages when full, and does not discard old ones");
+    wrong.unless(discards_old, "it refuses new messages when it is full, instead of discarding old ones");
     wrong.into_texts()
 }
 

@@ -29,9 +29,10 @@ const SIZES_TRIED: [i64; 9] =
 const SIZE_MIN: i64 = 64 << 20;
 
 /// What to do about a server that has promised its storage to others.
-const NO_ROOM: &str = "the limits of the streams that are there leave too little of the server's storage, whatever they \
-                       hold; nats stream ls shows them. Lower one with nats stream edit NAME --max-bytes, or raise \
-                       max_file_store of the server or the account's limit";
+const NO_ROOM: &str = "the server reserves storage for the limits of the existing streams, however little \
+                       they hold, and too little is left (nats stream ls lists them). Lower a limit with \
+                       nats stream edit NAME --max-bytes, or raise max_file_store of the server or the \
+                       account's limit";
 
 impl JetStream {
     /// Creates or checks the streams, and tries again for as long as NATS cannot be reached.
@@ -61,7 +62,7 @@ impl JetStream {
                 Err(PrepareError::Unreachable(reason)) => {
                     let reason = self.managing.explain(&reason);
                     if self.managing.is_news(&reason) {
-                        tracing::warn!(reason, "the streams cannot be set up yet; trying on");
+                        tracing::warn!(reason, "the streams cannot be created or checked yet; trying again");
                     }
                     self.prepared.send_replace(Prepared::Waiting(reason));
                     tokio::time::sleep(RETRY_PAUSE).await;
@@ -106,7 +107,7 @@ impl JetStream {
                 streams = limits.len(),
                 least_mib = least >> 20,
                 most_mib = most >> 20,
-                "what the streams of jobs may hold, each, before publishers are refused"
+                "the smallest and the largest limit of the streams of jobs, at which publishers are refused"
             );
         }
         Ok(())
@@ -118,7 +119,7 @@ impl JetStream {
             return Ok(());
         }
         Err(PrepareError::Refused(format!(
-            "the stream {} exists and cannot be used for shard {shard} of {}: {}; use another --prefix, or put it right",
+            "the stream {} exists, but cannot be used for shard {shard} of {}: {}; change the stream, or use another --prefix",
             found.name,
             self.shards,
             wrong.join("; ")
@@ -137,7 +138,7 @@ impl JetStream {
             None => SIZES_TRIED.iter().map(|kept| (kept * 2, *kept)).chain([(SIZE_MIN, SIZE_MIN)]).collect(),
         };
         let mut created: Vec<Config> = Vec::new();
-        let mut no_room = PrepareError::Refused("no size is left to be tried".to_owned());
+        let mut no_room = PrepareError::Refused("no size of the streams fits".to_owned());
         'sizes: for (tried, kept) in sizes {
             // Streams that were created before the room ran out give some back.
             self.resize(&mut created, tried).await;
@@ -165,7 +166,7 @@ impl JetStream {
                 Ok(_) => *config = resized,
                 Err(error) => {
                     let stream = &config.name;
-                    tracing::warn!(stream, %error, "the stream keeps more room than it was to be given");
+                    tracing::warn!(stream, %error, "the limit of a stream that was just created could not be lowered; it keeps the greater one");
                 }
             }
         }
@@ -174,7 +175,10 @@ impl JetStream {
     fn advise_room(&self, reason: &str) -> String {
         let smaller = match self.settings.stream_bytes {
             Some(bytes) => format!("start with --nats-stream-mib below {}", bytes >> 20),
-            None => format!("start with --nats-stream-mib below {}, which is soon full", SIZE_MIN >> 20),
+            None => format!(
+                "start with --nats-stream-mib below {}, with which streams are full soon",
+                SIZE_MIN >> 20
+            ),
         };
         format!("{reason}: {NO_ROOM}, or {smaller}")
     }
@@ -197,7 +201,7 @@ impl JetStream {
             return Ok(());
         }
         Err(PrepareError::Refused(format!(
-            "the stream {} exists and cannot be used for {what}: {}; use another --prefix, or put it right",
+            "the stream {} exists, but cannot be used for {what}: {}; change the stream, or use another --prefix",
             wanted.name,
             wrong.join("; ")
         )))
@@ -210,9 +214,9 @@ impl JetStream {
                 GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                     Ok(None)
                 }
-                _ => {
-                    Err(PrepareError::Unreachable(format!("the stream {name} cannot be asked for: {error}")))
-                }
+                _ => Err(PrepareError::Unreachable(format!(
+                    "it cannot be found out whether the stream {name} exists: {error}"
+                ))),
             },
         }
     }
@@ -221,7 +225,7 @@ impl JetStream {
         let name = config.name.clone();
         match self.managing.context.create_stream(config).await {
             Ok(stream) => {
-                tracing::info!(stream = name, "stream created");
+                tracing::info!(stream = name, "created a stream");
                 Ok(stream.cached_info().clone())
             }
             Err(error) => match error.kind() {
@@ -230,7 +234,7 @@ impl JetStream {
                     if error.error_code() == ErrorCode::STREAM_NAME_EXIST =>
                 {
                     Err(PrepareError::Unreachable(format!(
-                        "the stream {name} was created by another node just now"
+                        "another node has just created the stream {name}; checking it"
                     )))
                 }
                 CreateStreamErrorKind::JetStream(error) if is_no_room(&error) => {

@@ -22,10 +22,11 @@ impl Fetcher {
         overlaps: &mut bool,
     ) -> Result<Option<Message>, SessionEnd> {
         let message = next
-            .ok_or_else(|| SessionEnd::Retry("the server ended the delivery".to_owned()))?
-            .map_err(|error| SessionEnd::Retry(format!("the delivery failed: {error}")))?;
-        let info =
-            message.info().map_err(|error| SessionEnd::Retry(format!("a message has no place: {error}")))?;
+            .ok_or_else(|| SessionEnd::Retry("the server ended the delivery of messages".to_owned()))?
+            .map_err(|error| SessionEnd::Retry(format!("the delivery of messages failed: {error}")))?;
+        let info = message
+            .info()
+            .map_err(|error| SessionEnd::Retry(format!("a message has no readable sequence: {error}")))?;
         let sequence = info.stream_sequence + self.origin.sequence_offset;
         let timestamp = micros_of(info.published.unix_timestamp_nanos());
         let hash = hash(&message.payload);
@@ -33,8 +34,8 @@ impl Fetcher {
         if *overlaps && sequence == tip.sequence.0 {
             if (timestamp, hash) != (tip.timestamp, tip.hash) {
                 return Err(SessionEnd::Doubt(format!(
-                    "the message {sequence} of the stream is not the one that was applied here (it is of {timestamp}, \
-                     and that one was of {}), as its consumer's server has it",
+                    "the message {sequence}, as the server of the consumer has it, is not the one that \
+                     was applied here (its time is {timestamp}, and that of the applied one was {})",
                     tip.timestamp
                 )));
             }
@@ -48,7 +49,7 @@ impl Fetcher {
             // The missing messages may have been lost on the way here, or the consumer's server may lack
             // them.
             return Err(SessionEnd::Doubt(format!(
-                "the stream goes on at {sequence} after {}, as its consumer's server has it: messages between are missing",
+                "the server of the consumer delivered message {sequence} right after {}: the messages between are missing",
                 tip.sequence
             )));
         }
@@ -87,13 +88,14 @@ impl Fetcher {
     ) -> Result<Payload, SessionEnd> {
         let shard = self.shared.shard;
         if self.shared.accept_gap.take(self.tip.sequence) {
-            tracing::warn!(%shard, sequence, command, "a command that this version does not know is rejected, as --accept-gap says");
+            tracing::warn!(%shard, sequence, command, "rejecting a command that this version does not know, because of --accept-gap");
             return Ok(message::no_command(bytes));
         }
         Err(SessionEnd::Refuse(format!(
-            "the message {sequence} of the shard's stream is a command that this ranktree does not know, {command:?}: nodes of a \
-             later version may have done what it says; start that version here, or start with --accept-gap {shard} to have \
-             it rejected, if no node of yours has written it"
+            "the message {sequence} of the shard's stream is a command that this version of ranktree does \
+             not know, {command:?}: nodes of a later version may have carried it out; start that version \
+             here, or, if none of your nodes published the command, start with --accept-gap {shard} to \
+             reject it"
         )))
     }
 }

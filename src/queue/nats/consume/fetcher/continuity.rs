@@ -17,8 +17,8 @@ impl Fetcher {
 
     pub(super) fn why_filled_without_nats(&self) -> String {
         format!(
-            "this directory was filled without NATS up to {}, which no stream continues; start with a new directory, and \
-             bring the boards over with ranktree export and ranktree import",
+            "this directory was filled without NATS up to sequence {}, so no stream can continue it; \
+             start with a new directory, and copy the boards with ranktree export and ranktree import",
             self.tip.sequence
         )
     }
@@ -41,15 +41,15 @@ impl Fetcher {
                 0 | 1 => String::new(),
                 _ if first == applied + 1 => String::new(),
                 _ => format!(
-                    " (the messages before {first} are purged from it, maybe by another node that has applied them: \
-                     a copy of that node's data has them)"
+                    " (its messages before {first} were purged, possibly by another node that has applied \
+                     them; then a copy of that node's data has them)"
                 ),
             };
             return Err(SessionEnd::Halt(format!(
-                "the stream {name} is not the one that this shard was filled from up to {applied} ({found}, and not \
-                 {}): it was deleted and made again, or belongs to another system; restore the stream, or start with \
-                 --accept-gap {shard} to go on with it: all {stored} messages that it holds are applied then, as jobs \
-                 that are new{gone}",
+                "the stream {name} is not the one that this shard was filled from up to {applied} (it is \
+                 {found}, not {}): it was deleted and created again, or belongs to another system; \
+                 restore the stream, or start with --accept-gap {shard} to continue with this one, whose \
+                 {stored} messages are then all applied as new jobs{gone}",
                 self.origin.stream
             )));
         }
@@ -58,18 +58,20 @@ impl Fetcher {
         }
         if last < tip {
             return Err(SessionEnd::Suspect(format!(
-                "the stream {name} ends at {last}, and this shard has applied up to {tip}: the server lost the end of \
-                 it, and will use the sequences again; restore the stream, or start with --accept-gap {shard} to go on \
-                 with what was stored after {}",
+                "the stream {name} ends at {last}, but this shard has applied messages up to {tip}: the \
+                 server lost the end of the stream, and will use those sequences again; restore the \
+                 stream, or start with --accept-gap {shard} to continue with the messages that were \
+                 stored after {}",
                 self.tip.timestamp
             )));
         }
         if first > tip + 1 && !self.admits_gap {
             return Err(SessionEnd::Halt(format!(
-                "the messages {} to {} are gone from the stream {name} and were never applied here: they were purged, \
-                 as a node does with what its own checkpoint holds, unless it runs with --nats-no-purge or a larger \
-                 --nats-keep; replace this shard's directory by a copy of a node that has applied them, or start with \
-                 --accept-gap {shard} to go on without them",
+                "the stream {name} no longer has the messages {} to {}, which were never applied here: \
+                 another node may have purged them, because its checkpoint holds them and it runs without \
+                 --nats-no-purge and with a small --nats-keep; replace this shard's directory with a copy \
+                 from a node that has applied them, or start with --accept-gap {shard} to continue \
+                 without them",
                 tip + 1,
                 first - 1
             )));

@@ -10,8 +10,8 @@ use crate::queue::nats::consume::shard_stream::ShardStream;
 /// a row, with nothing brought between them, the session ends.
 const LAG_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Returns when the consumer brings nothing although its stream goes on: the consumer's server lags behind
-/// the leader, or is cut off from it.
+/// Returns when the consumer delivers nothing although its stream has later messages: the consumer's server
+/// lags behind the leader, or is cut off from it.
 ///
 /// # Arguments
 /// `tip`: the stream's sequence of the last message that was taken.
@@ -31,7 +31,7 @@ pub async fn lag(shared: &ShardStream, connection: &Connection, tip: &AtomicU64)
             was_behind_at = None;
         } else if was_behind_at.replace(at) == Some(at) {
             return format!(
-                "the consumer brings nothing after {at}, and the stream {name} goes on up to {last}"
+                "the consumer delivers nothing after {at}, although the stream {name} has messages up to {last}"
             );
         }
     }

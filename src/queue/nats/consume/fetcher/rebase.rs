@@ -52,7 +52,7 @@ impl Fetcher {
         let sequence_offset = (tip + 1).saturating_sub(new_from);
         let origin = Origin { sequence_offset, ..Origin::of(info) };
         let new = (last + 1).saturating_sub(new_from);
-        tracing::warn!(shard = %self.shared.shard, new, from = new_from, sequence_offset, "going on with what the stream holds");
+        tracing::warn!(shard = %self.shared.shard, new, from = new_from, sequence_offset, "continuing with the messages that the stream holds");
         self.change_origin(origin).await?;
         self.admits_gap = true;
         Ok(())
@@ -63,7 +63,7 @@ impl Fetcher {
     async fn first_after_tip(&self, connection: &Connection, info: &Info) -> Result<u64, SessionEnd> {
         let after = i128::from(self.tip.timestamp.as_micros() + 1) * 1_000;
         let failed = |error: &dyn std::fmt::Display| {
-            SessionEnd::Retry(format!("the stream cannot be searched: {error}"))
+            SessionEnd::Retry(format!("the stream cannot be searched by time: {error}"))
         };
         let start_time = async_nats::datetime::from_nanos(after).map_err(|error| failed(&error))?;
         let config =
@@ -96,7 +96,7 @@ impl Fetcher {
         let mut config = info.config.clone();
         config.metadata.insert(LIMIT_KEY.to_owned(), config.max_bytes.to_string());
         config.max_bytes = NO_BYTES;
-        self.update(connection, &config, "its publishers cannot be refused").await
+        self.update(connection, &config, "its limit cannot be changed to refuse publishers").await
     }
 
     /// Gives a stream its limit back after a rebase.
@@ -112,15 +112,15 @@ impl Fetcher {
         if refuses_publishers(info) {
             config.max_bytes = limit;
         }
-        self.update(connection, &config, "its limit cannot be set back").await
+        self.update(connection, &config, "its limit cannot be restored").await
     }
 
     async fn update(&self, connection: &Connection, config: &Config, what: &str) -> Result<(), SessionEnd> {
         let name = &config.name;
         let updated = connection.context.update_stream(config).await.map_err(|error| {
             SessionEnd::Retry(connection.explain(&format!(
-                "the stream {name} is taken up, and {what}, which takes the permission for \
-                 $JS.API.STREAM.UPDATE.{name}: {error}"
+                "--accept-gap: rebasing onto the stream {name}, but {what}: {error}; check that the \
+                 node's user has the permission to publish to $JS.API.STREAM.UPDATE.{name}"
             )))
         });
         updated.map(drop)
@@ -134,7 +134,7 @@ impl Fetcher {
         tokio::time::sleep(SETTLE_TIME).await;
         let info = self.stream_info(connection).await?;
         if identity(&info) != self.origin.stream || !refuses_publishers(&info) {
-            return Err(SessionEnd::Retry("the stream was changed while it was taken up".to_owned()));
+            return Err(SessionEnd::Retry("the stream was changed during the rebase".to_owned()));
         }
         if !self.is_purged_past_tip(&info) {
             if info.state.last_sequence + self.origin.sequence_offset > tip {
@@ -143,7 +143,7 @@ impl Fetcher {
             let name = &info.config.name;
             let failed = |error: &dyn std::fmt::Display| {
                 SessionEnd::Retry(connection.explain(&format!(
-                    "the stream {name} is taken up, and its sequences cannot be moved on to {}: {error}",
+                    "rebasing onto the stream {name}, but its sequences cannot be moved up to {}: {error}",
                     tip + 1
                 )))
             };
@@ -151,11 +151,11 @@ impl Fetcher {
             let purged = stream.purge().sequence(tip + 1).await.map_err(|error| failed(&error))?;
             if purged.purged > info.state.messages {
                 let lost = purged.purged - info.state.messages;
-                tracing::error!(%shard, lost, "messages came although publishers were refused, and were purged unseen; send them again");
+                tracing::error!(%shard, lost, "messages arrived although publishers were refused, and were purged without being applied; send those messages again");
             }
         }
         self.change_origin(Origin { sequence_offset: 0, ..self.origin.clone() }).await?;
-        tracing::warn!(%shard, "the stream is taken up, and goes on after {tip}");
+        tracing::warn!(%shard, "the rebase is done, and the stream continues after {tip}");
         let info = self.stream_info(connection).await?;
         self.admit_publishers(connection, &info).await
     }
@@ -172,7 +172,7 @@ impl Fetcher {
         let left =
             (info.state.last_sequence + self.origin.sequence_offset).saturating_sub(self.tip.sequence.0);
         self.shared.set_state(ShardState::CatchingUp(format!(
-            "the stream {} is taken up, as --accept-gap said: {left} messages to go; its publishers are refused meanwhile",
+            "rebasing onto the stream {}, because of --accept-gap: {left} messages left; its publishers are refused until that is done",
             info.config.name
         )));
     }

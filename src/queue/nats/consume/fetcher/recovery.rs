@@ -27,13 +27,13 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 impl Fetcher {
     /// After a consumer brought something that does not fit.
     pub(super) async fn doubt(&mut self, reason: String) {
-        tracing::warn!(shard = %self.shared.shard, reason, "what a consumer brought does not fit; asking the stream's leader");
+        tracing::warn!(shard = %self.shared.shard, reason, "a consumer delivered messages that do not continue what was applied; asking the stream's leader");
         self.doubts.any = true;
         self.wait(ShardState::CatchingUp(reason), self.pause).await;
         self.slow_down();
     }
 
-    /// After the leader reported a mismatch. The shard halts if the leader goes on reporting it for a while.
+    /// After the leader reported a mismatch. The shard halts if the leader still reports it after a while.
     pub(super) async fn suspect(&mut self, reason: String) {
         self.doubts.any = true;
         let since = *self.doubts.suspected.get_or_insert_with(Instant::now);
@@ -48,7 +48,7 @@ impl Fetcher {
     /// or when the operator has accepted the mismatch.
     pub(super) async fn halt(&mut self, reason: String) {
         if self.shared.accept_gap.take(self.tip.sequence) {
-            tracing::warn!(shard = %self.shared.shard, reason, "accepted, as --accept-gap says");
+            tracing::warn!(shard = %self.shared.shard, reason, "a stream that does not continue what was applied is accepted, because of --accept-gap");
             (self.accepted, self.doubts) = (true, Doubts::default());
             return;
         }
@@ -59,7 +59,7 @@ impl Fetcher {
 
     /// After a failure that may be over at the next attempt.
     pub(super) async fn retry(&mut self, reason: String) {
-        tracing::info!(shard = %self.shared.shard, reason, "the stream is taken up again");
+        tracing::info!(shard = %self.shared.shard, reason, "the session with the stream ended; beginning another one");
         // A leader that does not answer confirms nothing.
         self.doubts.suspected = None;
         self.wait(ShardState::CatchingUp(reason), self.pause).await;
@@ -111,7 +111,7 @@ impl Fetcher {
             |sequence: u64| (info.state.first_sequence..=info.state.last_sequence).contains(&sequence);
         let unanswered = |error: LeaderError| {
             SessionEnd::Retry(
-                connection.explain(&format!("the leader of the stream {name} cannot be asked: {error}")),
+                connection.explain(&format!("the leader of the stream {name} does not answer: {error}")),
             )
         };
         if self.origin.sequence_offset == 0 && tip.sequence.0 > 0 && is_stored(at) {
@@ -121,9 +121,10 @@ impl Fetcher {
             let timestamp = micros_of(message.time.unix_timestamp_nanos());
             if (timestamp, hash(&message.payload)) != (tip.timestamp, tip.hash) {
                 return Err(SessionEnd::Halt(format!(
-                    "the message {at} of the stream {name} is not the one that was applied here (it is of {timestamp}, \
-                     and that one was of {applied}): the server lost the end of the stream and used the sequences again; \
-                     restore the stream, or start with --accept-gap {shard} to go on with what was stored after {applied}",
+                    "the message {at} of the stream {name} is not the one that was applied here (its time \
+                     is {timestamp}, and that of the applied one was {applied}): the server lost the end \
+                     of the stream and used the sequences again; restore the stream, or start with \
+                     --accept-gap {shard} to continue with the messages that were stored after {applied}",
                     applied = tip.timestamp
                 )));
             }
@@ -136,7 +137,7 @@ impl Fetcher {
             return Err(SessionEnd::Suspect(missing(name, next, info, shard)));
         }
         if std::mem::take(&mut self.doubts.halted) {
-            tracing::warn!(%shard, "the stream continues what was applied: the shard goes on");
+            tracing::warn!(%shard, "the stream continues what was applied again, so the shard is no longer halted");
         }
         Ok(())
     }
@@ -144,8 +145,8 @@ impl Fetcher {
 
 fn missing(name: &str, sequence: u64, info: &Info, shard: ShardId) -> String {
     format!(
-        "the message {sequence} is missing in the stream {name}, which goes on up to {}; restore the stream, or start with \
-         --accept-gap {shard} to go on without what is missing",
+        "the message {sequence} is missing in the stream {name}, which has messages up to {}; restore the \
+         stream, or start with --accept-gap {shard} to continue without the missing messages",
         info.state.last_sequence
     )
 }

@@ -126,7 +126,7 @@ impl Fetcher {
                 Prepared::Ready => return Ok(()),
             }
             if prepared.changed().await.is_err() {
-                return Err("the service is ending".to_owned());
+                return Err("the node is shutting down".to_owned());
             }
         }
     }
@@ -273,12 +273,12 @@ impl Fetcher {
                 Err(SessionEnd::Refuse(self.why_filled_without_nats()))
             }
             Err(error) if error.is_no_stream() => Err(SessionEnd::Suspect(format!(
-                "the stream {name} is gone; restore it from a backup, or start with --accept-gap {} to go on with an \
-                 empty one",
+                "the stream {name} does not exist any more; restore it from a backup, or start with \
+                 --accept-gap {} to continue with an empty one",
                 self.shared.shard
             ))),
             Err(error) => Err(SessionEnd::Retry(
-                connection.explain(&format!("the stream {name} cannot be asked: {error}")),
+                connection.explain(&format!("the state of the stream {name} cannot be read: {error}")),
             )),
         }
     }
@@ -292,7 +292,7 @@ impl Fetcher {
             self.shared.set_state(ShardState::Live);
             // `--accept-gap` is about what the start finds, not about what may happen in a month.
             if self.shared.accept_gap.give_up() {
-                tracing::info!(shard = %self.shared.shard, "the stream continues what was applied: --accept-gap had nothing to accept");
+                tracing::info!(shard = %self.shared.shard, "the stream continues what was applied, so --accept-gap was not needed; remove it");
             }
         } else {
             self.shared

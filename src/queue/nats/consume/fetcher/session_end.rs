@@ -15,7 +15,7 @@ pub enum SessionEnd {
     /// The stream does not continue what was applied, and an operator may accept that. The text says what to
     /// do.
     Halt(String),
-    /// The shard cannot go on, and no operator can accept that.
+    /// The shard cannot continue, and `--accept-gap` does not help.
     Refuse(String),
     /// The source is gone.
     Closed,
