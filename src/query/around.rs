@@ -20,8 +20,8 @@ pub struct Around {
     pub fill: bool,
 }
 
-/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed. One
-/// exchange with its home shard, and then one with the others.
+/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
+/// One exchange with its home shard, and then one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.

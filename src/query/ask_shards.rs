@@ -1,7 +1,7 @@
 //! Puts questions to shards wherever they are, and remembers what the replies are exact at.
 //!
-//! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must not
-//! know: how a question travels, or what it asks.
+//! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must
+//! not know: how a question travels, or what it asks.
 
 use futures_util::future::{BoxFuture, join_all};
 use parking_lot::Mutex;

@@ -1,8 +1,8 @@
 //! One board over all shards: the sums that every read is made of.
 //!
-//! The shards are either all in memory and locked, so that every count is of one moment, or they are asked, each
-//! exchange being of one moment of each shard. A read is written once, for both. It is an `async fn`, which never
-//! waits over shards in memory ([`at_once`]).
+//! The shards are either all in memory and locked, so that every count is of one moment, or they are asked,
+//! each exchange being of one moment of each shard. A read is written once, for both. It is an `async fn`,
+//! which never waits over shards in memory ([`at_once`]).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -211,8 +211,8 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// The run on the home shard of a member from its entry on; `None` if it is not listed: never here, removed
-    /// or hidden.
+    /// The run on the home shard of a member from its entry on; `None` if it is not listed: never here,
+    /// removed or hidden.
     ///
     /// # Errors
     /// When the shard does not reply.

@@ -42,8 +42,8 @@ impl ConsistentAnswer for EntriesOfMember {
 }
 
 /// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page
-/// has them in the order in which boards came, and by name within the page. One exchange with the member's home
-/// shard, which knows its boards, and one with the others.
+/// has them in the order in which boards came, and by name within the page. One exchange with the member's
+/// home shard, which knows its boards, and one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.

@@ -31,8 +31,9 @@ impl VisitEntries for Lookup {
     }
 }
 
-/// Each member once, however often it is named. One exchange with each shard finds the members, and one counts at
-/// their keys. If a member has moved between the two, the second one found its new key and is followed by another.
+/// Each member once, however often it is named. One exchange with each shard finds the members, and one
+/// counts at their keys. If a member has moved between the two, the second one found its new key and is
+/// followed by another.
 ///
 /// # Errors
 /// When some shard does not reply, or members kept changing too quickly.

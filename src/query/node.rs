@@ -41,6 +41,12 @@ pub struct View<'a> {
 }
 
 impl Node {
+    /// A node that has every shard in memory.
+    #[must_use]
+    pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
+        Self { shards, elsewhere: None }
+    }
+
     #[must_use]
     pub fn shard_count(&self) -> u16 {
         u16::try_from(self.shards.len()).expect("shards are numbered by 16 bits")

@@ -52,7 +52,8 @@ pub struct FoundOutcome<'a> {
     pub outcome: &'a BoardOutcome,
 }
 
-/// Adds the other shards' counts to what the shard `home` found. One exchange with each of them for all outcomes.
+/// Adds the other shards' counts to what the shard `home` found. One exchange with each of them for all
+/// outcomes.
 ///
 /// # Arguments
 /// `tree_of`: the tree of a board on the home shard, where metadata is read from.

@@ -15,8 +15,8 @@ pub struct Part<'v> {
 }
 
 impl<'v> Part<'v> {
-    /// The board of that name and life. A shard may still hold an earlier life of the name, which readers must
-    /// not see.
+    /// The board of that name and life. A shard may still hold an earlier life of the name, which readers
+    /// must not see.
     #[must_use]
     pub fn of(shard: &'v Shard, name: &str, incarnation: Incarnation) -> Self {
         let board = shard.board(name).filter(|board| board.incarnation == incarnation);

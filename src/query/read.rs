@@ -1,7 +1,8 @@
 //! Reads as values: what is asked, of one board or of all, apart from where the shards are.
 //!
-//! A read over shards in memory holds their locks while it is worked out, and does not wait. A read over asked
-//! shards goes on while replies are on their way. Metadata of shards in memory is read afterwards (`metadata`).
+//! A read over shards in memory holds their locks while it is worked out, and does not wait. A read over
+//! asked shards goes on while replies are on their way. Metadata of shards in memory is read afterwards
+//! (`metadata`).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -81,8 +82,8 @@ impl<R: BoardRead> ShardsRead for OfBoard<R> {
         shards: ReadShards<'r>,
         registry: &'r Registry,
     ) -> Result<Self::Answer, ReadError> {
-        // After shards in memory are locked: a board whose drop had begun before is unknown, so that no answer
-        // counts some shards before the drop and others after it.
+        // After shards in memory are locked: a board whose drop had begun before is unknown, so that no
+        // answer counts some shards before the drop and others after it.
         let Some(known) = registry.get(self.board.as_str()) else { return Ok(None) };
         let board = shards.board(&self.board, &known);
         let body = self.read.read(&board).await?;

@@ -1,7 +1,7 @@
 //! The shards that one read is answered from: all of them in memory and locked, or asked.
 //!
-//! Knows: questions that are about several boards, which every shard replies to in one exchange. Must not know: a
-//! board's sums (`board_view`).
+//! Knows: questions that are about several boards, which every shard replies to in one exchange. Must not
+//! know: a board's sums (`board_view`).
 
 use crate::query::ask_shards::{AskedShards, ReadError, unexpected};
 use crate::query::board_view::BoardView;

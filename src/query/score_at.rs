@@ -35,8 +35,8 @@ impl ScoreTarget {
     }
 }
 
-/// The score there, and how it stands; `None` past the end, and on an empty board. A handful of exchanges with
-/// each shard, the last of which decides.
+/// The score there, and how it stands; `None` past the end, and on an empty board. A handful of exchanges
+/// with each shard, the last of which decides.
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.
@@ -151,8 +151,8 @@ impl Candidate {
     }
 }
 
-/// Searches for a target. For a percentile that is the lowest score with at least so many worse entries as make
-/// it, `least_worse` of them: the last score that ends within the first `total - least_worse` entries.
+/// Searches for a target. For a percentile that is the lowest score with at least so many worse entries as
+/// make it, `least_worse` of them: the last score that ends within the first `total - least_worse` entries.
 async fn candidate(board: &BoardView<'_>, target: ScoreTarget) -> Result<Candidate, ReadError> {
     let Some(place) = find_place(board, |total| target.index(total), 1).await? else {
         return Ok(Candidate::Nothing);
@@ -167,7 +167,8 @@ async fn candidate(board: &BoardView<'_>, target: ScoreTarget) -> Result<Candida
                 // All are within: the worst score it is.
                 return Ok(decided(&place, first).unwrap_or(Candidate::Likely(first, None)));
             }
-            // The place is the first entry that is not within: the score before its own it is, if there is one.
+            // The place is the first entry that is not within: the score before its own it is, if there is
+            // one.
             better_than(&place.runs, first.as_slice()).checked_sub(1)
         }
     };

@@ -1,5 +1,5 @@
-//! A run of neighbouring entries on one shard: either in memory, where it goes as far as the shard does, or as a
-//! shard replied it, as far as it was asked for.
+//! A run of neighbouring entries on one shard: either in memory, where it goes as far as the shard does, or
+//! as a shard replied it, as far as it was asked for.
 //!
 //! Knows: what can be worked out from a run without asking again. Must not know: how runs are merged.
 
@@ -136,8 +136,8 @@ impl<'v> ShardRun<'v> {
     /// A replied run knows it for such scores, because a page takes no more entries than were asked for:
     /// - If the run has a better entry, all before that one are better, too.
     /// - If the run's first entry has the score, the shard has counted.
-    /// - Otherwise the score lies between what is before the run and its first entry. If it is the score of the
-    ///   start, the shard has counted, too. If not, all that is before the run is better.
+    /// - Otherwise the score lies between what is before the run and its first entry. If it is the score of
+    ///   the start, the shard has counted, too. If not, all that is before the run is better.
     #[must_use]
     pub fn better(&self, score: &[u64]) -> u64 {
         match &self.entries {
@@ -159,8 +159,8 @@ impl<'v> ShardRun<'v> {
         }
     }
 
-    /// Counts at a score, if the run is long enough to tell: it has to show where the score begins and where it
-    /// ends, unless the shard begins or ends there.
+    /// Counts at a score, if the run is long enough to tell: it has to show where the score begins and where
+    /// it ends, unless the shard begins or ends there.
     #[must_use]
     pub fn at_score(&self, score: &[u64]) -> Option<Counted> {
         match &self.entries {

@@ -1,14 +1,14 @@
 //! The entry that `n` others are before, wherever shards are: what a deep page begins with.
 //!
-//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard between
-//! two keys, and bounds how many entries of all shards are before each of them by what is known of the other
-//! shards' splitters. What is before one of them for sure, or behind another one, is decided: these two are the
-//! next round's keys. Nothing before the place is read.
+//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard
+//! between two keys, and bounds how many entries of all shards are before each of them by what is known of
+//! the other shards' splitters. What is before one of them for sure, or behind another one, is decided: these
+//! two are the next round's keys. Nothing before the place is read.
 //!
-//! If shards are asked, they may move between two rounds, so that a round's counts are hints for the next one.
-//! Only the last exchange counts: each shard returns its entries on both sides of one key and how many are before
-//! it, from one applied sequence. If entries came or went meanwhile, the place is some entries further up or down
-//! among those returned.
+//! If shards are asked, they may move between two rounds, so that a round's counts are hints for the next
+//! one. Only the last exchange counts: each shard returns its entries on both sides of one key and how many
+//! are before it, from one applied sequence. If entries came or went meanwhile, the place is some entries
+//! further up or down among those returned.
 
 use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
@@ -22,8 +22,8 @@ use crate::query::top::before;
 const EVEN: u16 = 8;
 /// Undecided entries per shard below which reading them is cheaper than another round.
 const FEW: u64 = 16;
-/// Entries that are returned beyond what a place needs, on both sides, for what shards applied since the round
-/// before.
+/// Entries that are returned beyond what a place needs, on both sides, for what shards applied since the
+/// round before.
 const SPARE: u32 = 64;
 /// Rounds of a search. Each divides what is undecided by four at least, unless shards move.
 const ROUNDS_MAX: u32 = 64;
@@ -57,7 +57,8 @@ impl Place<'_> {
         entries
     }
 
-    /// The entry that `index` others are before, at most [`SPARE`] entries above the place and shown by the runs.
+    /// The entry that `index` others are before, at most [`SPARE`] entries above the place and shown by the
+    /// runs.
     #[must_use]
     pub fn shown_above(&self, index: u64) -> Option<MergedEntry<'_>> {
         let start = before(&self.runs);

@@ -138,8 +138,8 @@ pub enum TrimFrom {
     Score(Score),
 }
 
-/// Finds the place that a trim begins behind, and the life of the board that has it; `None` if no entry is behind
-/// it. An error is how many keys the score and the board have, if the score has more.
+/// Finds the place that a trim begins behind, and the life of the board that has it; `None` if no entry is
+/// behind it. An error is how many keys the score and the board have, if the score has more.
 pub struct FindTrimPoint(pub TrimFrom);
 
 impl BoardRead for FindTrimPoint {

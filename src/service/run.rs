@@ -77,8 +77,7 @@ pub async fn run(
         threads.push(writer);
         shards.push(handle);
     }
-    let (node, publishers) =
-        (Arc::new(Node { shards, elsewhere: None }), Arc::new(Publishers::new(publishers)));
+    let (node, publishers) = (Arc::new(Node::in_memory(shards)), Arc::new(Publishers::new(publishers)));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
         CATCH_UP_TIMEOUT

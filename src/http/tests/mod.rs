@@ -80,8 +80,7 @@ fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>)
     let registry = Arc::new(Registry::new(true));
     let started = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry)));
     let (handles, publishers) = started.unzip();
-    let (node, publishers) =
-        (Arc::new(Node { shards: handles, elsewhere: None }), Arc::new(Publishers::new(publishers)));
+    let (node, publishers) = (Arc::new(Node::in_memory(handles)), Arc::new(Publishers::new(publishers)));
     let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
     let api = Arc::new(Api::new(node, publishers, registry, render, limits, access, None));
     Fixture { router: router(Arc::clone(&api)), api }

@@ -1,7 +1,7 @@
 //! A shard's reply to a question, from its state in memory.
 //!
-//! Knows: one shard at one applied sequence. Must not know: the other shards, or the disk: metadata is marked as
-//! being there.
+//! Knows: one shard at one applied sequence. Must not know: the other shards, or the disk: metadata is marked
+//! as being there.
 
 use crate::board::Definition;
 use crate::query::part::Part;
@@ -134,8 +134,8 @@ pub fn found_member(part: &Part<'_>, member: &[u8]) -> Option<FoundMember> {
     })
 }
 
-/// Even picks, and some near the place that is looked for if entries are spread by their members' hash: within
-/// a deviation and four of them.
+/// Even picks, and some near the place that is looked for if entries are spread by their members' hash:
+/// within a deviation and four of them.
 #[must_use]
 pub fn picks_of_part(part: &Part<'_>, question: &PicksQuestion<'_>) -> PicksReply {
     let total = part.total();

@@ -1,10 +1,11 @@
 //! What one shard is asked for an answer that several shards have a part in, and what it replies.
 //!
-//! Knows: that everything in a reply is from one applied sequence of the shard, and what a run of entries must
-//! bring along so that nothing has to be asked again. Must not know: where a shard is, or how questions travel.
+//! Knows: that everything in a reply is from one applied sequence of the shard, and what a run of entries
+//! must bring along so that nothing has to be asked again. Must not know: where a shard is, or how questions
+//! travel.
 //!
-//! The questions are coarse. Most answers take one exchange with each shard; a member's take one with its home
-//! shard and then one with the others; a position is searched in a handful.
+//! The questions are coarse. Most answers take one exchange with each shard; a member's take one with its
+//! home shard and then one with the others; a position is searched in a handful.
 
 mod answer;
 mod limits;

@@ -564,17 +564,14 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     shard.apply(&Step { events: (0..kept).map(drop).collect(), ..Step::default() });
     let registry = Registry::new(true);
     registry.register_boards_of(&shard);
-    let node = Node {
-        shards: vec![ShardHandle {
-            id: ShardId(0),
-            state: Arc::new(StateLock::new(shard)),
-            applied: watch::channel(Sequence(0)).1,
-            started: watch::channel(true).1,
-            health: Arc::default(),
-            store: Arc::default(),
-        }],
-        elsewhere: None,
-    };
+    let node = Node::in_memory(vec![ShardHandle {
+        id: ShardId(0),
+        state: Arc::new(StateLock::new(shard)),
+        applied: watch::channel(Sequence(0)).1,
+        started: watch::channel(true).1,
+        health: Arc::default(),
+        store: Arc::default(),
+    }]);
     let (mut after, mut pages) = (None, Vec::new());
     loop {
         let boards = BoardSelection::All { after, limit: 10 };
