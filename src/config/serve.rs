@@ -26,9 +26,10 @@ pub struct ServeArgs {
     pub http: HttpArgs,
     #[command(flatten, next_help_heading = "NATS")]
     pub nats: NatsArgs,
-    /// Continue, once, although this shard's stream does not continue what was applied. The messages that are
-    /// new in the stream are applied: all of them if the stream was created again. Also rejects a command
-    /// that this version does not know. May be given several times
+    /// Resume this shard although its stream does not continue where the shard stopped. Missing messages are
+    /// skipped, and what is new in the stream is applied; if the stream was created again, that is all of it.
+    /// If the shard has halted at a command that this version does not know, the command is rejected instead.
+    /// Holds for this start, and for one gap or command. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
