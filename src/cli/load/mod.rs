@@ -403,7 +403,7 @@ mod tests {
         let twice =
             parse(&[&http[..], &["--read-url", "http://127.0.0.1:8081"]].concat()).expect("well-formed");
         let said = plan(&twice).expect_err("--url is where reads go").to_string();
-        assert!(said.contains("--url and --read-url are given"), "{said}");
+        assert!(said.contains("--url and --read-url are both set"), "{said}");
         let nats = ["--nats", "nats://127.0.0.1:4222", "--prefix", "a.b"];
         let said = plan(&parse(&nats).expect("well-formed")).expect_err("no prefix").to_string();
         assert!(said.contains("--prefix must be 1 to 32"), "{said}");
