@@ -198,7 +198,11 @@ fn explain(
             "a message is larger than the NATS server allows; send fewer jobs in a message".to_owned(),
         ),
         (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
-            let said = complaint.lock().as_ref().map(|said| format!("; it said: {said}")).unwrap_or_default();
+            let said = complaint
+                .lock()
+                .as_ref()
+                .map(|said| format!("; the server reported: {said}"))
+                .unwrap_or_default();
             (
                 "unanswered",
                 format!(
