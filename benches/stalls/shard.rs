@@ -177,7 +177,7 @@ impl Running {
 
     /// Frees what waits, as far as a message may.
     pub fn free(&mut self) {
-        self.send(Payload::Free { jobs: ranktree::writer::UNPARKED_PER_MESSAGE }, None);
+        self.send(Payload::Unpark { jobs: ranktree::writer::UNPARKED_PER_MESSAGE }, None);
     }
 
     pub fn jobs_parked(&self) -> u64 {

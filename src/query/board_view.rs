@@ -2,7 +2,7 @@
 //!
 //! The shards are either all in memory and locked, so that every count is of one moment, or they are asked,
 //! each exchange being of one moment of each shard. A read is written once, for both. It is an `async fn`,
-//! which never waits over shards in memory ([`at_once`]).
+//! which never waits over shards in memory ([`run_in_memory`]).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub struct ShardLookup {
 ///
 /// # Panics
 /// When the read waits for something, which only reads over asked shards do.
-pub fn at_once<A>(read: impl Future<Output = Result<A, ReadError>>) -> Result<A, ReadError> {
+pub fn run_in_memory<A>(read: impl Future<Output = Result<A, ReadError>>) -> Result<A, ReadError> {
     read.now_or_never().expect("a read over shards in memory does not wait")
 }
 

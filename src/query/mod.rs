@@ -19,7 +19,7 @@ mod read_shards;
 mod answer;
 mod merge;
 mod page;
-mod split;
+mod find_place;
 
 mod around;
 mod count;
@@ -48,7 +48,7 @@ mod tests;
 pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
 pub use around::{Around, AroundMember, around};
 pub use ask_shards::{AskShards, AskedShards, ReadError, ShardUnavailable};
-pub use board_view::{BoardView, ShardStanding, at_once};
+pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
     Bucket, CountAll, CountBetween, Histogram, HistogramEdges, HistogramOver, TotalsOf, count, count_all,
     edges_over, histogram,

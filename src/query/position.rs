@@ -6,7 +6,7 @@ use crate::query::board_view::BoardView;
 use crate::query::cursor::End;
 use crate::query::page;
 use crate::query::read::BoardRead;
-use crate::query::split::find_place;
+use crate::query::find_place::find_place;
 use crate::query::top::next_cursor;
 
 /// Up to `limit` entries from `position` on (1-based); none past the end. A handful of exchanges with each

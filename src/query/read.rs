@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::board::Definition;
 use crate::query::answer::Listed;
 use crate::query::ask_shards::{AskedShards, ReadError};
-use crate::query::board_view::{BoardView, at_once};
+use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
 use crate::query::read_shards::ReadShards;
@@ -127,5 +127,5 @@ pub fn read_in_memory<R: ShardsRead>(
     read: &R,
 ) -> Result<R::Answer, ReadError> {
     let view = node.view();
-    at_once(read.read(ReadShards::InMemory(&view), registry))
+    run_in_memory(read.read(ReadShards::InMemory(&view), registry))
 }

@@ -8,7 +8,7 @@ use crate::query::page::better_than;
 use crate::query::question::{Counted, Mark, PartCounts};
 use crate::query::read::BoardRead;
 use crate::query::shard_run::ShardRun;
-use crate::query::split::{Place, find_place};
+use crate::query::find_place::{Place, find_place};
 use crate::tree::Words;
 use crate::types::{Score, ShardId};
 

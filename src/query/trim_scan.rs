@@ -10,7 +10,7 @@ use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::merge::MergedEntry;
 use crate::query::read::BoardRead;
-use crate::query::split::find_place;
+use crate::query::find_place::find_place;
 use crate::state::{Incarnation, Shard, TrimPoint, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MemberId, Score};

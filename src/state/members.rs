@@ -49,7 +49,7 @@ pub struct Members {
     /// `free` is empty meanwhile.
     held_back: HandleStack,
     /// Handles from this one on are newer than the running checkpoint.
-    checkpointed: u32,
+    checkpoint_handle_end: u32,
     /// Handles released since the last checkpoint began.
     quarantined: HandleSet,
     /// Handles released before the running checkpoint began; they are freed once it completes. One more set
@@ -85,7 +85,7 @@ impl Members {
             memberships: Memberships::new(handles),
             free: HandleStack::default(),
             held_back: HandleStack::default(),
-            checkpointed: u32::MAX,
+            checkpoint_handle_end: u32::MAX,
             quarantined: HandleSet::default(),
             leaving: Vec::new(),
             freeing: Vec::new(),
@@ -236,7 +236,7 @@ impl Members {
             self.leaving.push(quarantined);
         }
         move_all(&mut self.free, &mut self.held_back);
-        self.checkpointed = self.handle_space();
+        self.checkpoint_handle_end = self.handle_space();
         std::mem::take(&mut self.dirty_pages)
     }
 
@@ -257,7 +257,7 @@ impl Members {
     /// more. A dropped board of millions leaves millions.
     pub fn free_slice(&mut self) -> bool {
         // While a checkpoint is running, only handles never used before are given out.
-        let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
+        let to = if self.checkpoint_handle_end == u32::MAX { &mut self.free } else { &mut self.held_back };
         for _ in 0..HANDLES_FREED_PER_HOLD {
             while self.freeing_now.is_empty()
                 && let Some(segments) = self.freeing.last_mut()
@@ -282,13 +282,13 @@ impl Members {
 
     fn end_checkpoint(&mut self) {
         move_all(&mut self.held_back, &mut self.free);
-        self.checkpointed = u32::MAX;
+        self.checkpoint_handle_end = u32::MAX;
     }
 
     /// One past the highest handle that the running checkpoint may name.
     #[must_use]
-    pub fn checkpointed(&self) -> u32 {
-        self.checkpointed
+    pub fn checkpoint_handle_end(&self) -> u32 {
+        self.checkpoint_handle_end
     }
 
     /// Marks every page dirty: for a rebuild.
@@ -299,7 +299,7 @@ impl Members {
     /// The members of a dictionary page that exist, or did when the running checkpoint began.
     pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
         let first = page * MEMBERS_PER_PAGE;
-        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);
+        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpoint_handle_end);
         let existed =
             |handle: &Handle| self.memberships.is_known(*handle) || self.quarantined.contains(*handle);
         (first..past).map(Handle).filter(existed).map(|handle| (handle, self.ids.get(handle)))

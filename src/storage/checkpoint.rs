@@ -121,7 +121,7 @@ impl Checkpoint {
             next_tree: shard.next_tree().0,
             dictionary_pages,
             dropped_trees: shard.take_dropped_trees(),
-            handles: shard.members.checkpointed(),
+            handles: shard.members.checkpoint_handle_end(),
             contents: Mutex::new(contents),
             contents_bytes: AtomicUsize::new(0),
         }

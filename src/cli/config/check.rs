@@ -46,7 +46,7 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
     let with_nats = config.nats.is_some();
-    let other = if with_nats { FilledFrom::Requests } else { FilledFrom::Stream };
+    let other = if with_nats { FilledFrom::EmbeddedQueue } else { FilledFrom::Stream };
     let is_other = filled.try_fold(false, |is, from| Ok::<_, StorageError>(is || from? == other))?;
     Ok(is_other.then(|| {
         if with_nats {

@@ -127,7 +127,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
         Payload::Drop { board, incarnation, number } => {
             step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
-        Payload::Free { .. } => {}
+        Payload::Unpark { .. } => {}
         Payload::Trim { board, behind, members, .. } => {
             let tree = shard.board(board.as_str()).expect("it was looked at").all;
             for member in members {

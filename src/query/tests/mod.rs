@@ -20,11 +20,11 @@ use tokio::sync::watch;
 
 use crate::board::{Definition, Key, Order, Ties};
 use crate::query::model::{Model, ModelEntry};
-use crate::query::split::find_counting_rounds;
+use crate::query::find_place::find_counting_rounds;
 use crate::query::tests::asked::AnsweringShards;
 use crate::query::{
     Around, AskedShards, BoardSelection, BoardView, End, Listed, MemberOnBoards, Node, ReadError,
-    ScoreTarget, ShardHandle, Start, TrimScan, View, around, at_once, count, edges_over, from_position,
+    ScoreTarget, ShardHandle, Start, TrimScan, View, around, run_in_memory, count, edges_over, from_position,
     histogram, lookup, member, range, ranks_of_scores, read_in_memory, score_at, top, trim_point_of_position,
     trim_point_of_score,
 };
@@ -124,7 +124,7 @@ fn on_every_split(
 
 /// The answer of a read that has nothing to wait for.
 fn ok<A>(read: impl Future<Output = Result<A, ReadError>>) -> A {
-    at_once(read).expect("all shards answer")
+    run_in_memory(read).expect("all shards answer")
 }
 
 /// Compares a run of entries with the model's, `first` being the first one's index there.

@@ -214,7 +214,7 @@ fn a_group_is_of_the_sequences_named() {
     on_moving_boards(|moving, board, asked, random| {
         let members: Vec<MemberId> = (0..6).map(|_| some_member(moving, random)).collect();
         // Members that change at each exchange cannot be counted at one moment.
-        let Ok(found) = crate::query::at_once(lookup(board, &members)) else { return };
+        let Ok(found) = crate::query::run_in_memory(lookup(board, &members)) else { return };
         let model = moving.model(&asked.as_of());
         let listed: Vec<_> = found.entries.iter().map(|(listed, _)| listed).collect();
         for listed in &listed {
@@ -262,7 +262,7 @@ fn positions_and_percentiles_are_of_the_sequences_named() {
         let model = moving.model(&asked.as_of());
         check_run(&page.entries, &model, position as usize - 1, limit).expect("as the model says");
         let target = ScoreTarget::Position(position);
-        if let Ok(found) = crate::query::at_once(scores_at(board, &[target])) {
+        if let Ok(found) = crate::query::run_in_memory(scores_at(board, &[target])) {
             let model = moving.model(&asked.as_of());
             let entry = model.entries.get(position as usize - 1);
             assert_eq!(found[0].is_some(), entry.is_some());
@@ -275,7 +275,7 @@ fn positions_and_percentiles_are_of_the_sequences_named() {
             }
         }
         let wanted = f64::from(random.random_range(0..=1_000)) / 10.0;
-        if let Ok(found) = crate::query::at_once(scores_at(board, &[ScoreTarget::Percentile(wanted)])) {
+        if let Ok(found) = crate::query::run_in_memory(scores_at(board, &[ScoreTarget::Percentile(wanted)])) {
             let model = moving.model(&asked.as_of());
             let total = model.entries.len() as u64;
             let percentile = |entry: &crate::query::model::ModelEntry| {

@@ -23,10 +23,10 @@ pub const COMMAND_HEADER: &str = "Ranktree-Command";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
-const FREE: &str = "free";
+const UNPARK_COMMAND: &str = "free";
 /// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
 /// name, which stops the earlier one.
-const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, FREE];
+const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, UNPARK_COMMAND];
 /// How many bytes of an undecodable job are kept.
 const BAD_JOB_BYTES: usize = 4_096;
 
@@ -45,7 +45,7 @@ struct CommandJson {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FreeJson {
+struct UnparkJson {
     jobs: usize,
 }
 
@@ -84,10 +84,10 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
-        Payload::Free { jobs } => {
-            let json = FreeJson { jobs: *jobs };
+        Payload::Unpark { jobs } => {
+            let json = UnparkJson { jobs: *jobs };
             return Some((
-                FREE,
+                UNPARK_COMMAND,
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
@@ -101,7 +101,7 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
 /// What a message of the control subject asks for.
 pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
-    RegisteredBoard(Payload),
+    Command(Payload),
     /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
     /// continue without it.
     Unknown(String),
@@ -113,9 +113,9 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
     match command {
         Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
         Some(command) => {
-            Control::RegisteredBoard(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
+            Control::Command(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
         }
-        None => Control::RegisteredBoard(no_command(bytes)),
+        None => Control::Command(no_command(bytes)),
     }
 }
 
@@ -125,10 +125,10 @@ pub fn no_command(bytes: &[u8]) -> Payload {
 }
 
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
-    if command == FREE {
-        let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
+    if command == UNPARK_COMMAND {
+        let UnparkJson { jobs } = serde_json::from_slice(bytes).ok()?;
         // The jobs that one message unparks are applied under one hold of the lock.
-        return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
+        return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Unpark { jobs });
     }
     if command == TRIM {
         return decode_trim(serde_json::from_slice(bytes).ok()?);
@@ -232,8 +232,8 @@ mod tests {
         let (_, bytes) =
             encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
         assert_eq!(bytes, br#"{"board":"a.b","incarnation":7}"#);
-        let (command, free) = encode(&Payload::Free { jobs: 256 }).expect("a command");
-        let Some(Payload::Free { jobs: 256 }) = decode_command(command, &free) else {
+        let (command, unpark) = encode(&Payload::Unpark { jobs: 256 }).expect("a command");
+        let Some(Payload::Unpark { jobs: 256 }) = decode_command(command, &unpark) else {
             panic!("{}", String::from_utf8_lossy(&free));
         };
         for jobs in ["0", "1001", "-1", "\"1\""] {
@@ -242,13 +242,13 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
-            let Control::RegisteredBoard(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
+            let Control::Command(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
                 panic!("{poison:?}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
         // A command without its header, and a command on the jobs subject, are no commands.
-        let Control::RegisteredBoard(without_header) = decode_control(None, &bytes) else {
+        let Control::Command(without_header) = decode_control(None, &bytes) else {
             panic!("no header")
         };
         for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(name, "explode");
         for command in COMMANDS {
             headers.insert(COMMAND_HEADER, command);
-            let Control::RegisteredBoard(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
+            let Control::Command(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
                 panic!("{command}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");

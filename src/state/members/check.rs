@@ -59,7 +59,7 @@ impl Members {
                 *place = number;
             }
         }
-        if self.checkpointed == u32::MAX && !self.held_back.is_empty() {
+        if self.checkpoint_handle_end == u32::MAX && !self.held_back.is_empty() {
             let held_back = self.held_back.len();
             return Err(format!("{held_back} handles are held back, although no checkpoint is running"));
         }

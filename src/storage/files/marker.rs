@@ -54,14 +54,17 @@ pub enum Stage {
 pub struct Floor {
     pub applied: u64,
     /// RocksDB's own number, which every operation raises.
-    pub sequence: u64,
+    pub rocksdb_sequence: u64,
 }
 
 impl Floor {
     /// The greater of both, by component.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        Self { applied: self.applied.max(other.applied), sequence: self.sequence.max(other.sequence) }
+        Self {
+            applied: self.applied.max(other.applied),
+            rocksdb_sequence: self.rocksdb_sequence.max(other.rocksdb_sequence),
+        }
     }
 }
 
@@ -290,11 +293,11 @@ fn decode_head(directory: &Path, bytes: &[u8]) -> Result<Option<(Stage, u16, u16
 }
 
 pub(super) fn encode_floor(floor: Floor) -> Vec<u8> {
-    with_checksum([floor.applied.to_le_bytes(), floor.sequence.to_le_bytes()].concat())
+    with_checksum([floor.applied.to_le_bytes(), floor.rocksdb_sequence.to_le_bytes()].concat())
 }
 
 fn decode_floor(bytes: &[u8], at: usize) -> Option<Floor> {
-    let (applied, sequence) = checked(bytes, at, FLOOR_BYTES)?.split_first_chunk::<8>()?;
-    let sequence = u64::from_le_bytes(*sequence.first_chunk::<8>()?);
-    Some(Floor { applied: u64::from_le_bytes(*applied), sequence })
+    let (applied, rocksdb_sequence) = checked(bytes, at, FLOOR_BYTES)?.split_first_chunk::<8>()?;
+    let rocksdb_sequence = u64::from_le_bytes(*rocksdb_sequence.first_chunk::<8>()?);
+    Some(Floor { applied: u64::from_le_bytes(*applied), rocksdb_sequence })
 }

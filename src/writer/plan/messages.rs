@@ -55,7 +55,7 @@ impl Batch<'_> {
                 let unparked = self.unpark(UNPARKED_BY_DEFINITION, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
-            (Payload::Free { jobs }, answer) => {
+            (Payload::Unpark { jobs }, answer) => {
                 let unparked = self.unpark(jobs, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }

@@ -123,7 +123,7 @@ pub fn copy_of(payload: &Payload) -> Payload {
             behind: behind.clone(),
             members: members.clone(),
         },
-        Payload::Free { jobs } => Payload::Free { jobs: *jobs },
+        Payload::Unpark { jobs } => Payload::Unpark { jobs: *jobs },
     }
 }
 

@@ -71,7 +71,7 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
 fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     let running = Running::new(true);
     let waiting = [job("m", &[("b", &[5])]), job("n", &[("b", &[1])]), job("m", &[("b", &[2])]).op(Op::Incr)];
-    let (source, _) = VecSource::new(vec![define("b"), Payload::Free { jobs: 10 }]);
+    let (source, _) = VecSource::new(vec![define("b"), Payload::Unpark { jobs: 10 }]);
     let store = running.store.get().expect("it is open");
     for (index, job) in (0..).zip(&waiting) {
         let (sequence, job) = (Sequence(0), wire::encode(job));
@@ -125,7 +125,7 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     let has_ready_jobs = running.health.has_ready_jobs();
     running.health.set_has_ready_jobs(false);
     let (mut source, _) =
-        VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Free { jobs: 100 }]);
+        VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Unpark { jobs: 100 }]);
     let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));
     let seen = Arc::clone(&asked);
     // The first fetch brings nothing, and the second is made when the writer has looked around.

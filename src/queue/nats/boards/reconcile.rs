@@ -92,11 +92,11 @@ impl BoardsStream {
             }
         };
         let said = match message::decode_control(Some(&last.headers), &last.payload) {
-            Control::RegisteredBoard(
+            Control::Command(
                 Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
             ) => is_said(&board, incarnation),
             // These say nothing about which boards there are.
-            Control::RegisteredBoard(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Free { .. })
+            Control::Command(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Unpark { .. })
             | Control::Unknown(_) => false,
         };
         let mut applied = shard.applied.clone();

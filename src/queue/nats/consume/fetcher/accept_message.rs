@@ -56,7 +56,7 @@ impl Fetcher {
         let headers = message.headers.as_ref();
         let payload = if message.subject.as_str() == self.control_subject {
             match message::decode_control(headers, &message.payload) {
-                Control::RegisteredBoard(payload) => payload,
+                Control::Command(payload) => payload,
                 Control::Unknown(name) => self.reject_unknown_command(&name, sequence, &message.payload)?,
             }
         } else {
