@@ -168,11 +168,11 @@ impl Running {
         &mut self,
         board: &BoardName,
         incarnation: Incarnation,
-        behind: &TrimPoint,
+        point: &TrimPoint,
         members: Vec<MemberId>,
     ) {
-        let (board, behind) = (board.clone(), behind.clone());
-        self.send(Payload::Trim { board, incarnation, behind, members }, None);
+        let (board, point) = (board.clone(), point.clone());
+        self.send(Payload::Trim { board, incarnation, point, members }, None);
     }
 
     /// Frees what waits, as far as a message may.

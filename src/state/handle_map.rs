@@ -110,10 +110,10 @@ impl<V: Copy + Default> HandleMap<V> {
         let before = segment.remove(hash, handle.0)?;
         self.slots = self.slots + segment.handles.len() - slots;
         self.len -= 1;
-        // Far below where a segment is added, so that a map at the boundary does not split and join again and
+        // Far below where a segment is added, so that a map at the boundary does not split and merge again and
         // again.
         if self.len < self.segments.len() * (SEGMENT_ENTRIES / 3) {
-            self.join();
+            self.merge_last_segment();
         }
         Some(before)
     }
@@ -196,7 +196,7 @@ impl<V: Copy + Default> HandleMap<V> {
     }
 
     /// The reverse of [`HandleMap::split`].
-    fn join(&mut self) {
+    fn merge_last_segment(&mut self) {
         if self.is_empty() {
             *self = Self::default();
             return;

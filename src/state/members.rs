@@ -209,7 +209,7 @@ impl Members {
 
     /// Forgets a member that is on no tree: left over from a start-up, or from changes that cancelled out.
     pub fn forget_unless_known(&mut self, handle: Handle) {
-        if !self.memberships.is_known(handle) && self.get(self.id(handle)) == Some(handle) {
+        if !self.memberships.is_on_any_tree(handle) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
         }
     }
@@ -301,7 +301,7 @@ impl Members {
         let first = page * MEMBERS_PER_PAGE;
         let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpoint_handle_end);
         let existed =
-            |handle: &Handle| self.memberships.is_known(*handle) || self.quarantined.contains(*handle);
+            |handle: &Handle| self.memberships.is_on_any_tree(*handle) || self.quarantined.contains(*handle);
         (first..past).map(Handle).filter(existed).map(|handle| (handle, self.ids.get(handle)))
     }
 

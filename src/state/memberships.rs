@@ -108,7 +108,7 @@ impl Memberships {
     }
 
     /// Whether the member is on any tree.
-    pub(super) fn is_known(&self, handle: Handle) -> bool {
+    pub(super) fn is_on_any_tree(&self, handle: Handle) -> bool {
         self.slot(handle).is_some_and(|slot| slot != NO_TREE)
     }
 
@@ -181,7 +181,7 @@ impl Memberships {
             self.replace(handle, slot, to);
         }
         self.scratch = trees;
-        left && !self.is_known(handle)
+        left && !self.is_on_any_tree(handle)
     }
 
     /// Removes a tree from a member's own set. Returns whether so few are left that they can be shared, and
@@ -285,7 +285,7 @@ mod tests {
                     prop_assert_eq!(memberships.remove(handle, tree), last);
                 }
                 for (handle, known) in (0..).map(Handle).zip(&model) {
-                    prop_assert_eq!(memberships.is_known(handle), !known.is_empty());
+                    prop_assert_eq!(memberships.is_on_any_tree(handle), !known.is_empty());
                     let all: Vec<TreeId> = memberships.trees_after(handle, None).collect();
                     prop_assert_eq!(&all, &known.iter().copied().collect::<Vec<_>>());
                     let after = known.iter().nth(known.len() / 2).copied();

@@ -74,7 +74,7 @@ pub struct Checkpointer {
     /// How long the last successful one took.
     took: Duration,
     /// The place at the gate, while a checkpoint is due and waits.
-    place: Option<CheckpointTicket>,
+    ticket: Option<CheckpointTicket>,
     running: Option<Running>,
 }
 
@@ -91,7 +91,7 @@ impl Checkpointer {
             failed: None,
             last: Instant::now(),
             took: Duration::ZERO,
-            place: None,
+            ticket: None,
             running: None,
         }
     }
@@ -104,7 +104,7 @@ impl Checkpointer {
     /// Whether a checkpoint should begin as soon as the gate admits it.
     #[must_use]
     pub fn is_due(&self, members: u64) -> bool {
-        if self.place.is_some() {
+        if self.ticket.is_some() {
             // A shard with a place at the gate stays due, even if it has gained members meanwhile: others
             // wait behind it.
             return true;
@@ -150,22 +150,22 @@ impl Checkpointer {
     /// Begins a checkpoint of the shard as it is now, if the gate admits it, and returns while it is written.
     /// Otherwise the shard keeps its place at the gate, and stays due.
     pub fn start_if_admitted(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
-        let place = self.place.take().unwrap_or_else(|| self.gate.enqueue());
-        if place.is_admitted() {
-            self.start(store, shard, place);
+        let ticket = self.ticket.take().unwrap_or_else(|| self.gate.enqueue());
+        if ticket.is_admitted() {
+            self.start(store, shard, ticket);
         } else {
-            self.place = Some(place);
+            self.ticket = Some(ticket);
         }
     }
 
     /// As [`Checkpointer::start_if_admitted`], but blocks until the gate admits it: for the shutdown.
     pub fn start_when_admitted(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
-        let place = self.place.take().unwrap_or_else(|| self.gate.enqueue());
-        place.wait_until_admitted();
-        self.start(store, shard, place);
+        let ticket = self.ticket.take().unwrap_or_else(|| self.gate.enqueue());
+        ticket.wait_until_admitted();
+        self.start(store, shard, ticket);
     }
 
-    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, turn: CheckpointTicket) {
+    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, ticket: CheckpointTicket) {
         let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write(Purpose::CheckpointBegin)));
         self.changes = 0;
         self.last = Instant::now();
@@ -174,7 +174,7 @@ impl Checkpointer {
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
             let written = its_checkpoint.write(&store, &its_shard);
-            drop(turn);
+            drop(ticket);
             // Close the store before the outcome is sent: the writer may then reopen the directory.
             drop(store);
             // The writer may have ended. The checkpoint is on disk all the same.
@@ -201,7 +201,7 @@ impl Checkpointer {
 
     /// Waits for the running checkpoint, if there is one, and gives up a place at the gate.
     pub fn wait(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
-        self.place = None;
+        self.ticket = None;
         let written = self.running.as_ref()?.written.recv().ok();
         self.finish_running(written, shard)
     }

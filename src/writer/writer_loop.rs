@@ -255,7 +255,7 @@ impl<S: JobSource> Writer<S> {
             applied: plan.applied,
             time: plan.time,
             delta: plan.delta,
-            rejects_kept_from: self.rejects_kept.trim(published),
+            rejects_kept_from: self.rejects_kept.prune(published),
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,

@@ -96,7 +96,7 @@ impl Stopped {
             None => Start::End(End::Top),
             Some(text) => {
                 let cursor = PageCursor::decode(text, name, known.definition.columns());
-                Start::Behind(cursor.ok_or("the export's own cursor could not be decoded, which is a bug")?)
+                Start::After(cursor.ok_or("the export's own cursor could not be decoded, which is a bug")?)
             }
         };
         let page = run_in_memory(top(&board, &start, PAGE_ENTRIES))?;

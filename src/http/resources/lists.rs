@@ -28,7 +28,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
             let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
             let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
             let cursor = cursor.filter(|cursor| from.is_none_or(|from| from == cursor.from));
-            Start::Behind(cursor.ok_or_else(Problem::bad_cursor)?)
+            Start::After(cursor.ok_or_else(Problem::bad_cursor)?)
         }
     };
     let with_reached = params.flag("reached_at")?;
@@ -54,7 +54,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(Range { min, max, behind: cursor, limit }).await?;
+    let answer = call.ask_entries(Range { min, max, after: cursor, limit }).await?;
     Ok(page(&call, &answer, false))
 }
 

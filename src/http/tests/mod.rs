@@ -128,13 +128,13 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
             step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
         Payload::Unpark { .. } => {}
-        Payload::Trim { board, behind, members, .. } => {
+        Payload::Trim { board, point, members, .. } => {
             let tree = shard.board(board.as_str()).expect("it was looked at").all;
             for member in members {
                 let handle = shard.members.get(member.as_bytes()).expect("it was just found");
                 let words =
                     shard.entry(tree, handle).and_then(|entry| entry.words()).expect("it was found there");
-                assert!(behind.is_before(&words, member.as_bytes()), "{member} is to stay");
+                assert!(point.is_before(&words, member.as_bytes()), "{member} is to stay");
                 step.changes.push(Change { tree, handle, after: None });
                 removed += 1;
             }

@@ -55,11 +55,11 @@ struct TrimJson<'a> {
     #[serde(borrow)]
     board: Cow<'a, str>,
     incarnation: u64,
-    /// The key words of the place behind which entries are removed.
+    /// The key words of the trim point, after which entries are removed.
     words: Cow<'a, [u64]>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     member: Option<Cow<'a, str>>,
-    /// Members whose entries are removed if they lie behind that place.
+    /// Members whose entries are removed if they are after that point.
     #[serde(borrow)]
     members: Vec<Cow<'a, str>>,
 }
@@ -71,12 +71,12 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
             (DEFINE, board, incarnation, number, Some(DefinitionJson::from(&**definition)))
         }
         Payload::Drop { board, incarnation, number } => (DROP, board, incarnation, number, None),
-        Payload::Trim { board, incarnation, behind, members } => {
+        Payload::Trim { board, incarnation, point, members } => {
             let json = TrimJson {
                 board: board.as_str().into(),
                 incarnation: incarnation.0,
-                words: behind.words.as_slice().into(),
-                member: behind.member.as_deref().map(String::from_utf8_lossy),
+                words: point.words.as_slice().into(),
+                member: point.member.as_deref().map(String::from_utf8_lossy),
                 members: members.iter().map(|member| member.as_str().into()).collect(),
             };
             return Some((
@@ -162,7 +162,7 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     Some(Payload::Trim {
         board: BoardName::new(&board).ok()?,
         incarnation: Incarnation(incarnation),
-        behind: TrimPoint { words, member },
+        point: TrimPoint { words, member },
         members: members.collect::<Result<_, _>>().ok()?,
     })
 }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(bytes, br#"{"board":"a.b","incarnation":7}"#);
         let (command, unpark) = encode(&Payload::Unpark { jobs: 256 }).expect("a command");
         let Some(Payload::Unpark { jobs: 256 }) = decode_command(command, &unpark) else {
-            panic!("{}", String::from_utf8_lossy(&free));
+            panic!("{}", String::from_utf8_lossy(&unpark));
         };
         for jobs in ["0", "1001", "-1", "\"1\""] {
             assert!(decode_command(command, format!("{{\"jobs\":{jobs}}}").as_bytes()).is_none(), "{jobs}");
@@ -248,9 +248,7 @@ mod tests {
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
         // A command without its header, and a command on the jobs subject, are no commands.
-        let Control::Command(without_header) = decode_control(None, &bytes) else {
-            panic!("no header")
-        };
+        let Control::Command(without_header) = decode_control(None, &bytes) else { panic!("no header") };
         for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
             let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
             let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
@@ -263,21 +261,21 @@ mod tests {
         let members: Vec<MemberId> =
             ["p42", "a\"b\\c", "日本"].map(|id| MemberId::new(id).expect("an id")).into();
         for member in [None, Some("日本".as_bytes().into())] {
-            let behind = TrimPoint { words: Words::from_slice(&[0, u64::MAX, 7]), member };
+            let point = TrimPoint { words: Words::from_slice(&[0, u64::MAX, 7]), member };
             let board = BoardName::new("a.b").expect("a good name");
             let trim = Payload::Trim {
                 board: board.clone(),
                 incarnation: Incarnation(7),
-                behind: behind.clone(),
+                point: point.clone(),
                 members: members.clone(),
             };
             let (command, bytes) = encode(&trim).expect("a command");
-            let Some(Payload::Trim { board: b, incarnation: i, behind: c, members: m }) =
+            let Some(Payload::Trim { board: b, incarnation: i, point: c, members: m }) =
                 decode_command(command, &bytes)
             else {
                 panic!("{}", String::from_utf8_lossy(&bytes));
             };
-            assert_eq!((b, i, c, &m), (board, Incarnation(7), behind, &members));
+            assert_eq!((b, i, c, &m), (board, Incarnation(7), point, &members));
         }
         let many = vec!["m"; MAX_JOBS_PER_MESSAGE + 1];
         for (words, members) in [

@@ -42,7 +42,8 @@ pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError>
     let (mut records, mut in_files) = (0_u64, FlushedSequence::default());
     let broken = read_records(&manifest, |record| {
         records += 1;
-        in_files.last_rocksdb_sequence = in_files.last_rocksdb_sequence.max(last_rocksdb_sequence(record).unwrap_or(0));
+        in_files.last_rocksdb_sequence =
+            in_files.last_rocksdb_sequence.max(last_rocksdb_sequence(record).unwrap_or(0));
         ControlFlow::Continue(())
     });
     match broken {

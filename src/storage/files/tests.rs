@@ -214,7 +214,10 @@ fn a_floor_only_rises_and_one_of_two_is_enough() {
     bytes[1024] ^= 1;
     std::fs::write(&path, &bytes).expect("the disk takes it");
     let marker = read_marker(folder.path());
-    assert_eq!((marker.floor(), marker.damage), (Floor { applied: 50, rocksdb_sequence: 5 }, Some(Damage::OneFloor)));
+    assert_eq!(
+        (marker.floor(), marker.damage),
+        (Floor { applied: 50, rocksdb_sequence: 5 }, Some(Damage::OneFloor))
+    );
     bytes[0] ^= 1;
     std::fs::write(&path, &bytes).expect("the disk takes it");
     assert_eq!(read_marker(folder.path()).damage, Some(Damage::All));

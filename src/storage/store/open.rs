@@ -162,10 +162,8 @@ impl Store {
         };
         store.clear_staging()?;
         // RocksDB has written the content of its logs into files, and has synced them.
-        let floor = Floor {
-            applied: meta.applied_sequence,
-            rocksdb_sequence: store.db.latest_sequence_number(),
-        };
+        let floor =
+            Floor { applied: meta.applied_sequence, rocksdb_sequence: store.db.latest_sequence_number() };
         *store.written.lock() = floor;
         let marker = match marker {
             Some(marker) if marker.damage.is_none() => {

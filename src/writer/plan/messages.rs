@@ -64,10 +64,10 @@ impl Batch<'_> {
                 self.drop_board(board, incarnation, number);
                 self.end_command(UnparkedJobs::default(), 0, applied, answer);
             }
-            (Payload::Trim { board, incarnation, behind, members }, answer) => {
+            (Payload::Trim { board, incarnation, point, members }, answer) => {
                 // A trim gets a step of its own: it is as much as one hold of the lock may do.
                 self.close_step();
-                let removed = self.trim(&board, incarnation, &behind, &members, timed);
+                let removed = self.trim(&board, incarnation, &point, &members, timed);
                 self.end_command(UnparkedJobs::default(), removed, applied, answer);
             }
         }

@@ -95,9 +95,9 @@ impl Batch<'_> {
         self.replaying_parked = true;
         let mut budget = limit.min(UNPARKED_PER_MESSAGE);
         while budget > 0 {
-            let Some(turn) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
-            let line = turn.line;
-            let mut jobs = match self.read(turn, budget, at_board_limit) {
+            let Some(checked_out) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
+            let line = checked_out.line;
+            let mut jobs = match self.read(checked_out, budget, at_board_limit) {
                 Ok(jobs) => jobs,
                 Err(reason) => {
                     self.unreadable = Some(reason);
@@ -202,11 +202,11 @@ impl Batch<'_> {
     /// is then filed by. The rest is not read.
     fn read(
         &mut self,
-        turn: CheckedOutLine,
+        checked_out: CheckedOutLine,
         limit: usize,
         at_board_limit: bool,
     ) -> Result<FrontOfLine, String> {
-        let CheckedOutLine { line, first, board, on_disk, fresh } = turn;
+        let CheckedOutLine { line, first, board, on_disk, fresh } = checked_out;
         let wanted = on_disk.min(limit + 1);
         let mut waits = false;
         let (planner, boards) = (self.planner, &self.boards);
@@ -226,7 +226,7 @@ impl Batch<'_> {
         let is_cut_off = stored.len() != wanted && !waits;
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
             return Err(format!(
-                "only {} of the {wanted} waiting jobs from {first:?} on could be found on disk",
+                "only {} of the {wanted} parked jobs from {first:?} on could be found on disk",
                 stored.len()
             ));
         }

@@ -117,10 +117,10 @@ pub fn copy_of(payload: &Payload) -> Payload {
         Payload::Drop { board, incarnation, number } => {
             Payload::Drop { board: board.clone(), incarnation: *incarnation, number: *number }
         }
-        Payload::Trim { board, incarnation, behind, members } => Payload::Trim {
+        Payload::Trim { board, incarnation, point, members } => Payload::Trim {
             board: board.clone(),
             incarnation: *incarnation,
-            behind: behind.clone(),
+            point: point.clone(),
             members: members.clone(),
         },
         Payload::Unpark { jobs } => Payload::Unpark { jobs: *jobs },

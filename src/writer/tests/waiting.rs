@@ -66,7 +66,7 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
     assert_eq!(running.board("b"), [("o".to_owned(), 9), ("m".to_owned(), 7)]);
 }
 
-/// Format 1 kept waiting jobs in no lines. A start moves them to theirs, and they are applied in their order.
+/// Format 1 kept parked jobs in no lines. A start moves them to theirs, and they are applied in their order.
 #[test]
 fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     let running = Running::new(true);

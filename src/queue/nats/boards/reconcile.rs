@@ -13,7 +13,7 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Decision;
 use crate::queue::nats::boards::follow::LastRecords;
-use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::message::{self, Control};
 use crate::queue::nats::shard::NatsShard;
@@ -178,7 +178,7 @@ impl BoardsStream {
         let number = self.next_number();
         let records = records.map(|(name, decision)| {
             let after = in_stream.records.get(&name).map_or(0, |recorded| recorded.sequence);
-            NewRecord { record: Record::of(&decision, number), name, after }
+            NewRecord { record: RecordJson::of(&decision, number), name, after }
         });
         records.collect()
     }

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::queue::nats::retention::policy::StreamSnapshot;
-use crate::writer::{HeldBy, HeldMessages, QueueLevel, QueueRoom};
+use crate::writer::{QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
 
 /// Above seven eighths a stream is nearly full: purges begin at three quarters, so the messages that are left
 /// cannot go.
@@ -52,7 +52,7 @@ pub fn room_of(
     let checkpoint = within(progress.checkpoint).min(applied);
     let settled = within(progress.settled).min(checkpoint);
     let ends = [snapshot.last, applied, checkpoint, settled, begin];
-    let mut held = HeldBy::ALL.map(|by| HeldMessages { by, messages: 0, bytes: 0 });
+    let mut held = RetainedBy::ALL.map(|by| RetainedMessages { by, messages: 0, bytes: 0 });
     let mut bytes_left = snapshot.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
         part.messages = up_to - after;
@@ -106,16 +106,18 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
     );
     for part in room.held.iter().filter(|part| part.messages > 0) {
         let why = match part.by {
-            HeldBy::Lag => "not applied yet (lag)",
-            HeldBy::Checkpoint => "in no checkpoint yet",
-            HeldBy::DuplicateWindow => "younger than the duplicate window",
-            HeldBy::Keep if purging.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
-            HeldBy::Keep => "kept by --nats-keep",
+            RetainedBy::Lag => "not applied yet (lag)",
+            RetainedBy::Checkpoint => "in no checkpoint yet",
+            RetainedBy::DuplicateWindow => "younger than the duplicate window",
+            RetainedBy::KeepSetting if purging.purge_keeps.is_none() => {
+                "never purged, because of --nats-no-purge"
+            }
+            RetainedBy::KeepSetting => "kept by --nats-keep",
         };
         // Writing to a string cannot fail.
         let _ = write!(text, "; {} in {} messages: {why}", mib(part.bytes), part.messages);
     }
-    let most = |part: &&HeldMessages| if room.bytes_max.is_some() { part.bytes } else { part.messages };
+    let most = |part: &&RetainedMessages| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
         "give the stream more room: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
     );
@@ -123,25 +125,25 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
         _ if purging.failure.is_some() => {
             format!("the last attempt to purge it failed: {}", purging.failure.unwrap_or_default())
         }
-        Some(HeldBy::Lag) if progress.is_live => {
+        Some(RetainedBy::Lag) if progress.is_live => {
             format!("the shard is behind its publishers; let it catch up, or {more_room}")
         }
-        Some(HeldBy::Lag) | None => {
+        Some(RetainedBy::Lag) | None => {
             "the shard does not apply messages at present; its state in GET /v1/status says why".to_owned()
         }
-        Some(HeldBy::Keep) if purging.purge_keeps.is_none() => {
+        Some(RetainedBy::KeepSetting) if purging.purge_keeps.is_none() => {
             format!(
                 "this node does not purge it; purge it by other means (nats stream purge), or start a node without --nats-no-purge, or {more_room}"
             )
         }
-        Some(HeldBy::Keep) => format!(
+        Some(RetainedBy::KeepSetting) => format!(
             "use a smaller --nats-keep than {}, or {more_room}",
             purging.purge_keeps.unwrap_or_default()
         ),
-        Some(HeldBy::Checkpoint) => {
+        Some(RetainedBy::Checkpoint) => {
             format!("the next checkpoint makes room, and the log says if it fails; or {more_room}")
         }
-        Some(HeldBy::DuplicateWindow) => {
+        Some(RetainedBy::DuplicateWindow) => {
             format!("use a shorter duplicate_window of {stream} (nats stream edit), or {more_room}")
         }
     };
