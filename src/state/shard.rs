@@ -48,7 +48,7 @@ pub struct Applied {
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub events: Vec<BoardEvent>,
-    /// New members, in the order of the handles that [`Members::upcoming`] gave.
+    /// New members, in the order of the handles that [`Members::nth_next_handle`] gave.
     pub added: Vec<Box<[u8]>>,
     pub changes: Vec<Change>,
     pub applied: Applied,

@@ -24,7 +24,7 @@ pub struct CheckpointPolicy {
     /// The least number of changes since the last checkpoint.
     pub changes_min: u64,
     /// The least time from one beginning to the next, as a multiple of the last checkpoint's duration.
-    pub rest_factor: u32,
+    pub pause_factor: u32,
     /// This many changes, in percent of the members, make a checkpoint due before that time.
     pub changes_percent: u64,
     /// After this time a checkpoint is due, however few changes there are.
@@ -35,7 +35,7 @@ impl Default for CheckpointPolicy {
     fn default() -> Self {
         Self {
             changes_min: 1_000_000,
-            rest_factor: 10,
+            pause_factor: 10,
             changes_percent: 100,
             interval: Duration::from_secs(300),
         }
@@ -68,11 +68,11 @@ pub struct Checkpointer {
     gate: CheckpointGate,
     changes: u64,
     failures: u64,
-    failed: Option<Instant>,
+    last_failed_at: Option<Instant>,
     /// When the last one began.
-    last: Instant,
+    last_began_at: Instant,
     /// How long the last successful one took.
-    took: Duration,
+    last_duration: Duration,
     /// The place at the gate, while a checkpoint is due and waits.
     ticket: Option<CheckpointTicket>,
     running: Option<Running>,
@@ -88,16 +88,16 @@ impl Checkpointer {
             gate,
             changes,
             failures: 0,
-            failed: None,
-            last: Instant::now(),
-            took: Duration::ZERO,
+            last_failed_at: None,
+            last_began_at: Instant::now(),
+            last_duration: Duration::ZERO,
             ticket: None,
             running: None,
         }
     }
 
     /// Counts committed changes.
-    pub fn count(&mut self, changes: u64) {
+    pub fn add_changes(&mut self, changes: u64) {
         self.changes += changes;
     }
 
@@ -109,9 +109,9 @@ impl Checkpointer {
             // wait behind it.
             return true;
         }
-        let since = self.last.elapsed();
-        let rested = since >= self.took.saturating_mul(self.policy.rest_factor);
-        let enough = if rested { self.policy.changes_min } else { self.policy.changes_max(members) };
+        let since = self.last_began_at.elapsed();
+        let paused_enough = since >= self.last_duration.saturating_mul(self.policy.pause_factor);
+        let enough = if paused_enough { self.policy.changes_min } else { self.policy.changes_max(members) };
         let old = since >= self.policy.interval;
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
     }
@@ -119,7 +119,8 @@ impl Checkpointer {
     /// Whether a checkpoint that is not due may begin: there are changes, and the last one did not just fail.
     #[must_use]
     pub fn can_begin(&self) -> bool {
-        let failed_just_now = self.failed.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
+        let failed_just_now =
+            self.last_failed_at.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
         self.running.is_none() && self.changes > 0 && !failed_just_now
     }
 
@@ -168,7 +169,7 @@ impl Checkpointer {
     fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, ticket: CheckpointTicket) {
         let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write(Purpose::CheckpointBegin)));
         self.changes = 0;
-        self.last = Instant::now();
+        self.last_began_at = Instant::now();
         let (sender, written) = channel();
         let (its_checkpoint, its_shard) = (Arc::clone(&checkpoint), Arc::clone(shard));
         let name = format!("checkpoint-{}", store.shard());
@@ -217,9 +218,9 @@ impl Checkpointer {
         let _ = thread.join();
         match written {
             Some(Ok(figures)) => {
-                self.took = figures.took;
+                self.last_duration = figures.took;
                 checkpoint.complete(&mut shard.write(Purpose::CheckpointEnd));
-                self.failed = None;
+                self.last_failed_at = None;
                 return Some((checkpoint.applied().sequence, figures));
             }
             Some(Err(error)) => tracing::warn!(%error, "a checkpoint failed; it will be tried again"),
@@ -232,7 +233,7 @@ impl Checkpointer {
     fn abandon(&mut self, checkpoint: &Checkpoint, shard: &StateLock) {
         checkpoint.abandon(shard);
         self.failures += 1;
-        self.failed = Some(Instant::now());
+        self.last_failed_at = Some(Instant::now());
         // Due again at the next interval, not at once: the disk may be full.
         self.changes += 1;
     }

@@ -190,7 +190,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                     has_metadata: false,
                 };
                 let known_handle = shard.members.get(job.member.as_bytes());
-                let handle = known_handle.unwrap_or_else(|| shard.members.upcoming(0));
+                let handle = known_handle.unwrap_or_else(|| shard.members.nth_next_handle(0));
                 let added =
                     if known_handle.is_none() { vec![job.member.as_bytes().into()] } else { Vec::new() };
                 let changes = vec![Change { tree, handle, after: Some(entry) }];

@@ -82,7 +82,7 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<StateLo
                 step.added.push(member.into());
                 step.changes.push(Change {
                     tree: TreeId(0),
-                    handle: shard.members.upcoming(nth),
+                    handle: shard.members.nth_next_handle(nth),
                     after: Some(Entry {
                         state: if row.hidden { EntryState::Hidden(words) } else { EntryState::Listed(words) },
                         updated_at: time(row.updated.unwrap_or(row.entry.reached)),
@@ -544,7 +544,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     let member = id("m");
     let words = definition.entry_words(&Score::new(&[1]).expect("one key"), time(0), member.as_bytes());
     let mut shard = Shard::new(ShardId(0));
-    let handle = shard.members.upcoming(0);
+    let handle = shard.members.nth_next_handle(0);
     let events = (0..boards).map(|number| BoardEvent::Define {
         board: name(number),
         incarnation: Incarnation(7),

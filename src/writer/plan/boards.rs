@@ -106,8 +106,8 @@ impl Batch<'_> {
         let known = self.shard.tree(tree).map(|window| &window.board);
         let name = known.or_else(|| self.new_trees.get(&tree))?;
         // Another incarnation of the name has another tree.
-        let is_it = self.board(name).is_some_and(|board| board.tree == tree);
-        (is_it && self.entry(tree, handle).is_some()).then(|| name.clone())
+        let is_current_incarnation = self.board(name).is_some_and(|board| board.tree == tree);
+        (is_current_incarnation && self.entry(tree, handle).is_some()).then(|| name.clone())
     }
 
     pub(super) fn define(

@@ -197,7 +197,7 @@ impl Fed {
                     shards: 1,
                     registry: &Registry::new(true),
                     time: Timestamp::default(),
-                    parked: &parked,
+                    read_parked: &parked,
                 };
                 planner.plan(messages, parking)
             };

@@ -201,7 +201,7 @@ impl Harness {
             shards: 1,
             registry: &self.registry,
             time: Timestamp::default(),
-            parked: &|_, _, _, _| Ok(Vec::new()),
+            read_parked: &|_, _, _, _| Ok(Vec::new()),
         };
         Some(planner.plan(messages, None))
     }

@@ -182,7 +182,7 @@ impl Running {
         reopen: impl Fn() -> Result<crate::storage::Store, StorageError> + Send + 'static,
     ) -> Writer<S> {
         let policy =
-            CheckpointPolicy { changes_min: 3, changes_percent: 0, rest_factor: 0, interval: Duration::MAX };
+            CheckpointPolicy { changes_min: 3, changes_percent: 0, pause_factor: 0, interval: Duration::MAX };
         Writer {
             id: ShardId(0),
             shards: self.shards,

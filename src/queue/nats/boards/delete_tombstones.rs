@@ -98,9 +98,9 @@ impl BoardsStream {
         // The stream may be another one by now, with another message at this sequence.
         match stream.get_raw_message(sequence).await {
             Ok(message) => {
-                let is_it = message.subject.as_str() == self.names.board_subject(name)
+                let is_that_record = message.subject.as_str() == self.names.board_subject(name)
                     && RecordJson::read(sequence, &message.payload).as_ref() == Some(recorded);
-                if !is_it {
+                if !is_that_record {
                     return Ok(());
                 }
             }

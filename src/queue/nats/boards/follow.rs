@@ -61,7 +61,7 @@ impl BoardsStream {
             self.reconciled.send_replace(false);
             if let Err(error) = followed {
                 let error = self.managing.explain(&error);
-                if self.managing.is_news(&error) {
+                if self.managing.should_log(&error) {
                     tracing::warn!(error, "the boards' stream cannot be read; trying again");
                 }
             }

@@ -61,7 +61,7 @@ impl BoardsStream {
         let names: Vec<BoardName> = records.iter().map(|new| new.name.clone()).collect();
         let outcomes = self.store_all(records).await;
         for (name, outcome) in names.iter().zip(outcomes) {
-            // If another node was first, its record is read in its turn.
+            // If another node won the race, its record is read in its turn.
             if let Some(recorded) = outcome.map_err(|error| error.to_string())? {
                 self.note(name, &recorded, true);
             }

@@ -50,7 +50,7 @@ impl BoardsStream {
             return Ok(Some(last));
         }
         let record = RecordJson::of(&last.decision, self.next_number());
-        // If another node was first, the next look finds its record.
+        // If another node won the race, the next look finds its record.
         let renewed = self.store(NewRecord { name: name.clone(), record, after: last.sequence }).await?;
         if let Some(renewed) = &renewed {
             self.note(name, renewed, true);

@@ -69,7 +69,7 @@ impl BoardsStream {
         Ok(last)
     }
 
-    /// Stores a record if it follows the one at `after`. `None`: another node was first.
+    /// Stores a record if it follows the one at `after`. `None`: another node won the race.
     pub(super) async fn store(&self, new: NewRecord) -> Result<Option<Record>, BoardRefused> {
         let record = new.record.clone();
         let sent = self.send(new).await?;
@@ -114,16 +114,16 @@ impl BoardsStream {
     ) -> Result<Option<Record>, BoardRefused> {
         match outcome {
             Ok(stored) => Ok(Some(record.stored_at(stored.sequence).expect("it was just written"))),
-            Err(error) if another_was_first(&error) => Ok(None),
+            Err(error) if is_write_conflict(&error) => Ok(None),
             Err(error) => Err(self.unavailable(&error)),
         }
     }
 }
 
-/// Whether another node has stored a record behind the same one. A single server reports the sequence that it
+/// Whether another node has stored a record after the same one. A single server reports the sequence that it
 /// found. The leader of several replicas reports another code, for which the client has no name, while the
 /// other record is not stored by all replicas yet.
-fn another_was_first(error: &PublishError) -> bool {
+fn is_write_conflict(error: &PublishError) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
     error.kind() == PublishErrorKind::WrongLastSequence
         || cause.is_some_and(|cause| cause.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)

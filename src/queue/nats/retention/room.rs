@@ -22,7 +22,7 @@ pub struct Progress {
     /// What the last checkpoint holds.
     pub checkpoint: u64,
     /// The last message that is older than the duplicate window, as far as is known.
-    pub settled: u64,
+    pub past_duplicate_window: u64,
     pub is_live: bool,
 }
 
@@ -50,8 +50,8 @@ pub fn room_of(
     let within = |sequence: u64| sequence.clamp(begin, snapshot.last);
     let applied = within(progress.applied);
     let checkpoint = within(progress.checkpoint).min(applied);
-    let settled = within(progress.settled).min(checkpoint);
-    let ends = [snapshot.last, applied, checkpoint, settled, begin];
+    let past_duplicate_window = within(progress.past_duplicate_window).min(checkpoint);
+    let ends = [snapshot.last, applied, checkpoint, past_duplicate_window, begin];
     let mut held = RetainedBy::ALL.map(|by| RetainedMessages { by, messages: 0, bytes: 0 });
     let mut bytes_left = snapshot.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
@@ -178,10 +178,10 @@ mod tests {
 
     fn room(
         look: &StreamSnapshot,
-        [applied, checkpoint, settled]: [u64; 3],
+        [applied, checkpoint, past_duplicate_window]: [u64; 3],
         keeps: Option<u64>,
     ) -> QueueRoom {
-        let progress = Progress { applied, checkpoint, settled, is_live: true };
+        let progress = Progress { applied, checkpoint, past_duplicate_window, is_live: true };
         let purging = Purging { stream: "S", purge_keeps: keeps, failure: None };
         room_of(look, progress, purging, |after, up_to| (up_to - after) * 1_000)
     }
@@ -251,7 +251,7 @@ mod tests {
                 assert!(said.contains(part), "{part}: {said}");
             }
         }
-        let progress = Progress { applied: 0, checkpoint: 0, settled: 0, is_live: false };
+        let progress = Progress { applied: 0, checkpoint: 0, past_duplicate_window: 0, is_live: false };
         let purging = Purging { stream: "S", purge_keeps: Some(5), failure: None };
         let halted = room_of(&look(1, 1_000), progress, purging, |_, _| 0);
         assert!(halted.reason.contains("does not apply messages"), "{}", halted.reason);
