@@ -1,7 +1,7 @@
 //! Finds the members whose entries are after a trim point of a board, for a trim to name.
 //!
-//! Knows: how to find the trim point over all shards, and how to walk a shard's entries from the worst one up to
-//! it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
+//! Knows: how to find the trim point over all shards, and how to walk a shard's entries from the worst one up
+//! to it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
 //! two slices; an entry that does not change is visited exactly once.
 
 use std::cmp::Ordering;
@@ -70,8 +70,8 @@ impl TrimScan {
         matches!(self.at, ScanPosition::End)
     }
 
-    /// The members of the next slice. It may be empty if the next hidden entries are not after the trim point. At
-    /// the end of the walk it is always empty.
+    /// The members of the next slice. It may be empty if the next hidden entries are not after the trim
+    /// point. At the end of the walk it is always empty.
     pub fn next_slice(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {

@@ -98,7 +98,7 @@ impl MessageOrder {
         self.failed.is_some()
     }
 
-    /// Tells the messages behind this one whether it is stored. Only the first call counts.
+    /// Tells the later messages whether this one is stored. Only the first call counts.
     pub fn notify_later(&mut self, stored: Result<(), NotPublished>) {
         if let Some(later) = self.later.take() {
             later.send_replace(Some(stored));

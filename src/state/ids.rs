@@ -1,5 +1,4 @@
-//! Member ids by handle: 16 bytes each while they are short, and as many again as they have when they are
-//! long.
+//! Member ids by handle: 16 bytes for a short id, 16 plus the id's length for a long one.
 //!
 //! Knows: bytes and handles. Must not know: which ids exist (`index`), or who refers to them (`members`).
 

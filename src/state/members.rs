@@ -3,8 +3,8 @@
 //! Knows: when a handle may be given to someone else. Must not know: scores.
 //!
 //! A handle stands for the same member from one completed checkpoint to the next: checkpoints copy members
-//! while the writer goes on, so a handle that changed hands in between would lend one member's score to
-//! another. Hence two rules:
+//! while the writer goes on, so a reused handle would attribute one member's score to another. Hence two
+//! rules:
 //! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
 //! - While a checkpoint is running, new members get handles never used before, and the checkpoint leaves
 //!   those out. So the disk never names a member that arrived after the checkpoint began, and which may get

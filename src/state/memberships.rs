@@ -249,7 +249,8 @@ impl Memberships {
         only.into_iter().chain(shared.iter().copied()).chain(own_set.into_iter().flatten().copied())
     }
 
-    /// Memory held beside itself. For own sets it is estimated by the tree, as their nodes are mostly full.
+    /// Heap memory, in bytes, without the struct itself. For own sets it is estimated by the tree, as their
+    /// nodes are mostly full.
     pub(super) fn bytes(&self) -> usize {
         self.slots.bytes() + self.sets.bytes() + self.own_set_trees * 2 * size_of::<TreeId>()
     }

@@ -304,8 +304,8 @@ impl Checkpoint {
         }
     }
 
-    /// Stages the deletion of dropped boards' records on disk, and of staged records of boards that vanished
-    /// meanwhile.
+    /// Stages the deletion of dropped boards' records on disk, and of staged records of boards that were
+    /// dropped meanwhile.
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,

@@ -96,7 +96,7 @@ impl Checkpoint {
         (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
     }
 
-    /// A page of extras; empty if there are none. `None`: the tree has vanished.
+    /// A page of extras; empty if there are none. `None`: the board was dropped meanwhile.
     #[expect(
         clippy::option_option,
         reason = "an absent page means that its record is deleted; an absent tree means that it was dropped"
@@ -111,7 +111,7 @@ impl Checkpoint {
         Some((!extras.is_empty()).then(|| codec::encode_extras(&extras)))
     }
 
-    /// `None`: the tree has vanished.
+    /// `None`: the board was dropped meanwhile.
     fn copy_members(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<CopiedEntries> {
         let mut handles = Vec::with_capacity(256);
         let mut columns: Vec<Vec<u64>> = Vec::new();
@@ -132,7 +132,7 @@ impl Checkpoint {
     }
 }
 
-/// Copies a tree's leaves. `false`: the tree has vanished, and what was copied of it may be a part.
+/// Copies a tree's leaves. `false`: the board was dropped meanwhile, and the copy may be partial.
 fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, StorageError> {
     // Files need their keys in order. Sort without holding the lock.
     let order = state.read(Purpose::CheckpointCopy).tree(id).map(|tree| tree.tree.pending_order());

@@ -55,7 +55,7 @@ impl CheckpointTicket {
         self.is_first(&self.shared.queue.lock())
     }
 
-    /// Blocks until all earlier places were dropped.
+    /// Blocks until all earlier tickets were dropped.
     pub fn wait_until_admitted(&self) {
         let mut queue = self.shared.queue.lock();
         self.shared.queue_changed.wait_while(&mut queue, |queue| !self.is_first(queue));
@@ -92,7 +92,7 @@ mod tests {
             third
         });
         drop(first);
-        let third = waits.join().expect("it got its turn");
+        let third = waits.join().expect("it was admitted");
         assert!(third.is_admitted());
         let last = gate.enqueue();
         drop(third);

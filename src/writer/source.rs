@@ -75,8 +75,8 @@ pub enum Payload {
     },
     /// Drops a board. `number` as in a definition.
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
-    /// Removes entries of these members from one incarnation of a board if they are after a trim point when the
-    /// message is applied, hidden entries included. Each is removed as by a job without a version.
+    /// Removes entries of these members from one incarnation of a board if they are after a trim point when
+    /// the message is applied, hidden entries included. Each is removed as by a job without a version.
     Trim { board: BoardName, incarnation: Incarnation, point: TrimPoint, members: Vec<MemberId> },
     /// Unparks up to this many jobs that earlier messages left although their boards are defined.
     Unpark { jobs: usize },

@@ -50,8 +50,8 @@ impl Call {
         if !token.0.iter().any(|part| lacks(&part)) {
             return Ok(());
         }
-        // A waiting request gives its permit back, so that it does not keep other requests out. The connection
-        // limit per client still bounds waiting requests.
+        // A waiting request gives its permit back, so that it does not keep other requests out. The
+        // connection limit per client still bounds waiting requests.
         self.in_progress.release_permit();
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };

@@ -126,7 +126,8 @@ pub async fn message_results(
     Ok(results)
 }
 
-/// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a time.
+/// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a
+/// time.
 async fn changes_of(
     api: &Api,
     home: &ShardHandle,

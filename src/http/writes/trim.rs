@@ -1,7 +1,7 @@
 //! The entries after a trim point, removed in a series of messages.
 //!
-//! Each message names some members, and removes those that are still after the trim point when it is applied. So no
-//! message is large. What an interrupted trim has removed stays removed.
+//! Each message names some members, and removes those that are still after the trim point when it is applied.
+//! So no message is large. What an interrupted trim has removed stays removed.
 
 use std::collections::VecDeque;
 
@@ -22,8 +22,8 @@ const MEMBERS_PER_MESSAGE: usize = 256;
 /// Messages of a shard that are sent at a time: enough to share the cost of a commit.
 const MESSAGES_AT_ONCE: usize = 8;
 
-/// Removes the entries after a trim point, for as long as the client waits. The same request removes what is left
-/// then.
+/// Removes the entries after a trim point, for as long as the client waits. The same request removes what is
+/// left then.
 ///
 /// # Arguments
 /// `as_of`: where the trim point was found.

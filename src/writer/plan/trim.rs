@@ -14,8 +14,8 @@ use crate::writer::plan::Batch;
 const MEMBERS_PER_YIELD: usize = 16;
 
 impl Batch<'_> {
-    /// Removes the named members' entries that are after a trim point, and returns how many. Removes none if the
-    /// board has another incarnation.
+    /// Removes the named members' entries that are after a trim point, and returns how many. Removes none if
+    /// the board has another incarnation.
     pub(super) fn trim(
         &mut self,
         name: &BoardName,

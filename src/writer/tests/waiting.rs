@@ -90,7 +90,7 @@ fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
 
 /// A job that waits and cannot be read must not be passed over.
 #[test]
-fn a_waiting_job_that_cannot_be_read_halts_the_shard_and_says_which() {
+fn a_parked_job_that_cannot_be_read_halts_the_shard_and_says_which() {
     let running = Running::new(true);
     let (source, _) = VecSource::new(vec![jobs(vec![job("m", &[("b", &[5])])])]);
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
