@@ -3,7 +3,7 @@
 //! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard
 //! between two keys, and bounds how many entries of all shards are before each of them by what is known of
 //! the other shards' splitters. The last splitter that is surely before the position and the first that is
-//! surely after it become the keys of the next round. Nothing before the position is read.
+//! surely not before it become the keys of the next round. Nothing before the position is read.
 //!
 //! Remote shards may move between two rounds, so that a round's counts are hints for the next one. Only the
 //! last round trip counts: each shard returns its entries on both sides of one key and how many are before
