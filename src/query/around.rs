@@ -1,12 +1,12 @@
 //! A member and its neighbours.
 
 use crate::query::answer::Listed;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::member::runs_of_others;
 use crate::query::merge::{MergedEntry, backward, forward};
 use crate::query::page;
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::query::top::before;
 use crate::types::MemberId;
@@ -21,7 +21,7 @@ pub struct Around {
 }
 
 /// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
-/// One exchange with its home shard, and then one with the others.
+/// One round trip with its home shard, and then one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.

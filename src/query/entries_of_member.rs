@@ -1,12 +1,12 @@
 //! The entries of one member on several boards, at one `as_of`.
 
 use crate::query::answer::{Listed, MemberEntry, Standing};
-use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{BoardLife, FoundMember, Mark};
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::ReadShards;
+use crate::query::remote_shards::ReadError;
 use crate::state::TreeId;
 use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId};
@@ -28,7 +28,7 @@ pub struct EntriesOfMember {
 pub enum BoardSelection {
     /// These, in this order.
     Named(Vec<BoardName>),
-    /// Those that list it, from behind a place on: at most `limit` of them. The home shard looks at a limited
+    /// Those that list it, after a place: at most `limit` of them. The home shard looks at a limited
     /// number of boards for a page, so that a page may be shorter than that and yet not the last one.
     All { after: Option<TreeId>, limit: usize },
 }
@@ -42,7 +42,7 @@ impl ConsistentAnswer for EntriesOfMember {
 }
 
 /// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page
-/// has them in the order in which boards came, and by name within the page. One exchange with the member's
+/// has them in the order in which boards came, and by name within the page. One round trip with the member's
 /// home shard, which knows its boards, and one with the others.
 ///
 /// # Errors

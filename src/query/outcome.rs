@@ -2,13 +2,13 @@
 //! counts of the others are added here.
 
 use crate::query::answer::{Listed, ListedMetadata, MemberEntry, Standing};
-use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::ShardHandle;
-use crate::query::part::Part;
 use crate::query::question::{BoardLife, Mark, SortKey};
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::{CountsOfBoards, ReadShards};
+use crate::query::remote_shards::ReadError;
+use crate::query::shard_board::ShardBoard;
 use crate::state::{Shard, TreeId};
 use crate::state_lock::Purpose;
 use crate::tree::Words;
@@ -52,7 +52,7 @@ pub struct FoundOutcome<'a> {
     pub outcome: &'a BoardOutcome,
 }
 
-/// Adds the other shards' counts to what the shard `home` found. One exchange with each of them for all
+/// Adds the other shards' counts to what the shard `home` found. One round trip with each of them for all
 /// outcomes.
 ///
 /// # Arguments
@@ -190,10 +190,10 @@ impl ShardsRead for AddOtherShards<'_> {
     ) -> Result<Self::Answer, ReadError> {
         let home = self.home.id;
         let tree_on =
-            |shard: &Shard, life: &BoardLife| Part::of_life(shard, life).window.map(|(tree, _)| tree);
+            |shard: &Shard, life: &BoardLife| ShardBoard::of_life(shard, life).window.map(|(tree, _)| tree);
         let tree_of = |life: &BoardLife| match shards {
             ReadShards::InMemory(view) => tree_on(view.shards.get(home.index())?, life),
-            ReadShards::Asked(_) => tree_on(&self.home.state.read(Purpose::Read), life),
+            ReadShards::Remote(_) => tree_on(&self.home.state.read(Purpose::Read), life),
         };
         add_other_shards(shards, registry, home, self.found, tree_of).await
     }

@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     progress.finish();
     let summary = summary?;
     let text = if args.json { serde_json::to_string(&summary)? + "\n" } else { summary.text() };
-    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    // The reader closed the pipe; the exit status still tells the result.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     eprint!("{}", left_behind(args, &boards, summary.writes.messages));
     if !summary.succeeded {

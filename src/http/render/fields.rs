@@ -64,14 +64,14 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) {
 }
 
 /// The beginning of every answer about a board.
-pub fn head<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
+pub fn write_answer_start<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
     object.text("board", board);
     object.text("window", WINDOW);
     object.count("total", answer.total);
 }
 
 /// The end of every answer.
-pub fn tail(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
+pub fn write_answer_end(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
     object.plain("as_of", as_of);
     if stale {
         object.bool("stale", true);

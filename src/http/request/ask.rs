@@ -50,7 +50,8 @@ impl Call {
         if !token.0.iter().any(|part| lacks(&part)) {
             return Ok(());
         }
-        // A request that only waits keeps no other out: it has its connection, which are limited per client.
+        // A waiting request gives its permit back, so that it does not keep other requests out. The
+        // connection limit per client still bounds waiting requests.
         self.in_progress.release_permit();
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
@@ -88,7 +89,7 @@ impl Call {
 
     /// A read of the board of the path.
     fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
-        // What is no board's name is the name of no board.
+        // A text that is not a valid board name cannot name an existing board.
         let board = BoardName::new(self.board()).map_err(|_| Problem::unknown_board())?;
         Ok(OfBoard { board, read: asked })
     }
@@ -127,8 +128,8 @@ impl Call {
     }
 }
 
-/// What holds the changes that jobs made.
-pub trait HoldsChanges {
+/// Visits the changes that jobs made.
+pub trait VisitChanges {
     fn each_change(&mut self, visit: &mut dyn FnMut(&mut EntryChange));
 }
 
@@ -136,7 +137,7 @@ pub trait HoldsChanges {
 ///
 /// # Errors
 /// When the reading panicked.
-pub async fn recall_all_metadata<R: HoldsChanges + Send + 'static>(
+pub async fn fill_metadata_of_changes<R: VisitChanges + Send + 'static>(
     api: &Arc<Api>,
     mut results: R,
 ) -> Result<R, Problem> {

@@ -2,7 +2,7 @@
 //! one shard cannot know: the counts of the others.
 
 use crate::http::api::Api;
-use crate::http::request::ask::HoldsChanges;
+use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
@@ -152,7 +152,7 @@ async fn changes_of(
     Ok(changes)
 }
 
-impl HoldsChanges for Vec<JobResult> {
+impl VisitChanges for Vec<JobResult> {
     fn each_change(&mut self, visit: &mut dyn FnMut(&mut EntryChange)) {
         for result in self {
             if let JobResult::Applied { changes, .. } = result {

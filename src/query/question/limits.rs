@@ -43,7 +43,9 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             let (asked, limit) = (u64::from(run.above) + u64::from(run.below), u64::from(RUN_MAX));
             if asked <= limit { Ok(()) } else { Err(InvalidQuestion { what: "entries", asked, limit }) }
         }
-        Question::Picks(_, picks) => within("entries", usize::from(picks.even), usize::from(EVEN_MAX)),
+        Question::Splitters(_, splitters) => {
+            within("entries", usize::from(splitters.even), usize::from(EVEN_MAX))
+        }
         Question::Lookup { members, keys, .. } => {
             within("members", members.len(), MEMBERS_MAX)?;
             within("keys", keys.len(), MEMBERS_MAX)

@@ -1,10 +1,10 @@
-//! What one shard is asked for an answer that several shards have a part in, and what it replies.
+//! The questions that a read asks one shard, and the shard's replies.
 //!
 //! Knows: that everything in a reply is from one applied sequence of the shard, and what a run of entries
 //! must bring along so that nothing has to be asked again. Must not know: where a shard is, or how questions
 //! travel.
 //!
-//! The questions are coarse. Most answers take one exchange with each shard; a member's take one with its
+//! The questions are coarse. Most answers take one round trip with each shard; a member's take one with its
 //! home shard and then one with the others; a position is searched in a handful.
 
 mod answer;
@@ -14,7 +14,7 @@ use crate::state::Incarnation;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
-pub use answer::{answer, boards_of_member, counts_of_part, entries_of_members, found_member, picks_of_part};
+pub use answer::{answer, boards_of_member, counts_of, entries_of_members, found_member, splitters_of};
 pub use limits::{InvalidQuestion, check};
 
 /// A board as one of its lives, so that no count mixes two of them.
@@ -52,11 +52,11 @@ pub struct Counted {
 pub enum RunStart<'a> {
     /// Before the best entry.
     Top,
-    /// Behind the worst entry.
+    /// After the worst entry.
     Bottom,
     Before(Mark<'a>),
     Through(Mark<'a>),
-    /// Behind so many of the shard's entries.
+    /// After so many of the shard's entries.
     Index(u64),
     /// Before this member's entry, on its home shard.
     Member(&'a str),
@@ -76,8 +76,8 @@ pub struct RunQuestion<'a> {
 
 /// Entries that divide what lies between two keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PicksQuestion<'a> {
-    /// Entries behind this one; all if there is none.
+pub struct SplittersQuestion<'a> {
+    /// Entries after this one; all if there is none.
     pub low: Option<SortKey<'a>>,
     /// Entries before this one.
     pub high: Option<SortKey<'a>>,
@@ -97,12 +97,12 @@ pub enum Question<'a> {
     /// A run of entries.
     Run(BoardLife, RunQuestion<'a>),
     /// Entries that divide what lies between two keys.
-    Picks(BoardLife, PicksQuestion<'a>),
+    Splitters(BoardLife, SplittersQuestion<'a>),
     /// Members of this shard, and counts at the keys of others.
     Lookup { board: BoardLife, members: Vec<&'a str>, keys: Vec<SortKey<'a>> },
     /// A member of this shard on the boards named.
     MemberOnBoards { member: &'a str, boards: Vec<BoardLife> },
-    /// The boards of a member of this shard, from behind a place on.
+    /// The boards of a member of this shard, after a place.
     BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32 },
 }
 
@@ -129,7 +129,7 @@ pub enum EntryMetadata {
 
 /// One board's counts on a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PartCounts {
+pub struct BoardCounts {
     /// Listed entries.
     pub total: u64,
     pub hidden: u64,
@@ -144,7 +144,7 @@ pub struct RunReply {
     /// Entries before the start.
     pub start: u64,
     /// Entries from the start to the end of the run's bound.
-    pub left: u64,
+    pub remaining: u64,
     /// Counts at the score of the start, if it has one.
     pub at_start: Counted,
     /// Entries better than the first entry of the run in order.
@@ -156,26 +156,26 @@ pub struct RunReply {
 
 /// Entries that divide a shard's entries between two keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PicksReply {
+pub struct SplittersReply {
     pub total: u64,
     /// Entries through the lower key.
     pub low: u64,
     /// Entries before the upper key.
     pub high: u64,
     /// In order.
-    pub picks: Vec<Pick>,
+    pub splitters: Vec<Splitter>,
 }
 
 /// An entry that divides a shard's entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pick {
+pub struct Splitter {
     /// Entries of the shard before it.
     pub index: u64,
     pub words: Words,
     pub member: Box<[u8]>,
 }
 
-impl Pick {
+impl Splitter {
     #[must_use]
     pub fn key(&self) -> SortKey<'_> {
         SortKey { words: self.words, member: &self.member }
@@ -204,10 +204,10 @@ pub struct FoundMember {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// One for each board asked.
-    Counts(Vec<PartCounts>),
+    Counts(Vec<BoardCounts>),
     /// `None`: the member that the run should begin at is not listed.
     Run(Option<RunReply>),
-    Picks(PicksReply),
+    Splitters(SplittersReply),
     Lookup {
         total: u64,
         /// One for each member asked; `None` if it is not listed.

@@ -8,13 +8,13 @@ use crate::tree::Handle;
 
 /// One board's tree on one shard.
 #[derive(Clone, Copy)]
-pub struct Part<'v> {
+pub struct ShardBoard<'v> {
     pub shard: &'v Shard,
     /// `None` if the board is not on this shard yet.
     pub window: Option<(TreeId, &'v WindowTree)>,
 }
 
-impl<'v> Part<'v> {
+impl<'v> ShardBoard<'v> {
     /// The board of that name and life. A shard may still hold an earlier life of the name, which readers
     /// must not see.
     #[must_use]
@@ -29,7 +29,7 @@ impl<'v> Part<'v> {
     }
 }
 
-impl Part<'_> {
+impl ShardBoard<'_> {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.window.map_or(0, |(_, window)| window.total())

@@ -1,4 +1,4 @@
-//! Puts questions to shards wherever they are, and remembers what the replies are exact at.
+//! Puts questions to remote shards, and remembers what the replies are exact at.
 //!
 //! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must
 //! not know: how a question travels, or what it asks.
@@ -10,8 +10,8 @@ use thiserror::Error;
 use crate::query::question::{Question, Reply, ShardReply};
 use crate::types::{AsOf, Sequence, ShardId};
 
-/// Shards on this node or on others.
-pub trait AskShards: Send + Sync {
+/// Puts questions to shards, on this node or on others.
+pub trait ShardClient: Send + Sync {
     /// The number of all shards.
     fn shard_count(&self) -> u16;
 
@@ -37,7 +37,7 @@ pub enum ReadError {
     /// No node replied for these shards.
     #[error("{}", list(.0))]
     Unavailable(Vec<ShardUnavailable>),
-    /// What was asked for moved from one exchange to the next, too often to follow.
+    /// What was asked for moved from one round trip to the next, too often to follow.
     #[error("the entries asked for changed while they were counted, {0} times in a row; ask again")]
     KeptChanging(u32),
 }
@@ -46,9 +46,9 @@ fn list(shards: &[ShardUnavailable]) -> String {
     shards.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The shards as one read sees them: what each replied last.
-pub struct AskedShards<'v> {
-    shards: &'v dyn AskShards,
+/// Remote shards as one read sees them: what each replied last.
+pub struct RemoteShards<'v> {
+    shards: &'v dyn ShardClient,
     seen: Mutex<Vec<Option<Seen>>>,
 }
 
@@ -61,9 +61,9 @@ struct Seen {
     total: Option<u64>,
 }
 
-impl<'v> AskedShards<'v> {
+impl<'v> RemoteShards<'v> {
     #[must_use]
-    pub fn new(shards: &'v dyn AskShards) -> Self {
+    pub fn new(shards: &'v dyn ShardClient) -> Self {
         Self { shards, seen: Mutex::new(vec![None; usize::from(shards.shard_count())]) }
     }
 
