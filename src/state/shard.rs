@@ -1,8 +1,9 @@
 //! A shard in memory: its members, its boards and their trees, as of one applied sequence.
 //!
 //! Knows: how a committed step changes it. Must not know: how the step was planned, or where it is stored.
-//! One writer changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole
-//! steps only.
+//! Only its writer changes members, boards and entries, under a lock that `writer::apply` holds for one step
+//! at a time. So readers see whole steps only. Checkpoints, and the tasks that forget completed drops, take
+//! the write lock as well, but change nothing that an answer shows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -43,8 +44,8 @@ pub struct Applied {
     pub hash: u64,
 }
 
-/// The changes of one or more whole messages: board events first, then entries, each (tree, member) at most
-/// once.
+/// The changes of one or more whole messages, or of a single job if a client waits for its outcome. Board
+/// events come first, then entries, each (tree, member) at most once.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub events: Vec<BoardEvent>,

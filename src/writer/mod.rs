@@ -1,7 +1,7 @@
-//! The write path, one writer per shard: fetch → decode → plan → commit → apply → show.
+//! The write path, one writer per shard: fetch → plan → commit → apply → show.
 //!
-//! - `writer_loop`: [`Writer`], the loop over the six verbs; show is the end of `process_batch`
-//! - `source`: what fetch gives, decoded. The sources are in `queue`
+//! - `writer_loop`: [`Writer`], the loop over the five verbs; show is the end of `process_batch`
+//! - `source`: what fetch gives: jobs that are decoded already. The sources are in `queue`
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
 //! - commit is `storage::commit`; `reopen`: what follows when it fails
 //! - `apply`: steps of a plan, put into the state in memory

@@ -1,6 +1,6 @@
-//! The loop of one shard: fetch → decode → plan → commit → apply → show.
+//! The loop of one shard: fetch → plan → commit → apply → show. Jobs are decoded before they are fetched.
 //!
-//! Knows: the order of the six verbs, and what happens when one fails. Must not know: what any of them does.
+//! Knows: the order of the five verbs, and what happens when one fails. Must not know: what any of them does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,9 +1,10 @@
 //! How a handler asks a board: the wait for `after=`, the answer, and the metadata of its entries.
 //!
-//! This is the only way in which an answer gets its metadata. Entries are found while the shards are held,
-//! and their metadata is read from disk afterwards. Little of it is read at once. For more, the board is
-//! asked again on a thread that may block, so that entries and metadata are of the same moment. What jobs did
-//! cannot be asked again: its metadata is recalled as far as it is still there.
+//! Answers of reads get their metadata in this way only. Answers of writes also get what their jobs brought,
+//! from `http::writes::sent_metadata`. Entries are found while the shards are held, and their metadata is
+//! read from disk afterwards. Little of it is read at once. For more, the board is asked again on a thread
+//! that may block, so that entries and metadata are of the same moment. What jobs did cannot be asked again:
+//! its metadata is recalled as far as it is still there.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Plan: computes what a batch of messages changes, against the state before it. Changes nothing itself.
+//! Plan: computes what a batch of messages changes, against the state before it. Changes nothing on the
+//! shard; it may create boards in the registry.
 //!
 //! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it gets a
 //! shard to read and returns a [`Plan`].
