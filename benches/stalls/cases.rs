@@ -296,8 +296,8 @@ fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     let mut found = 0;
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
-        let boards = BoardSelection::All { after: None, limit: BOARDS_MAX };
-        let all = MemberOnBoards { member: id, boards, is_wanted: |_: &BoardName| true };
+        let boards = BoardSelection::All { after: None, limit: BOARDS_MAX, prefixes: None };
+        let all = MemberOnBoards { member: id, boards };
         let asked = Instant::now();
         let answer = read_in_memory(&running.node, &running.registry, &all).expect("shards in memory answer");
         longest = longest.max(asked.elapsed());

@@ -128,16 +128,18 @@ impl<'v> ReadShards<'v> {
         member: &MemberId,
         after: Option<u32>,
         limit: u32,
+        prefixes: Option<&[String]>,
     ) -> Result<BoardsOfMember, ReadError> {
         let home = self.home_of(member);
         match self {
             Self::InMemory(view) => {
                 let shard = view.shards.get(home.index());
-                let boards = |shard| question::boards_of_member(shard, member.as_str(), after, limit);
+                let boards =
+                    |shard| question::boards_of_member(shard, member.as_str(), after, limit, prefixes);
                 Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
             }
             Self::Remote(shards) => {
-                let question = Question::BoardsOfMember { member: member.as_str(), after, limit };
+                let question = Question::BoardsOfMember { member: member.as_str(), after, limit, prefixes };
                 match shards.ask([(home, &question)]).await?.pop() {
                     Some((_, Reply::BoardsOfMember(boards))) => Ok(boards),
                     _ => Err(unexpected(home)),

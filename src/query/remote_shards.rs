@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::query::question::{Question, Reply, ShardReply};
+use crate::query::question::{EntryMetadata, Question, Reply, ShardReply, is_consistent};
 use crate::types::{AsOf, Sequence, ShardId};
 
 /// Puts questions to shards, on this node or on others.
@@ -112,18 +112,26 @@ impl<'v> RemoteShards<'v> {
         &self,
         questions: impl IntoIterator<Item = (ShardId, &'q Question<'q>)>,
     ) -> Result<Vec<(ShardId, Reply)>, ReadError> {
-        let asked = questions
-            .into_iter()
-            .map(|(shard, question)| async move { (shard, self.shards.ask(shard, question).await) });
+        let asked = questions.into_iter().map(|(shard, question)| async move {
+            let reply = self.shards.ask(shard, question).await;
+            (shard, reply.map(|reply| is_consistent(question, &reply.reply).then_some(reply)))
+        });
         let (mut replies, mut missing) = (Vec::new(), Vec::new());
         for (shard, reply) in join_all(asked).await {
             match reply {
-                Ok(ShardReply { sequence, is_live, reply }) => {
+                Ok(Some(ShardReply { sequence, is_live, mut reply })) => {
+                    // Only the node that replied could read them from its disk.
+                    reply.each_entry(&mut |entry| {
+                        if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
+                            entry.metadata = EntryMetadata::Unreadable;
+                        }
+                    });
                     if let Some(seen) = self.seen.lock().get_mut(shard.index()) {
                         *seen = Some(Seen { sequence, is_live, total: None });
                     }
                     replies.push((shard, reply));
                 }
+                Ok(None) => return Err(unexpected(shard)),
                 Err(why) => missing.push(why),
             }
         }
@@ -139,8 +147,8 @@ impl<'v> RemoteShards<'v> {
     }
 }
 
-/// A reply to another question: the other node is at fault.
+/// A reply that cannot be one to its question: the other node is at fault.
 pub(super) fn unexpected(shard: ShardId) -> ReadError {
-    let reason = "its node replied to another question than it was asked".to_owned();
+    let reason = "its node sent a reply that does not fit the question".to_owned();
     ReadError::Unavailable(vec![ShardUnavailable { shard, reason }])
 }

@@ -35,14 +35,15 @@ impl ShardBoard<'_> {
         self.window.map_or(0, |(_, window)| window.total())
     }
 
-    /// Entries before the mark, and through it.
+    /// Entries before the mark, and with those at it. An entry at a mark is not looked for: of an entry, only
+    /// those before it are counted.
     #[must_use]
     pub fn counted(&self, mark: &Mark<'_>) -> Counted {
         match mark {
             Mark::Score(score) => self.at_score(score.as_slice()),
             Mark::Entry(key) => {
                 let before = self.before(key);
-                Counted { before, through: before + u64::from(self.holds(key)) }
+                Counted { before, through: before }
             }
         }
     }
@@ -68,13 +69,6 @@ impl ShardBoard<'_> {
         let words = key.words.as_slice();
         let score = words.get(..window.definition.keys.len()).unwrap_or(words);
         KeyCounts { better: window.tree.count_below(score), before: self.before(key) }
-    }
-
-    /// Whether the entry is here, with just these words.
-    fn holds(&self, key: &SortKey<'_>) -> bool {
-        let handle = self.shard.members.get(key.member);
-        let words = self.window.zip(handle).and_then(|((_, window), handle)| window.tree.get(handle));
-        words.is_some_and(|words| words == key.words)
     }
 
     /// Entries before the key, which need not be here.

@@ -1,9 +1,10 @@
 //! Memory that the system has given before it is needed.
 //!
-//! The first touch of new memory is a page fault. On a virtual machine whose host hands out memory slowly a fault
-//! takes up to some 15 ms (`docs/benchmarks.md`, stalls), and a writer that holds a shard's lock then keeps all
-//! readers waiting. So a thread of its own takes some memory from the allocator several times a second, touches it
-//! and gives it back. The allocator keeps it for about a second, and hands it out without a fault.
+//! The first touch of new memory is a page fault. On a virtual machine whose host hands out memory slowly a
+//! fault takes up to some 15 ms (`docs/benchmarks.md`, stalls), and a writer that holds a shard's lock then
+//! keeps all readers waiting. So a thread of its own takes some memory from the allocator several times a
+//! second, touches it and gives it back. The allocator keeps it for about a second, and hands it out without
+//! a fault.
 //!
 //! Must not know: who needs memory. It takes no lock but the allocator's.
 
@@ -64,8 +65,8 @@ impl Drop for MemoryReserve {
     }
 }
 
-/// Takes memory, touches each page and gives all of it back. Pages that were touched before cost a cache line each:
-/// 0.1 ms for 32 MiB.
+/// Takes memory, touches each page and gives all of it back. Pages that were touched before cost a cache line
+/// each: 0.1 ms for 32 MiB.
 fn touch(mebibytes: usize) {
     let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(mebibytes);
     for _ in 0..mebibytes {

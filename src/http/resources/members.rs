@@ -15,7 +15,7 @@ use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
 use crate::query::{Around, AroundMember, BoardSelection, LookupMembers, MemberOf, MemberOnBoards};
 use crate::state::TreeId;
-use crate::types::{BoardName, Malformed, MemberId};
+use crate::types::{Malformed, MemberId};
 use crate::wire;
 use crate::wire::lenient::text_of;
 
@@ -168,13 +168,14 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         return Err(problem);
     }
     let id = member.clone();
-    let is_allowed =
-        move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
     let boards = match boards {
         Some(boards) => BoardSelection::Named(boards),
-        None => BoardSelection::All { after, limit: BATCH_MAX },
+        None => {
+            let prefixes = grant.and_then(|grant| grant.board_prefixes);
+            BoardSelection::All { after, limit: BATCH_MAX, prefixes }
+        }
     };
-    let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards, is_wanted: is_allowed }).await?;
+    let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards }).await?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         object.text("window", fields::WINDOW);

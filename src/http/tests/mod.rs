@@ -200,6 +200,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                 outcomes.push(JobOutcome::Applied(vec![BoardOutcome {
                     board: board.clone(),
                     definition: known.definition,
+                    incarnation: known.incarnation,
                     changed: true,
                     before: None,
                     after,

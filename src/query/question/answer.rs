@@ -12,6 +12,7 @@ use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::tree::Handle;
+use crate::types::BoardName;
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
@@ -45,8 +46,8 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
                 .map(|board| found_member(&ShardBoard::of_life(shard, board), member.as_bytes()))
                 .collect(),
         ),
-        Question::BoardsOfMember { member, after, limit } => {
-            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit))
+        Question::BoardsOfMember { member, after, limit, prefixes } => {
+            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, *prefixes))
         }
     }
 }
@@ -135,9 +136,13 @@ pub fn entries_of_members(shard_board: &ShardBoard<'_>, members: &[&str]) -> Vec
 /// A member of this shard, with its counts on it.
 #[must_use]
 pub fn found_member(shard_board: &ShardBoard<'_>, member: &[u8]) -> Option<FoundMember> {
+    found_at(shard_board, shard_board.shard.members.get(member)?)
+}
+
+fn found_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember> {
     let (tree, window) = shard_board.window?;
-    let handle = shard_board.shard.members.get(member)?;
     let words = window.tree.get(handle)?;
+    let member = shard_board.shard.members.id(handle);
     let (before, through) = window.tree.count_range(score_words(&window.definition, &words));
     Some(FoundMember {
         entry: shard_entry(tree, window, handle, words, member),
@@ -194,7 +199,16 @@ fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
 
 /// The boards that list a member, in the order in which boards came.
 #[must_use]
-pub fn boards_of_member(shard: &Shard, member: &str, after: Option<u32>, limit: u32) -> BoardsOfMember {
+pub fn boards_of_member(
+    shard: &Shard,
+    member: &str,
+    after: Option<u32>,
+    limit: u32,
+    prefixes: Option<&[String]>,
+) -> BoardsOfMember {
+    let is_wanted = |board: &BoardName| {
+        prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.as_str().starts_with(&**prefix)))
+    };
     let (mut boards, mut next) = (Vec::new(), None);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if let Some(handle) = shard.members.get(member.as_bytes()) {
@@ -207,15 +221,13 @@ pub fn boards_of_member(shard: &Shard, member: &str, after: Option<u32>, limit: 
             last = Some(tree.0);
             // Trees of dropped boards count as well: until they have released the member, there may be any
             // number.
-            let Some(window) = shard.tree(tree).filter(|window| window.tree.contains(handle)) else {
-                continue;
-            };
+            let Some(window) = shard.tree(tree).filter(|window| is_wanted(&window.board)) else { continue };
             let Some(board) = shard.board(window.board.as_str()).filter(|board| board.all == tree) else {
                 continue;
             };
             let life = BoardLife { board: window.board.clone(), incarnation: board.incarnation };
             let shard_board = ShardBoard { shard, window: Some((tree, window)) };
-            boards.extend(found_member(&shard_board, member.as_bytes()).map(|found| (life, found)));
+            boards.extend(found_at(&shard_board, handle).map(|found| (life, found)));
         }
     }
     BoardsOfMember { boards, next }

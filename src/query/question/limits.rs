@@ -12,7 +12,7 @@ const RUN_MAX: u32 = 4_096;
 const EVEN_MAX: u16 = 64;
 /// Boards of one question, and marks of all of them.
 const BOARDS_MAX: usize = 4_096;
-const MARKS_MAX: usize = 65_536;
+const MARKS_MAX: usize = 8_192;
 /// Members of a look-up, and keys.
 const MEMBERS_MAX: usize = 4_096;
 

@@ -8,6 +8,7 @@
 //! home shard and then one with the others; a position is searched in a handful.
 
 mod answer;
+mod consistency;
 mod limits;
 
 use crate::state::Incarnation;
@@ -15,6 +16,7 @@ use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
 pub use answer::{answer, boards_of_member, counts_of, entries_of_members, found_member, splitters_of};
+pub use consistency::is_consistent;
 pub use limits::{InvalidQuestion, check};
 
 /// A board as one of its lives, so that no count mixes two of them.
@@ -40,7 +42,8 @@ pub enum Mark<'a> {
     Entry(SortKey<'a>),
 }
 
-/// Entries before a mark, and those with the ones at it.
+/// Entries before a mark, and those with the ones that share a score. For the mark of an entry both are the
+/// entries before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
     pub before: u64,
@@ -103,7 +106,13 @@ pub enum Question<'a> {
     /// A member of this shard on the boards named.
     MemberOnBoards { member: &'a str, boards: Vec<BoardLife> },
     /// The boards of a member of this shard, after a place.
-    BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32 },
+    BoardsOfMember {
+        member: &'a str,
+        after: Option<u32>,
+        limit: u32,
+        /// Only boards whose names begin with one of these; `None`: all.
+        prefixes: Option<&'a [String]>,
+    },
 }
 
 /// An entry that a shard replies.
@@ -244,4 +253,23 @@ pub struct ShardReply {
     /// Whether the shard applies what is published at present.
     pub is_live: bool,
     pub reply: Reply,
+}
+
+impl Reply {
+    /// Visits each entry of the reply.
+    pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
+        match self {
+            Self::Counts(_) | Self::Splitters(_) => {}
+            Self::Run(run) => {
+                run.iter_mut().flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit)
+            }
+            Self::Lookup { members, .. } => members.iter_mut().flatten().for_each(visit),
+            Self::MemberOnBoards(found) => {
+                found.iter_mut().flatten().map(|found| &mut found.entry).for_each(visit)
+            }
+            Self::BoardsOfMember(found) => {
+                found.boards.iter_mut().map(|(_, found)| &mut found.entry).for_each(visit);
+            }
+        }
+    }
 }

@@ -574,8 +574,8 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     }]);
     let (mut after, mut pages) = (None, Vec::new());
     loop {
-        let boards = BoardSelection::All { after, limit: 10 };
-        let asked = MemberOnBoards { member: member.clone(), boards, is_wanted: |_: &BoardName| true };
+        let boards = BoardSelection::All { after, limit: 10, prefixes: None };
+        let asked = MemberOnBoards { member: member.clone(), boards };
         let page = read_in_memory(&node, &registry, &asked).expect("shards in memory answer");
         pages.push(page.entries.len());
         after = page.next;

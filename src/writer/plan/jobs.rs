@@ -272,10 +272,11 @@ impl Batch<'_> {
         }
         if let Some(mut outcome_boards) = self.outcome_boards.take() {
             if let Some(board) = self.board(name) {
-                let (board, definition) = (name.clone(), Arc::clone(board.definition));
+                let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
                 outcome_boards.push(PlannedBoard {
-                    board,
+                    board: name.clone(),
                     definition,
+                    incarnation,
                     tree,
                     handle,
                     changed: decision.changed,
