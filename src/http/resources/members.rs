@@ -168,12 +168,11 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         return Err(problem);
     }
     let id = member.clone();
-    let boards = match boards {
-        Some(boards) => BoardSelection::Named(boards),
-        None => {
-            let prefixes = grant.and_then(|grant| grant.board_prefixes);
-            BoardSelection::All { after, limit: BATCH_MAX, prefixes }
-        }
+    let boards = if let Some(boards) = boards {
+        BoardSelection::Named(boards)
+    } else {
+        let prefixes = grant.and_then(|grant| grant.board_prefixes);
+        BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
     let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards }).await?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {

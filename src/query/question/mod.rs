@@ -261,11 +261,11 @@ impl Reply {
         match self {
             Self::Counts(_) | Self::Splitters(_) => {}
             Self::Run(run) => {
-                run.iter_mut().flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit)
+                run.iter_mut().flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);
             }
             Self::Lookup { members, .. } => members.iter_mut().flatten().for_each(visit),
             Self::MemberOnBoards(found) => {
-                found.iter_mut().flatten().map(|found| &mut found.entry).for_each(visit)
+                found.iter_mut().flatten().map(|found| &mut found.entry).for_each(visit);
             }
             Self::BoardsOfMember(found) => {
                 found.boards.iter_mut().map(|(_, found)| &mut found.entry).for_each(visit);
