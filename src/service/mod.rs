@@ -2,6 +2,7 @@
 //!
 //! - `run`: the service from its start to its end
 //! - `opening`: from a data directory to shards in memory
+//! - `this_node`: this node's name, address and data directory, as others know them
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
@@ -10,6 +11,7 @@ mod board_repair;
 mod nats;
 mod opening;
 mod run;
+mod this_node;
 mod writers;
 
 use std::path::PathBuf;
