@@ -46,7 +46,12 @@ impl JetStream {
     /// When another one has it. That it cannot be found out is no error: the node goes on, and `renew` finds it
     /// out later.
     pub async fn claim_name(&self) -> Result<Option<Claim>, SetupError> {
-        match self.find_claim().await {
+        let claimed = match self.claim_once().await {
+            // Another node may have started under this name at the same moment, and been first.
+            Err(NotClaimed::Unknown(_)) => self.claim_once().await,
+            claimed => claimed,
+        };
+        match claimed {
             Ok(claim) => Ok(Some(claim)),
             Err(NotClaimed::Taken(reason)) => Err(SetupError::Refused(reason)),
             Err(NotClaimed::Unknown(reason)) => {
@@ -57,6 +62,11 @@ impl JetStream {
                 Ok(None)
             }
         }
+    }
+
+    async fn claim_once(&self) -> Result<Claim, NotClaimed> {
+        let claim = self.find_claim().await?;
+        self.store_entry(&self.own_entry(&[]), claim).await
     }
 
     /// Waits until the name is free, or is known to be taken.

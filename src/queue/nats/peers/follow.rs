@@ -18,7 +18,7 @@ use crate::queue::nats::streams::buckets_config::{floors_config, nodes_config};
 use crate::types::{NodeName, ShardId};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-const HEARTBEAT: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the server must report that there is no such bucket before it is created again. An operator may be
 /// about to restore an old copy, and a server that has just started may not know it yet.
 const RECREATE_AFTER: Duration = Duration::from_secs(10);

@@ -93,7 +93,7 @@ impl JetStream {
         Ok(claim)
     }
 
-    fn own_entry(&self, shards: &[NatsShard]) -> NodeEntry {
+    pub(super) fn own_entry(&self, shards: &[NatsShard]) -> NodeEntry {
         let of_shard = |shard: &NatsShard| {
             let applied = shard.applied.borrow().0;
             ShardEntry {
