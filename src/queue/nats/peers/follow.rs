@@ -54,6 +54,10 @@ struct Nodes<'a>(&'a JetStream, Bucket);
 struct Floors<'a>(&'a JetStream, Bucket);
 
 impl Reader for Nodes<'_> {
+    fn begin(&self) {
+        self.0.peers.begin_reading_nodes();
+    }
+
     fn read(&self, message: &Message, age: Duration) {
         if let Some((node, None)) = self.1.owner_of(&message.subject) {
             self.0.peers.note_node(received(node, message, age));

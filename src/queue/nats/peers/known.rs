@@ -150,6 +150,13 @@ impl Peers {
         }
     }
 
+    /// The bucket of nodes is read from the beginning. It may be another bucket, with other places.
+    pub fn begin_reading_nodes(&self) {
+        for node in self.known.lock().nodes.values_mut() {
+            node.sequence = 0;
+        }
+    }
+
     /// Notes a message of the bucket of floors.
     pub fn note_floor(&self, shard: ShardId, received: Received<FloorEntry>) {
         let Received { node, sequence, age, entry } = received;
@@ -169,10 +176,12 @@ impl Peers {
             }
             let is_same =
                 |other: &Floor| matches!(&other.floor, Ok(other) if other.directory == floor.directory);
+            let reading = known.reading;
             let others = known.floors.iter().filter(|((of, name), _)| *of == shard && *name != key.1);
             let same: Vec<_> = others
                 .filter(|(_, other)| is_same(other))
-                .map(|(key, other)| (key.clone(), other.sequence))
+                // Places in the bucket are compared within one reading: it may be another bucket since.
+                .map(|(key, other)| (key.clone(), if other.reading == reading { other.sequence } else { 0 }))
                 .collect();
             for (other, at) in same {
                 if at > sequence {
