@@ -124,6 +124,14 @@ pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_
 /// Counter, messages, by shard; with NATS only. Those among them that were younger than the stream's
 /// duplicate window.
 pub const STREAM_PURGED_EARLY_MESSAGES_TOTAL: &str = "ranktree_stream_purged_early_messages_total";
+/// Gauge, nodes, by version: those that are alive, this one among them; with NATS only.
+pub const NODES: &str = "ranktree_nodes";
+/// Gauge, seconds, by node: since something was last heard of it; with NATS only. At most 64 nodes.
+pub const NODE_SILENT_SECONDS: &str = "ranktree_node_silent_seconds";
+/// Gauges, nodes, by shard: those that own it and are not forgotten, and those of them on which it is live;
+/// with NATS only.
+pub const SHARD_OWNERS: &str = "ranktree_shard_owners";
+pub const SHARD_OWNERS_LIVE: &str = "ranktree_shard_owners_live";
 /// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
@@ -286,6 +294,14 @@ pub fn describe_streams() {
         Unit::Count,
         "Messages among them that were within the duplicate window, and were purged because the stream was filling up"
     );
+    describe_gauge!(NODES, Unit::Count, "Nodes on the same streams that are alive, by version");
+    describe_gauge!(
+        NODE_SILENT_SECONDS,
+        Unit::Seconds,
+        "Time since a node was last heard of; 0 for this node, and for one that is forgotten"
+    );
+    describe_gauge!(SHARD_OWNERS, Unit::Count, "Nodes that own the shard, without those that are forgotten");
+    describe_gauge!(SHARD_OWNERS_LIVE, Unit::Count, "Nodes that own the shard and on which it is live");
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,

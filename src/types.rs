@@ -17,6 +17,8 @@ pub const MAX_KEYS: usize = 8;
 pub const MAX_MEMBER_BYTES: usize = 128;
 /// The longest board name, in bytes (it is ASCII).
 pub const MAX_BOARD_BYTES: usize = 64;
+/// The longest name of a node, in bytes (it is ASCII).
+pub const MAX_NODE_BYTES: usize = 64;
 /// The most shards one service may have.
 pub const MAX_SHARDS: u16 = 64;
 
@@ -27,6 +29,10 @@ pub enum Malformed {
         "a board's name must be 1 to 64 letters, digits or characters of _.:-, and begin with a letter or digit"
     )]
     Board,
+    #[error(
+        "a node's name must be 1 to 64 letters, digits or characters of _.:-, and begin with a letter or digit"
+    )]
+    Node,
     #[error("a member id must be 1 to 128 bytes of UTF-8 without control characters")]
     Member,
     #[error("a score must have 1 to 8 keys, each an exact signed 64-bit integer")]
@@ -74,15 +80,7 @@ impl BoardName {
     /// # Errors
     /// [`Malformed::Board`] when the text is not of that form.
     pub fn new(text: &str) -> Result<Self, Malformed> {
-        let bytes = text.as_bytes();
-        let first_fits = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
-        let rest_fits =
-            bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-'));
-        if first_fits && rest_fits && bytes.len() <= MAX_BOARD_BYTES {
-            Ok(Self(text.into()))
-        } else {
-            Err(Malformed::Board)
-        }
+        if is_plain_name(text, MAX_BOARD_BYTES) { Ok(Self(text.into())) } else { Err(Malformed::Board) }
     }
 
     #[must_use]
@@ -98,6 +96,37 @@ impl Borrow<str> for BoardName {
 }
 
 impl fmt::Display for BoardName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a text is made of letters, digits and `_.:-`, begins with a letter or digit, and is short enough.
+fn is_plain_name(text: &str, bytes_max: usize) -> bool {
+    let bytes = text.as_bytes();
+    let first_fits = bytes.first().is_some_and(u8::is_ascii_alphanumeric);
+    let fits = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-');
+    first_fits && bytes.iter().all(fits) && bytes.len() <= bytes_max
+}
+
+/// A node's name: of the same form as a board's. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeName(Arc<str>);
+
+impl NodeName {
+    /// # Errors
+    /// [`Malformed::Node`] when the text is not of that form.
+    pub fn new(text: &str) -> Result<Self, Malformed> {
+        if is_plain_name(text, MAX_NODE_BYTES) { Ok(Self(text.into())) } else { Err(Malformed::Node) }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

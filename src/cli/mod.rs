@@ -4,7 +4,6 @@ mod board_line;
 mod client;
 mod completions;
 mod config;
-mod duration;
 mod export;
 mod healthcheck;
 mod import;

@@ -29,6 +29,8 @@ pub enum ConfigError {
     RequiresOther(&'static str, &'static str),
     #[error("--prefix must be 1 to 32 characters of A-Z, a-z, 0-9, _ and -; got {0:?}")]
     Prefix(String),
+    #[error("--node: {0}")]
+    Node(String),
     #[error("--shards must be 1 to {MAX_SHARDS}; got {0}")]
     Shards(u16),
     #[error(

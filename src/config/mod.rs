@@ -43,6 +43,7 @@
 mod board;
 mod client;
 mod data;
+mod duration;
 mod environment_secret;
 mod error;
 mod file;
@@ -56,6 +57,7 @@ mod storage;
 pub use board::BoardArgs;
 pub use client::{ClientArgs, RedisArgs};
 pub use data::{DataArgs, FileArgs};
+pub use duration::duration;
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{

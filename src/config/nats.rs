@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::config::{ConfigError, NatsAccessArgs, switch};
+use crate::config::{ConfigError, NatsAccessArgs, duration, switch};
 use crate::queue::nats;
 
 #[derive(Debug, Clone, Args)]
@@ -21,9 +21,9 @@ pub struct NatsArgs {
     /// Replicas of streams that are created
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
-    /// How many messages are kept in a stream after a checkpoint of this node holds them, so that an older
-    /// copy of the data, or another node that was down, can catch up. Fewer are kept if they would take more
-    /// than half of the stream's maximum size
+    /// How many messages are kept in a stream after the checkpoints of all nodes hold them, so that an older
+    /// copy of the data can catch up. Fewer are kept if they would take more than half of the stream's maximum
+    /// size
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
     /// Never purge the streams. Then you must purge them yourself, and only messages that the checkpoints of
@@ -32,6 +32,10 @@ pub struct NatsArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub nats_no_purge: bool,
+    /// How long another node may be silent before this node purges messages that the other's last checkpoint
+    /// does not hold. A node that comes back later may have to be given a copy of another's data
+    #[arg(long, env = "RANKTREE_NATS_FORGET", value_name = "TIME", default_value = "24h", value_parser = duration)]
+    pub nats_forget: Duration,
     /// How long a stream must contradict what its shard has applied before the shard halts, in seconds. NATS
     /// servers that are starting may take that long until they report all that they store
     #[arg(long, env = "RANKTREE_NATS_HALT_SECONDS", value_name = "SECONDS", default_value_t = 60)]
@@ -51,6 +55,7 @@ impl NatsArgs {
             nats_replicas,
             nats_keep,
             nats_no_purge,
+            nats_forget,
             nats_halt_seconds,
         } = self;
         check_prefix(&prefix)?;
@@ -61,6 +66,7 @@ impl NatsArgs {
             replicas: usize::from(nats_replicas),
             accept_gap,
             halt_after: Duration::from_secs(nats_halt_seconds),
+            forget_after: nats_forget,
             purge_keeps: (!nats_no_purge).then_some(nats_keep),
         }))
     }

@@ -9,7 +9,7 @@ use crate::config::{
     BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs,
 };
 use crate::queue::nats;
-use crate::types::MAX_SHARDS;
+use crate::types::{MAX_SHARDS, NodeName};
 
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
@@ -20,6 +20,10 @@ pub struct ServeArgs {
     /// Shards to spread members over, 1 to 64; fixed once the data directory exists
     #[arg(long, env = "RANKTREE_SHARDS", value_name = "N", default_value_t = 1)]
     pub shards: u16,
+    /// This node's name, by which the other nodes of the same streams know it. The default is the host's name
+    /// and the port. Give it if either changes from one start to the next
+    #[arg(long, env = "RANKTREE_NODE", value_name = "NAME")]
+    pub node: Option<String>,
     #[command(flatten)]
     pub boards: BoardArgs,
     #[command(flatten, next_help_heading = "HTTP")]
@@ -43,6 +47,8 @@ pub struct ServeConfig {
     pub data_dir: PathBuf,
     /// 1 to 64.
     pub shards: u16,
+    /// `None`: the host's name and the port.
+    pub node: Option<NodeName>,
     pub auto_create: bool,
     /// Where jobs come from; `None` for the embedded queue.
     pub nats: Option<nats::Settings>,
@@ -59,7 +65,7 @@ impl ServeConfig {
     /// # Errors
     /// See [`ConfigError`].
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
-        let ServeArgs { file: _, http, data, shards, boards, nats, accept_gap, storage } = args;
+        let ServeArgs { file: _, http, data, shards, node, boards, nats, accept_gap, storage } = args;
         if !(1..=MAX_SHARDS).contains(&shards) {
             return Err(ConfigError::Shards(shards));
         }
@@ -67,6 +73,7 @@ impl ServeConfig {
             http: http.resolve()?,
             data_dir: data.data_dir,
             shards,
+            node: node.as_deref().map(read_node_name).transpose()?,
             auto_create: !boards.no_auto_create,
             nats: nats.resolve(accept_gap)?,
             cache_bytes: storage.cache_mib << 20,
@@ -93,6 +100,10 @@ impl ServeConfig {
         let (serve, _) = crate::config::load_from::<Serve>(arguments)?;
         Ok(Self::resolve(serve.args)?)
     }
+}
+
+fn read_node_name(text: &str) -> Result<NodeName, ConfigError> {
+    NodeName::new(text).map_err(|malformed| ConfigError::Node(malformed.got(text)))
 }
 
 #[cfg(test)]
@@ -151,6 +162,12 @@ mod tests {
         let error = ServeConfig::of(&["--shards", "65"]).expect_err("too many").to_string();
         assert_eq!(error, "--shards must be 1 to 64; got 65");
         assert!(ServeConfig::of(&["--prefix", "a.b"]).is_err());
+        let error = ServeConfig::of(&["--node", "a node"]).expect_err("no name").to_string();
+        assert!(
+            error.starts_with("--node: a node's name must be") && error.ends_with("\"a node\""),
+            "{error}"
+        );
+        assert!(ServeConfig::of(&["--node", "eu-1.ranks:8080"]).expect("a good name").node.is_some());
     }
 
     #[test]

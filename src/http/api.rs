@@ -9,8 +9,8 @@ use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
 use crate::query::Node;
-use crate::queue::Publishers;
-use crate::queue::nats::BoardsStream;
+use crate::queue::nats::{BoardsStream, Peers};
+use crate::queue::{Publishers, ThisNode};
 use crate::writer::Registry;
 
 /// What all handlers share.
@@ -25,6 +25,10 @@ pub struct Api {
     pub access: Option<Arc<ActiveTokens>>,
     /// Where boards are decided; `None` if the registry alone decides.
     pub boards_stream: Option<Arc<BoardsStream>>,
+    /// How this node is known to others.
+    pub this_node: ThisNode,
+    /// What is known of other nodes; `None` without NATS.
+    pub peers: Option<Arc<Peers>>,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
     /// overtake each other on their way to the shards. A tokio mutex, because it is held while shards commit.
     pub(super) board_changes: tokio::sync::Mutex<()>,
@@ -57,11 +61,19 @@ impl Api {
             limits,
             access,
             boards_stream,
+            this_node: ThisNode::unnamed(),
+            peers: None,
             board_changes: tokio::sync::Mutex::new(()),
             admission: Admission::new(limits),
             offload: Offload::new(),
             refusal_log: RefusalLog::new(),
         }
+    }
+
+    /// With what status says of this node and of others.
+    #[must_use]
+    pub fn known_as(self, this_node: ThisNode, peers: Option<Arc<Peers>>) -> Self {
+        Self { this_node, peers, ..self }
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.

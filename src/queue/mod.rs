@@ -3,6 +3,7 @@
 mod error;
 mod message_order;
 mod reject_text;
+mod this_node;
 
 pub mod embedded;
 pub mod nats;
@@ -14,3 +15,4 @@ pub use error::NotPublished;
 pub use message_order::MessageOrder;
 pub use publishers::Publishers;
 pub use reject_text::reject_text;
+pub use this_node::ThisNode;

@@ -2,6 +2,7 @@
 //!
 //! - `run`: the service from its start to its end
 //! - `opening`: from a data directory to shards in memory
+//! - `this_node`: this node's name, address and data directory, as others know them
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
 //! - `memory_reserve`: memory that the system has given before it is needed
@@ -12,6 +13,7 @@ mod memory_reserve;
 mod nats;
 mod opening;
 mod run;
+mod this_node;
 mod writers;
 
 use std::path::PathBuf;

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use crate::config::ServeConfig;
 use crate::query::{Node, ShardHandle};
+use crate::queue::ThisNode;
 use crate::queue::nats::{
-    BoardsStream, JetStream, NatsShard, Settings, ShardStart, ShardStream, StreamPublisher, StreamSource,
-    unpark_ready_jobs,
+    BoardsStream, Claim, JetStream, NatsShard, Peers, Settings, ShardStart, ShardStream, StreamPublisher,
+    StreamSource, unpark_ready_jobs,
 };
 use crate::service::ServiceError;
 use crate::service::opening::OpenedShard;
@@ -30,6 +31,8 @@ pub struct NatsStreams {
     task_ends: Vec<(StreamPublisher, Arc<ShardStream>)>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
+    /// The right to this node's name, if that is known already.
+    claim: Option<Claim>,
     /// Whether the streams are set up already. If not, that continues while the service runs.
     pub are_set_up: bool,
 }
@@ -39,14 +42,16 @@ impl NatsStreams {
     /// and answers reads from the data on disk.
     ///
     /// # Errors
-    /// When NATS can be reached, but the streams cannot be used as they are.
+    /// When NATS can be reached, but the streams cannot be used as they are, or another node has this node's
+    /// name.
     pub async fn open(
         settings: Settings,
         config: &ServeConfig,
+        this: ThisNode,
         opened: &[OpenedShard],
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
-        let nats = Arc::new(JetStream::open(settings, config.shards).await?);
+        let nats = Arc::new(JetStream::open(settings, config.shards, this).await?);
         let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
@@ -69,12 +74,18 @@ impl NatsStreams {
                 false
             }
         };
-        Ok(Self { nats, queue_ends, task_ends, wanted: Arc::default(), are_set_up })
+        let claim = if are_set_up { nats.claim_name().await? } else { None };
+        Ok(Self { nats, queue_ends, task_ends, wanted: Arc::default(), claim, are_set_up })
     }
 
     /// A shard's publisher and job source.
     pub fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
         self.queue_ends.remove(&shard).expect("every shard has its streams, once")
+    }
+
+    /// What is known of other nodes.
+    pub fn peers(&self) -> Arc<Peers> {
+        Arc::clone(&self.nats.peers)
     }
 
     /// Starts the tasks that run beside the writers.
@@ -96,6 +107,11 @@ impl NatsStreams {
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
+        let [renews, nodes, floors] = [(); 3].map(|()| Arc::clone(&self.nats));
+        let (renewing, claim) = (shards.clone(), self.claim);
+        tokio::spawn(async move { renews.renew_entries(&renewing, claim).await });
+        tokio::spawn(async move { nodes.follow_nodes().await });
+        tokio::spawn(async move { floors.follow_floors().await });
         let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards);
         let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });

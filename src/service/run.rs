@@ -20,7 +20,7 @@ use crate::service::memory_reserve::MemoryReserve;
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
-use crate::service::{ServiceError, board_repair, writers};
+use crate::service::{ServiceError, board_repair, this_node, writers};
 use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
 
@@ -61,10 +61,14 @@ pub async fn run(
     let mut threads = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
     let mut publishers = Vec::with_capacity(opened.len());
+    let this = this_node::describe(config, listener.local_addr()?)?;
     let mut streams = match &config.nats {
-        Some(settings) => Some(NatsStreams::open(settings.clone(), config, &opened, &registry).await?),
+        Some(settings) => {
+            Some(NatsStreams::open(settings.clone(), config, this.clone(), &opened, &registry).await?)
+        }
         None => None,
     };
+    let peers = streams.as_ref().map(NatsStreams::peers);
     for shard in opened {
         let (handle, writer) = if let Some(streams) = &mut streams {
             let (publisher, source) = streams.take(shard.id);
@@ -94,7 +98,7 @@ pub async fn run(
         None
     };
     let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let api = Arc::new(Api::new(
+    let api = Api::new(
         Arc::clone(&node),
         Arc::clone(&publishers),
         registry,
@@ -102,7 +106,8 @@ pub async fn run(
         limits,
         access,
         boards,
-    ));
+    );
+    let api = Arc::new(api.known_as(this, peers));
     all_started(&node).await;
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads

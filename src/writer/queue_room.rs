@@ -31,12 +31,15 @@ pub enum RetainedBy {
     Checkpoint,
     /// They are within the window in which publishers may repeat a message id.
     DuplicateWindow,
-    /// They are kept for other nodes and for older copies of the data.
+    /// The last checkpoint of another node does not hold them.
+    Nodes,
+    /// They are kept for older copies of the data.
     KeepSetting,
 }
 
 impl RetainedBy {
-    pub const ALL: [Self; 4] = [Self::Lag, Self::Checkpoint, Self::DuplicateWindow, Self::KeepSetting];
+    pub const ALL: [Self; 5] =
+        [Self::Lag, Self::Checkpoint, Self::DuplicateWindow, Self::Nodes, Self::KeepSetting];
 
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -44,6 +47,7 @@ impl RetainedBy {
             Self::Lag => "lag",
             Self::Checkpoint => "checkpoint",
             Self::DuplicateWindow => "duplicate_window",
+            Self::Nodes => "nodes",
             Self::KeepSetting => "keep",
         }
     }
@@ -68,7 +72,9 @@ pub struct QueueRoom {
     pub messages: u64,
     pub messages_max: Option<u64>,
     /// The whole queue, divided by reason.
-    pub held: [RetainedMessages; 4],
+    pub held: [RetainedMessages; 5],
+    /// Which other node messages are held for, or why that is unknown.
+    pub held_for: Option<String>,
     /// Why most of them are retained, and what would make room.
     pub reason: String,
 }

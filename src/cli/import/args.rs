@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 
-use crate::cli::duration::duration;
+use crate::config::duration;
 use crate::config::{ClientArgs, RedisArgs};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::types::{BoardName, Malformed};

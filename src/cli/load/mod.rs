@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
 use crate::cli::client::{BaseUrl, load_tls_roots};
-use crate::cli::duration::duration;
+use crate::config::duration;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
 use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target};

@@ -294,7 +294,7 @@ impl Problem {
         let code = match why {
             Malformed::Member => RejectCode::BadMember,
             Malformed::Score => RejectCode::BadScore,
-            Malformed::Board | Malformed::Time | Malformed::Token => RejectCode::Malformed,
+            Malformed::Board | Malformed::Node | Malformed::Time | Malformed::Token => RejectCode::Malformed,
         };
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code.name(), why.got(text))
     }

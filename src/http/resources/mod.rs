@@ -2,6 +2,7 @@
 
 pub mod boards;
 pub mod jobs;
+pub mod known_nodes;
 pub mod lists;
 pub mod members;
 pub mod probes;

@@ -9,6 +9,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
+use crate::http::resources::known_nodes;
 use crate::query::ShardHandle;
 use crate::state_lock::Purpose;
 use crate::types::ShardId;
@@ -22,9 +23,13 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
         let is_degraded =
             shards_low_on_room(&call.api).next().is_some() || damaged(&call.api).next().is_some();
         object.bool("degraded", is_degraded);
+        let others = call.api.peers.as_ref().map(|peers| peers.all()).unwrap_or_default();
+        object.text("node", call.api.this_node.name.as_str());
+        known_nodes::write_nodes(object, &call.api, &others);
         object.array("shards", &call.api.node.shards, |out, shard| {
             let mut object = Object::begin(out);
             write_shard(&call.api, &mut object, shard);
+            known_nodes::write_owners(&mut object, &call.api.this_node, (shard, lag(shard)), &others);
             object.end();
         });
     }))
@@ -109,6 +114,10 @@ fn write_room(object: &mut Object<'_>, room: Option<&QueueRoom>) {
         stream.text("reason", &room.reason);
     } else {
         stream.null("reason");
+    }
+    match &room.held_for {
+        Some(held_for) => stream.text("held_for", held_for),
+        None => stream.null("held_for"),
     }
     stream.count("bytes", room.bytes);
     limit(&mut stream, "bytes_max", room.bytes_max);

@@ -14,9 +14,11 @@ use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::consume::shard_stream::{GapPolicy, ShardStream};
 use crate::queue::nats::consume::source::StreamSource;
 use crate::queue::nats::names::Names;
+use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::streams::prepared::Prepared;
+use crate::queue::this_node::ThisNode;
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;
 
@@ -34,6 +36,8 @@ pub struct Settings {
     pub accept_gap: Vec<u16>,
     /// How long a stream must have contradicted what was applied before its shard halts.
     pub halt_after: Duration,
+    /// How long another node may be silent before it no longer holds the purging of streams back.
+    pub forget_after: Duration,
     /// Messages kept in the stream although they are safe here; `None` keeps all.
     pub purge_keeps: Option<u64>,
 }
@@ -65,7 +69,9 @@ pub struct JetStream {
     publishing: Connection,
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
     /// Begins the ids of this process's messages.
-    process: String,
+    pub(in crate::queue::nats) process: String,
+    /// What is known of other nodes.
+    pub peers: Arc<Peers>,
 }
 
 impl JetStream {
@@ -73,7 +79,7 @@ impl JetStream {
     ///
     /// # Errors
     /// When no connection can be opened at all.
-    pub async fn open(settings: Settings, shards: u16) -> Result<Self, SetupError> {
+    pub async fn open(settings: Settings, shards: u16, this: ThisNode) -> Result<Self, SetupError> {
         let names = Names::new(&settings.prefix);
         let open = |purpose| {
             let (access, inbox) = (settings.access.clone(), names.inbox());
@@ -82,7 +88,8 @@ impl JetStream {
         let (managing, publishing) = (open("manage").await?, open("publish").await?);
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
-        Ok(Self { settings, names, shards, managing, publishing, prepared, process })
+        let peers = Arc::new(Peers::new(this, settings.forget_after));
+        Ok(Self { settings, names, shards, managing, publishing, prepared, process, peers })
     }
 
     /// Both ends of a shard's queue, and what they share.

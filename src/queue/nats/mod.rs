@@ -8,7 +8,7 @@
 //! - `publish`, `consume`: the two ends of each shard's stream
 //! - `jetstream`: a node's NATS, which makes both ends; `shard`: a shard as the tasks beside its writer see
 //!   it
-//! - `retention`: what is purged; `boards`: what boards there are, decided once for all nodes
+//! - `retention`: what is purged; `peers`: which other nodes there are; `boards`: what boards there are, decided once for all nodes
 
 mod definition_json;
 mod message;
@@ -24,6 +24,7 @@ mod jetstream;
 mod shard;
 
 mod boards;
+mod peers;
 mod retention;
 
 pub use boards::{BoardRefused, BoardsStream};
@@ -33,6 +34,8 @@ pub use connect::servers::{Servers, ServersError};
 pub use consume::shard_stream::ShardStream;
 pub use consume::source::StreamSource;
 pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
+pub use peers::claim::Claim;
+pub use peers::known::{KnownNode, OwnedShard, Peers};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};
 pub use publish::stream_publisher::StreamPublisher;
 pub use publish::unparking::unpark_ready_jobs;

@@ -6,6 +6,7 @@
 //! - [`accept_gap`]: a stream that does not continue what was applied is applied if the operator accepts it
 //! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
+//! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
 //! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
 //! Boards and writes:
@@ -38,6 +39,7 @@ mod gaps;
 mod http;
 mod no_jetstream;
 mod outage;
+mod peers;
 mod permissions;
 mod protocol;
 mod retention;

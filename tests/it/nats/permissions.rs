@@ -166,6 +166,26 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     node.verify();
 }
 
+/// Permissions from before there were the two buckets.
+#[test]
+fn a_node_that_may_not_tell_others_of_itself_goes_on_and_says_so() {
+    let config: Vec<String> =
+        shipped().lines().filter(|line| !line.contains("$KV.")).map(str::to_owned).collect();
+    let server = Secured::start(&config.join("\n"));
+    let mut node = start_node(&server);
+    let client = node.client();
+    assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
+    let path = format!("{}?wait=applied", entry_path("arena", "alice"));
+    assert_eq!(client.put(&path, &json!({ "score": 5 })).0, 200);
+    wait_until("the log says so", || {
+        let log = node.log();
+        log.contains("what this node says of itself to the others cannot be stored")
+            && log.contains("Permissions Violation for Publish to \"$KV.RANKTREE_NODES")
+    });
+    assert!(node.terminate().success());
+    node.verify();
+}
+
 /// A node, and other users of the server.
 struct Scene {
     node: Node,
@@ -251,6 +271,8 @@ fn game_services_can_publish_nothing_but_jobs() {
             ("ranktree.control.0", "{}"),
             ("ranktree.boards.arena", "{}"),
             ("ranktree.rejects.0", "{}"),
+            ("$KV.RANKTREE_NODES.a", "{}"),
+            ("$KV.RANKTREE_FLOORS.a.0", "{}"),
             ("ranktree.jobs", "{}"),
             ("ranktree.jobs.0.more", "{}"),
             ("$JS.API.INFO", ""),

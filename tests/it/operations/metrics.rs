@@ -71,6 +71,10 @@ const OF_NATS: &[(&str, &str)] = &[
     ("nats_connections", "gauge"),
     ("nats_connections_wanted", "gauge"),
     ("nats_disconnects_total", "counter"),
+    ("nodes", "gauge"),
+    ("node_silent_seconds", "gauge"),
+    ("shard_owners", "gauge"),
+    ("shard_owners_live", "gauge"),
 ];
 
 #[test]

@@ -229,6 +229,15 @@ impl Nats {
         });
     }
 
+    /// The last message of a subject, as JSON; `None` if there is none.
+    pub fn last_of(&self, stream: &str, subject: &str) -> Option<Value> {
+        self.runtime.block_on(async {
+            let stream = self.context.get_stream(stream).await.ok()?;
+            let message = stream.get_last_raw_message_by_subject(subject).await.ok()?;
+            serde_json::from_slice(&message.payload).ok()
+        })
+    }
+
     /// A stored message, as JSON.
     pub fn message(&self, stream: &str, sequence: u64) -> Value {
         self.runtime.block_on(async {

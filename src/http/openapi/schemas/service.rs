@@ -25,7 +25,8 @@ pub fn schemas() -> Value {
             "description": "With NATS: how full its stream is; `null` until it was first read.",
             "anyOf": [component("Stream"), {"type": "null"}]
         },
-        "checkpoint_sequence": count("What the last checkpoint holds.")
+        "checkpoint_sequence": count("What the last checkpoint holds."),
+        "owners": array(component("Owner"))
     });
     let with_nats_only = ["parked", "stream"];
     let required: Vec<String> = shard
@@ -42,11 +43,33 @@ pub fn schemas() -> Value {
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
         "Shard": object_with("The state of a shard.", shard.clone(), &required),
+        "Owner": object(
+            "A node that owns a shard, as of what was last heard of it.",
+            json!({
+                "node": {"type": "string", "description": "Its name."},
+                "state": {"enum": ["live", "catching_up", "halted", "silent", "unknown"], "description": "`silent`: nothing was heard of the node for ten seconds. `unknown`: the node is alive and does not say."},
+                "applied_sequence": limit("The last sequence that it has applied; `null`: unknown."),
+                "lag": limit("Messages that it has not applied yet; `null`: unknown."),
+                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown.")
+            })
+        ),
+        "KnownNode": object(
+            "A node on the same streams.",
+            json!({
+                "node": {"type": "string", "description": "Its name, which `--node` sets."},
+                "address": {"type": ["string", "null"], "description": "Where it answers, as a URL; `null`: unknown."},
+                "version": {"type": ["string", "null"], "description": "The version of ranktree that it runs; `null`: unknown."},
+                "alive": {"type": "boolean", "description": "Something was heard of it within the last ten seconds."},
+                "silent_seconds": count("Time since something was last heard of it."),
+                "problem": {"type": ["string", "null"], "description": "Why this node cannot read what the other says of itself, or cannot say anything of itself."}
+            })
+        ),
         "Stream": object(
             "How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are estimates.",
             json!({
                 "level": {"enum": levels, "description": "`nearly_full` from seven eighths on; `full`: publishers are refused."},
                 "reason": {"type": ["string", "null"], "description": "What holds the stream's messages, and what to do; `null` if it is `roomy`."},
+                "held_for": {"type": ["string", "null"], "description": "Which other node messages are held for, or why that is unknown; `null` if none are."},
                 "bytes": count("Bytes in the stream."),
                 "bytes_max": limit("Bytes that the stream may hold; `null`: no limit."),
                 "messages": count("Messages in the stream."),
@@ -55,6 +78,7 @@ pub fn schemas() -> Value {
                     "lag": held("Not applied yet."),
                     "checkpoint": held("In no checkpoint yet."),
                     "duplicate_window": held("Younger than the stream's duplicate window, or not known to be older."),
+                    "nodes": held("Needed by another node, whose last checkpoint does not hold them."),
                     "keep": held("Kept by `--nats-keep`, or never purged because of `--nats-no-purge`.")
                 }))
             })
@@ -65,6 +89,8 @@ pub fn schemas() -> Value {
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
                 "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full, or files of a shard are damaged; its `stream` or `damage` says why."},
+                "node": {"type": "string", "description": "The name of this node."},
+                "nodes": array(component("KnownNode")),
                 "shards": array(component("Shard"))
             })
         ),

@@ -1,19 +1,23 @@
 //! The retention policy: which messages of a shard's stream may be purged, decided from snapshots of the
 //! stream alone.
 //!
-//! Knows: a message may be purged once a checkpoint holds it. Besides, a number of messages is kept for other
-//! nodes, and messages younger than the stream's duplicate window are kept for retries. Both give way when
-//! the stream fills up, because a full stream refuses publishers. Must not know: how a stream is looked at or
-//! purged.
+//! Knows: a message may be purged once a checkpoint of every owner holds it. Besides, a number of messages is
+//! kept for older copies of the data, and messages younger than the stream's duplicate window are kept for
+//! retries. All of that but this node's own checkpoint gives way when the stream fills up, because a full
+//! stream refuses publishers. Must not know: how a stream is looked at or purged, or who the owners are.
 
 use std::time::{Duration, Instant};
 
+use crate::queue::nats::peers::floors::FloorsOfOthers;
 use crate::queue::nats::retention::sizes::{EndHistory, SizeHistory};
 
 /// Messages kept for other nodes may take half of the stream, and a purge that makes room leaves half.
 const KEPT_SHARE: u64 = 2;
 /// Above three quarters the stream is filling up: a quarter is left for what arrives while room is made.
 const FILLING: (u64, u64) = (3, 4);
+/// Above seven eighths the stream is nearly full, and owners that are alive no longer hold it back, either.
+/// From three quarters to there they have time for a checkpoint, which each of them wants by then.
+const NEARLY_FULL: (u64, u64) = (7, 8);
 /// A checkpoint is due when it would let a quarter of the stream be purged.
 const CHECKPOINT_SHARE: u64 = 4;
 /// If the stream is filling up, a sixteenth is enough. Not less, because each checkpoint costs the disk some
@@ -37,7 +41,15 @@ pub struct StreamSnapshot {
 
 impl StreamSnapshot {
     fn is_filling(&self) -> bool {
-        let fills = |is: u64, most: u64| most > 0 && is > most / FILLING.1 * FILLING.0;
+        self.is_above(FILLING)
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        self.is_above(NEARLY_FULL)
+    }
+
+    fn is_above(&self, (part, of): (u64, u64)) -> bool {
+        let fills = |is: u64, most: u64| most > 0 && is > most / of * part;
         fills(self.bytes, self.bytes_max) || fills(self.messages, self.messages_max)
     }
 
@@ -55,6 +67,8 @@ pub struct Purge {
     /// How many of the purged messages are younger than the duplicate window. A server that restarts no
     /// longer knows their ids.
     pub early: u64,
+    /// Whether another owner needs some of them.
+    pub is_beyond_floors: bool,
 }
 
 /// What is known of a stream since the session with it began.
@@ -101,8 +115,15 @@ impl Retention {
     /// # Arguments
     /// - `checkpoint`: the last sequence that is safe in a checkpoint. Its message stays, because a start
     ///   compares it.
-    /// - `keeps`: messages that are kept for other nodes, unless they take half of the stream.
-    pub fn purge(&mut self, snapshot: &StreamSnapshot, checkpoint: u64, keeps: u64) -> Option<Purge> {
+    /// - `keeps`: messages that are kept for older copies of the data, unless they take half of the stream.
+    /// - `floors`: what other owners need.
+    pub fn purge(
+        &mut self,
+        snapshot: &StreamSnapshot,
+        checkpoint: u64,
+        keeps: u64,
+        floors: &FloorsOfOthers,
+    ) -> Option<Purge> {
         if self.end_decreased {
             return None;
         }
@@ -111,9 +132,16 @@ impl Retention {
         let past_duplicate_window = self.past_duplicate_window(snapshot);
         let half = self.half(snapshot);
         let old = safe.saturating_sub(keeps).max(half).min(safe).min(past_duplicate_window);
-        let before = if snapshot.is_filling() { old.max(half.min(safe)) } else { old };
+        let before = if snapshot.is_nearly_full() {
+            old.max(half.min(safe))
+        } else if snapshot.is_filling() {
+            old.max(half.min(safe)).min(floors.alive)
+        } else {
+            old.min(floors.all)
+        };
         let early = before.saturating_sub(past_duplicate_window.max(snapshot.first));
-        (before > snapshot.first).then_some(Purge { before, early })
+        let is_beyond_floors = before > floors.all;
+        (before > snapshot.first).then_some(Purge { before, early, is_beyond_floors })
     }
 
     /// Whether room waits for a checkpoint.
@@ -153,6 +181,7 @@ impl Retention {
 mod tests {
     use super::*;
 
+    const NONE: FloorsOfOthers = FloorsOfOthers::NONE;
     const MAX: u64 = 1_000_000;
     const WINDOW: Duration = Duration::from_secs(120);
 
@@ -178,12 +207,12 @@ mod tests {
         assert!(retention.note(&look(start, 0, (1, last - young), size)));
         let now = look(start, 121, (1, last), size);
         assert!(retention.note(&now));
-        retention.purge(&now, checkpoint, keeps)
+        retention.purge(&now, checkpoint, keeps, &NONE)
     }
 
     #[test]
     fn messages_are_kept_up_to_a_count_and_to_half_of_the_bytes() {
-        let old = |before| Some(Purge { before, early: 0 });
+        let old = |before| Some(Purge { before, early: 0, is_beyond_floors: false });
         // So many messages are kept,
         assert_eq!(purge_of(1_000, 100, 0, 1_000, 300), old(700));
         // or what half of the stream holds, though the count would keep all.
@@ -199,15 +228,42 @@ mod tests {
     #[test]
     fn young_messages_stay_until_the_stream_fills_up() {
         let purge = |last, young| purge_of(last, 1_000, young, last, 0);
-        assert_eq!(purge(700, 600), Some(Purge { before: 100, early: 0 }));
-        assert_eq!(purge(750, 700), Some(Purge { before: 50, early: 0 }));
-        assert_eq!(purge(751, 700), Some(Purge { before: 252, early: 201 }));
-        assert_eq!(purge(1_000, 999), Some(Purge { before: 501, early: 500 }));
+        assert_eq!(purge(700, 600), Some(Purge { before: 100, early: 0, is_beyond_floors: false }));
+        assert_eq!(purge(750, 700), Some(Purge { before: 50, early: 0, is_beyond_floors: false }));
+        assert_eq!(purge(751, 700), Some(Purge { before: 252, early: 201, is_beyond_floors: false }));
+        assert_eq!(purge(1_000, 999), Some(Purge { before: 501, early: 500, is_beyond_floors: false }));
         // Also when nothing is known to be old, as after a start.
         let (mut retention, full) = (Retention::default(), look(Instant::now(), 0, (1, 1_000), 1_000));
         assert!(retention.note(&full));
-        assert_eq!(retention.purge(&full, 1_000, 100_000), Some(Purge { before: 501, early: 500 }));
-        assert_eq!(retention.purge(&full, 20, 100_000), Some(Purge { before: 20, early: 19 }));
+        assert_eq!(
+            retention.purge(&full, 1_000, 100_000, &NONE),
+            Some(Purge { before: 501, early: 500, is_beyond_floors: false })
+        );
+        assert_eq!(
+            retention.purge(&full, 20, 100_000, &NONE),
+            Some(Purge { before: 20, early: 19, is_beyond_floors: false })
+        );
+    }
+
+    #[test]
+    fn floors_of_others_hold_until_the_stream_fills_up() {
+        let purge = |last, all, alive| {
+            let (mut retention, start) = (Retention::default(), Instant::now());
+            assert!(retention.note(&look(start, 0, (1, last), 1_000)));
+            let now = look(start, 121, (1, last), 1_000);
+            assert!(retention.note(&now));
+            let floors = FloorsOfOthers { all, alive, holder: None, is_unknown: false };
+            retention.purge(&now, last, 0, &floors).map(|purge| (purge.before, purge.is_beyond_floors))
+        };
+        assert_eq!(purge(700, 300, 400), Some((300, false)));
+        assert_eq!(purge(700, 0, u64::MAX), None, "nobody knows what is needed");
+        assert_eq!(purge(700, 9_999, 9_999), Some((700, false)));
+        // Above three quarters, only owners that are alive count; above seven eighths, nobody.
+        assert_eq!(purge(751, 300, 400), Some((400, true)));
+        assert_eq!(purge(751, 0, u64::MAX), Some((751, true)));
+        assert_eq!(purge(875, 300, 400), Some((400, true)));
+        assert_eq!(purge(876, 300, 400), Some((876, true)));
+        assert_eq!(purge(876, 9_999, 9_999), Some((876, false)));
     }
 
     #[test]
@@ -215,7 +271,10 @@ mod tests {
         let mut retention = Retention::default();
         let limited = StreamSnapshot { messages_max: 1_000, ..look(Instant::now(), 0, (1, 900), 10) };
         assert!(retention.note(&limited));
-        assert_eq!(retention.purge(&limited, 900, 100_000), Some(Purge { before: 401, early: 400 }));
+        assert_eq!(
+            retention.purge(&limited, 900, 100_000, &NONE),
+            Some(Purge { before: 401, early: 400, is_beyond_floors: false })
+        );
         assert!(retention.wants_checkpoint(&limited, 1, 900));
         assert!(!retention.wants_checkpoint(&limited, 850, 900));
     }
@@ -226,21 +285,21 @@ mod tests {
         let seen = look(start, 0, (1, 900), 1_000);
         assert!(retention.note(&seen));
         // The checkpoint may be further than this look knew.
-        assert_eq!(retention.purge(&seen, 5_000, 0).map(|purge| purge.before), Some(401));
+        assert_eq!(retention.purge(&seen, 5_000, 0, &NONE).map(|purge| purge.before), Some(401));
         let small = look(start, 121, (400, 900), 1_000);
         assert!(retention.note(&small));
-        assert_eq!(retention.purge(&small, 5_000, 0).map(|purge| purge.before), Some(900));
+        assert_eq!(retention.purge(&small, 5_000, 0, &NONE).map(|purge| purge.before), Some(900));
         // The server lost the end: its sequences will be used again.
         let lost = look(start, 122, (1, 800), 1_000);
         assert!(!retention.note(&lost));
-        assert_eq!(retention.purge(&lost, 5_000, 0), None);
+        assert_eq!(retention.purge(&lost, 5_000, 0, &NONE), None);
         let refilled = look(start, 300, (1, 2_000), 1_000);
         assert!(!retention.note(&refilled));
-        assert_eq!(retention.purge(&refilled, 5_000, 0), None);
+        assert_eq!(retention.purge(&refilled, 5_000, 0, &NONE), None);
         // A session has compared the tip.
         retention.begin_session(2_000);
         assert!(retention.note(&refilled));
-        assert_eq!(retention.purge(&refilled, 1_200, 0).map(|purge| purge.before), Some(1_200));
+        assert_eq!(retention.purge(&refilled, 1_200, 0, &NONE).map(|purge| purge.before), Some(1_200));
     }
 
     #[test]
@@ -250,7 +309,7 @@ mod tests {
         // Lost since the session began, and filled again up to here.
         let lost = look(start, 0, (1, 899), 1_000);
         assert!(!retention.note(&lost));
-        assert_eq!(retention.purge(&lost, 5_000, 0), None);
+        assert_eq!(retention.purge(&lost, 5_000, 0, &NONE), None);
         retention.begin_session(899);
         assert!(retention.note(&lost));
         // One that finds it to end before the last look has compared the tip after that.

@@ -1,7 +1,7 @@
 //! How full a shard's stream is, what holds the messages in it, and which setting would make room.
 //!
 //! Knows: a message stays because it is not applied, or no checkpoint holds it, or it is younger than the
-//! stream's duplicate window, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`task`),
+//! stream's duplicate window, or another node needs it, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`task`),
 //! or what may be purged (`policy`).
 
 use std::fmt::Write as _;
@@ -23,6 +23,8 @@ pub struct Progress {
     pub checkpoint: u64,
     /// The last message that is older than the duplicate window, as far as is known.
     pub past_duplicate_window: u64,
+    /// The lowest floor of another owner.
+    pub floor: u64,
     pub is_live: bool,
 }
 
@@ -32,6 +34,8 @@ pub struct Purging<'a> {
     pub stream: &'a str,
     /// `None`: nothing is ever purged.
     pub purge_keeps: Option<u64>,
+    /// Which node needs messages, or why that is unknown.
+    pub holder: Option<&'a str>,
     /// Why the last attempt to purge the stream failed.
     pub failure: Option<&'a str>,
 }
@@ -51,7 +55,8 @@ pub fn room_of(
     let applied = within(progress.applied);
     let checkpoint = within(progress.checkpoint).min(applied);
     let past_duplicate_window = within(progress.past_duplicate_window).min(checkpoint);
-    let ends = [snapshot.last, applied, checkpoint, past_duplicate_window, begin];
+    let floor = within(progress.floor).min(past_duplicate_window);
+    let ends = [snapshot.last, applied, checkpoint, past_duplicate_window, floor, begin];
     let mut held = RetainedBy::ALL.map(|by| RetainedMessages { by, messages: 0, bytes: 0 });
     let mut bytes_left = snapshot.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
@@ -86,8 +91,11 @@ pub fn room_of(
         messages: snapshot.messages,
         messages_max: limit(snapshot.messages_max),
         held,
+        held_for: None,
         reason: String::new(),
     };
+    let is_held = room.held.iter().any(|part| part.by == RetainedBy::Nodes && part.messages > 0);
+    room.held_for = purging.holder.filter(|_| is_held).map(str::to_owned);
     room.reason = reason(&room, progress, purging);
     room
 }
@@ -109,6 +117,7 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
             RetainedBy::Lag => "not applied yet (lag)",
             RetainedBy::Checkpoint => "in no checkpoint yet",
             RetainedBy::DuplicateWindow => "younger than the duplicate window",
+            RetainedBy::Nodes => "held for other nodes",
             RetainedBy::KeepSetting if purging.purge_keeps.is_none() => {
                 "never purged, because of --nats-no-purge"
             }
@@ -131,6 +140,10 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
         Some(RetainedBy::Lag) | None => {
             "the shard does not apply messages at present; its state in GET /v1/status says why".to_owned()
         }
+        Some(RetainedBy::Nodes) => format!(
+            "{}; see to that node, or wait until --nats-forget is over, or {more_room}",
+            purging.holder.unwrap_or("another node needs them")
+        ),
         Some(RetainedBy::KeepSetting) if purging.purge_keeps.is_none() => {
             format!(
                 "this node does not purge it; purge it by other means (nats stream purge), or start a node without --nats-no-purge, or {more_room}"
@@ -181,12 +194,13 @@ mod tests {
         [applied, checkpoint, past_duplicate_window]: [u64; 3],
         keeps: Option<u64>,
     ) -> QueueRoom {
-        let progress = Progress { applied, checkpoint, past_duplicate_window, is_live: true };
-        let purging = Purging { stream: "S", purge_keeps: keeps, failure: None };
+        let progress =
+            Progress { applied, checkpoint, past_duplicate_window, floor: u64::MAX, is_live: true };
+        let purging = Purging { stream: "S", purge_keeps: keeps, holder: None, failure: None };
         room_of(look, progress, purging, |after, up_to| (up_to - after) * 1_000)
     }
 
-    fn parts(room: &QueueRoom) -> [u64; 4] {
+    fn parts(room: &QueueRoom) -> [u64; 5] {
         assert!(room.held.iter().all(|part| part.bytes == part.messages * 1_000), "{room:?}");
         assert_eq!(room.held.iter().map(|part| part.messages).sum::<u64>(), room.messages);
         room.held.map(|part| part.messages)
@@ -219,15 +233,33 @@ mod tests {
 
     #[test]
     fn every_message_is_held_for_one_reason() {
-        assert_eq!(parts(&room(&look(101, 1_000), [900, 700, 400], Some(0))), [100, 200, 300, 300]);
+        assert_eq!(parts(&room(&look(101, 1_000), [900, 700, 400], Some(0))), [100, 200, 300, 0, 300]);
         // Younger than the window as far as is known, in no checkpoint, not applied; whatever comes first
         // counts.
-        assert_eq!(parts(&room(&look(101, 1_000), [900, 700, 950], Some(0))), [100, 200, 0, 600]);
-        assert_eq!(parts(&room(&look(101, 1_000), [900, 950, 0], Some(0))), [100, 0, 800, 0]);
-        assert_eq!(parts(&room(&look(101, 1_000), [50, 50, 50], Some(0))), [900, 0, 0, 0]);
+        assert_eq!(parts(&room(&look(101, 1_000), [900, 700, 950], Some(0))), [100, 200, 0, 0, 600]);
+        assert_eq!(parts(&room(&look(101, 1_000), [900, 950, 0], Some(0))), [100, 0, 800, 0, 0]);
+        assert_eq!(parts(&room(&look(101, 1_000), [50, 50, 50], Some(0))), [900, 0, 0, 0, 0]);
         // The shard is beyond the stream's end, or the stream is empty.
-        assert_eq!(parts(&room(&look(101, 1_000), [5_000, 5_000, 5_000], Some(0))), [0, 0, 0, 900]);
-        assert_eq!(parts(&room(&look(1_001, 1_000), [1_000, 700, 400], Some(0))), [0; 4]);
+        assert_eq!(parts(&room(&look(101, 1_000), [5_000, 5_000, 5_000], Some(0))), [0, 0, 0, 0, 900]);
+        assert_eq!(parts(&room(&look(1_001, 1_000), [1_000, 700, 400], Some(0))), [0; 5]);
+    }
+
+    #[test]
+    fn messages_held_for_other_nodes_are_reported_with_the_node() {
+        let held = |floor| {
+            let progress =
+                Progress { applied: 900, checkpoint: 900, past_duplicate_window: 800, floor, is_live: true };
+            let holder = Some("the node n needs messages from 300 on");
+            let purging = Purging { stream: "S", purge_keeps: Some(0), holder, failure: None };
+            room_of(&look(101, 1_000), progress, purging, |after, up_to| (up_to - after) * 1_000)
+        };
+        let room = held(300);
+        assert_eq!(parts(&room), [100, 0, 100, 500, 200]);
+        assert_eq!(room.held_for.as_deref(), Some("the node n needs messages from 300 on"));
+        assert!(room.reason.contains("500 messages: held for other nodes"), "{}", room.reason);
+        assert!(room.reason.contains("the node n needs messages from 300 on; see to"), "{}", room.reason);
+        let room = held(850);
+        assert_eq!((parts(&room), room.held_for), ([100, 0, 100, 0, 700], None));
     }
 
     #[test]
@@ -251,8 +283,9 @@ mod tests {
                 assert!(said.contains(part), "{part}: {said}");
             }
         }
-        let progress = Progress { applied: 0, checkpoint: 0, past_duplicate_window: 0, is_live: false };
-        let purging = Purging { stream: "S", purge_keeps: Some(5), failure: None };
+        let progress =
+            Progress { applied: 0, checkpoint: 0, past_duplicate_window: 0, floor: u64::MAX, is_live: false };
+        let purging = Purging { stream: "S", purge_keeps: Some(5), holder: None, failure: None };
         let halted = room_of(&look(1, 1_000), progress, purging, |_, _| 0);
         assert!(halted.reason.contains("does not apply messages"), "{}", halted.reason);
         let failed = Purging { failure: Some("no permission"), ..purging };

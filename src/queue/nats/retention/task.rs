@@ -14,6 +14,7 @@ use crate::queue::nats::consume::origin::identity;
 use crate::queue::nats::consume::sessions::Confirmed;
 use crate::queue::nats::consume::shard_stream::ShardStream;
 use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::peers::floors::{FloorsOfOthers, PurgedStream};
 use crate::queue::nats::retention::policy::{Purge, Retention, StreamSnapshot};
 use crate::queue::nats::retention::room;
 use crate::queue::nats::shard::NatsShard;
@@ -25,6 +26,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL_WAITING: Duration = Duration::from_millis(100);
 /// The purge of young messages is logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// It is logged that it is unknown what other nodes need once that lasts: what they say is read a moment after
+/// a start, or after a connection was lost.
+const UNKNOWN_LOGGED_AFTER: Duration = Duration::from_secs(5);
 
 /// Metrics and log lines about a shard's stream.
 struct Report {
@@ -39,6 +44,10 @@ struct Report {
     /// When it was last logged that the stream has little room, and whether it still has.
     full_logged: Option<Instant>,
     is_full: bool,
+    /// When it was last logged that messages were purged that other nodes need.
+    beyond_logged: Option<Instant>,
+    /// Since when it has been unknown what other nodes need, and when that was logged.
+    unknown: Option<(Instant, Option<Instant>)>,
 }
 
 impl Report {
@@ -54,6 +63,8 @@ impl Report {
             logged: None,
             full_logged: None,
             is_full: false,
+            beyond_logged: None,
+            unknown: None,
         }
     }
 
@@ -71,6 +82,33 @@ impl Report {
         } else if !is_full && self.is_full {
             tracing::info!(shard = %stream.shard, bytes = room.bytes, "the stream has room again");
             self.is_full = false;
+        }
+    }
+
+    /// Logs that it cannot be told what other nodes need, once in a while.
+    fn note_holder(&mut self, stream: &ShardStream, floors: &FloorsOfOthers) {
+        let Some(why) = floors.holder.as_ref().filter(|_| floors.is_unknown) else {
+            self.unknown = None;
+            return;
+        };
+        let (since, logged) = self.unknown.get_or_insert_with(|| (Instant::now(), None));
+        let is_due = logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL);
+        if since.elapsed() >= UNKNOWN_LOGGED_AFTER && is_due {
+            tracing::warn!(shard = %stream.shard, why, "the stream is not purged for now, unless it fills up");
+            *logged = Some(Instant::now());
+        }
+    }
+
+    /// Logs that other nodes lost messages that they need.
+    fn note_beyond_floors(&mut self, stream: &ShardStream, before: u64) {
+        if self.beyond_logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
+            tracing::warn!(
+                shard = %stream.shard,
+                before,
+                "the stream is filling up, so messages were purged that another node's checkpoint does not hold; \
+                 if that node has not applied them, it halts, and needs a copy of another node's data"
+            );
+            self.beyond_logged = Some(Instant::now());
         }
     }
 
@@ -99,6 +137,8 @@ struct RetentionState {
     /// seen.
     session: Option<(Confirmed, u64)>,
     report: Report,
+    /// What other owners were found to need.
+    floors: FloorsOfOthers,
     /// Why the last attempt to purge it failed.
     failure: Option<String>,
 }
@@ -108,7 +148,8 @@ impl JetStream {
     pub async fn run_retention(&self, shard: &NatsShard) {
         let stream = &shard.stream;
         let (retention, report) = (Retention::default(), Report::new(stream));
-        let mut state = RetentionState { retention, session: None, report, failure: None };
+        let floors = FloorsOfOthers::NONE;
+        let mut state = RetentionState { retention, session: None, report, floors, failure: None };
         let mut pause = CHECK_INTERVAL;
         loop {
             stream.growth.wait(pause).await;
@@ -167,8 +208,12 @@ impl JetStream {
             return Ok(false);
         };
         let checkpoint = || shared.health.checkpoint_sequence();
+        let identity = shared.stream();
+        let purged = PurgedStream { identity: &identity, first: snapshot.first };
+        state.floors = self.peers.floors(shard.id, purged);
+        state.report.note_holder(shared, &state.floors);
         // Sizes are estimates, so one purge may make too little room.
-        while let Some(purge) = state.retention.purge(&snapshot, checkpoint(), keeps) {
+        while let Some(purge) = state.retention.purge(&snapshot, checkpoint(), keeps, &state.floors) {
             let same_connection = *self.managing.connected.borrow() == connections;
             if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
                 return Ok(false);
@@ -209,11 +254,13 @@ impl JetStream {
             applied: in_stream(shard.applied.borrow().0),
             checkpoint: in_stream(shared.health.checkpoint_sequence()),
             past_duplicate_window: if is_known { state.retention.past_duplicate_window(snapshot) } else { 0 },
+            floor: state.floors.all,
             is_live: shared.health.is_live(),
         };
         let purging = room::Purging {
             stream: &self.names.jobs_stream(shared.shard),
             purge_keeps: self.settings.purge_keeps,
+            holder: state.floors.holder.as_deref(),
             failure: state.failure.as_deref(),
         };
         // If the stream is not known to be the shard's, all messages are taken to be of one size.
@@ -236,6 +283,9 @@ impl JetStream {
         let purged = stream.purge().sequence(purge.before).await.map_err(|error| error.to_string())?.purged;
         report.purged.increment(purged);
         report.note_early(shared, snapshot, purge.early);
+        if purge.is_beyond_floors {
+            report.note_beyond_floors(shared, purge.before);
+        }
         tracing::debug!(shard = %shared.shard, messages = purged, "purged messages that a checkpoint holds");
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::queue::nats::streams::mismatches::Mismatches;
 use crate::types::{ShardId, decimal};
 
 /// Raised when subjects, payloads or the choice of the shard change.
-const LAYOUT: &str = "2";
+pub const LAYOUT: &str = "2";
 const HASH: &str = "fnv1a-32";
 const LAYOUT_KEY: &str = "ranktree-layout";
 const SHARD_KEY: &str = "ranktree-shard";

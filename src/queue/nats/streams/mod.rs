@@ -1,6 +1,7 @@
 //! The streams of a node: how each is configured, and how they are created or checked at a start.
 
 pub mod boards_config;
+pub mod buckets_config;
 pub mod jobs_config;
 pub mod mismatches;
 pub mod prepared;

@@ -12,6 +12,7 @@ use async_nats::jetstream::stream::{Config, Info};
 
 use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
+use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_config, nodes_config};
 use crate::queue::nats::streams::jobs_config::{jobs_config, jobs_mismatches};
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
@@ -95,6 +96,12 @@ impl JetStream {
                     });
                 }
             }
+        }
+        for (config, what) in
+            [(nodes_config(names, replicas), "nodes"), (floors_config(names, replicas), "floors")]
+        {
+            let mismatches = |found: &Config| buckets_mismatches(found, &config);
+            self.find_or_create(config.clone(), what, mismatches).await?;
         }
         // Before the streams of jobs, which may take all the room.
         let boards = boards_config(names, replicas, incarnation);

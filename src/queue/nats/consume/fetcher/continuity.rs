@@ -68,8 +68,8 @@ impl Fetcher {
         if first > tip + 1 && !self.admits_gap {
             return Err(SessionEnd::Halt(format!(
                 "the stream {name} no longer has the messages {} to {}, which were never applied here: \
-                 another node may have purged them, because its checkpoint holds them and it runs without \
-                 --nats-no-purge and with a small --nats-keep; replace this shard's directory with a copy \
+                 another node may have purged them, because this one was silent for longer than \
+                 --nats-forget, or the stream was filling up; replace this shard's directory with a copy \
                  from a node that has applied them, or start with --accept-gap {shard} to continue \
                  without them",
                 tip + 1,

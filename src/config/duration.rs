@@ -1,4 +1,4 @@
-//! Times on the command line.
+//! Spans of time as an operator writes them.
 
 use std::time::Duration;
 

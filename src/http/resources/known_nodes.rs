@@ -1,0 +1,95 @@
+//! What status says of the nodes on the same streams, and of the nodes that own a shard. All of it is in memory:
+//! NATS is not asked.
+
+use crate::http::api::Api;
+use crate::http::render::json::Object;
+use crate::query::ShardHandle;
+use crate::queue::ThisNode;
+use crate::queue::nats::{KnownNode, OwnedShard};
+
+/// The state of a shard on a node that is silent.
+const SILENT: &str = "silent";
+/// The state of a shard on a node that has not said it.
+const UNKNOWN: &str = "unknown";
+
+/// All nodes that are known, by name.
+pub fn write_nodes(object: &mut Object<'_>, api: &Api, others: &[KnownNode]) {
+    let this = &api.this_node;
+    let problem = api.peers.as_ref().and_then(|peers| peers.own_problem());
+    let mut nodes: Vec<Option<&KnownNode>> = others.iter().map(Some).chain([None]).collect();
+    nodes.sort_by_key(|node| node.map_or(&this.name, |node| &node.name));
+    object.array("nodes", &nodes, |out, node| {
+        let mut object = Object::begin(out);
+        match node {
+            Some(node) => {
+                object.text("node", node.name.as_str());
+                optional(&mut object, "address", node.address.as_deref());
+                optional(&mut object, "version", node.version.as_deref());
+                object.bool("alive", node.is_alive);
+                object.count("silent_seconds", node.silent.as_secs());
+                optional(&mut object, "problem", node.problem.as_deref());
+            }
+            None => {
+                object.text("node", this.name.as_str());
+                object.text("address", &this.address);
+                object.text("version", ThisNode::VERSION);
+                object.bool("alive", true);
+                object.count("silent_seconds", 0);
+                optional(&mut object, "problem", problem.as_deref());
+            }
+        }
+        object.end();
+    });
+}
+
+/// The nodes that own a shard, this one first.
+pub fn write_owners(
+    object: &mut Object<'_>,
+    this: &ThisNode,
+    (shard, lag): (&ShardHandle, u64),
+    others: &[KnownNode],
+) {
+    let of_shard = |node: &&KnownNode| node.shards.iter().any(|owned| owned.shard == shard.id);
+    let others = others.iter().filter(of_shard).map(Some);
+    let owners: Vec<Option<&KnownNode>> = std::iter::once(None).chain(others).collect();
+    object.array("owners", &owners, |out, owner| {
+        let mut object = Object::begin(out);
+        match owner {
+            Some(node) => {
+                let owned = node.shards.iter().find(|owned| owned.shard == shard.id);
+                write_owned(&mut object, node, owned);
+            }
+            None => {
+                object.text("node", this.name.as_str());
+                object.text("state", shard.health.state().name());
+                object.count("applied_sequence", shard.applied.borrow().0);
+                object.count("lag", lag);
+                object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+            }
+        }
+        object.end();
+    });
+}
+
+fn write_owned(object: &mut Object<'_>, node: &KnownNode, owned: Option<&OwnedShard>) {
+    object.text("node", node.name.as_str());
+    let said = owned.and_then(|owned| owned.state.as_deref());
+    object.text("state", if node.is_alive { said.unwrap_or(UNKNOWN) } else { SILENT });
+    count_or_null(object, "applied_sequence", owned.and_then(|owned| owned.applied));
+    count_or_null(object, "lag", owned.and_then(|owned| owned.lag));
+    count_or_null(object, "checkpoint_sequence", owned.and_then(|owned| owned.checkpoint));
+}
+
+fn optional(object: &mut Object<'_>, name: &str, text: Option<&str>) {
+    match text {
+        Some(text) => object.text(name, text),
+        None => object.null(name),
+    }
+}
+
+fn count_or_null(object: &mut Object<'_>, name: &str, count: Option<u64>) {
+    match count {
+        Some(count) => object.count(name, count),
+        None => object.null(name),
+    }
+}

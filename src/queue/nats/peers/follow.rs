@@ -1,0 +1,238 @@
+//! Reads a bucket into memory: its last entries first, and then every new one.
+//!
+//! Messages that were lost with a connection do not come again, so a new connection reads from the beginning.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::stream::Config;
+use futures_util::StreamExt as _;
+use serde::Deserialize;
+
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::names::Bucket;
+use crate::queue::nats::peers::entries;
+use crate::queue::nats::peers::known::Received;
+use crate::queue::nats::streams::buckets_config::{floors_config, nodes_config};
+use crate::types::{NodeName, ShardId};
+
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long the server must report that there is no such bucket before it is created again. An operator may be
+/// about to restore an old copy, and a server that has just started may not know it yet.
+const RECREATE_AFTER: Duration = Duration::from_secs(10);
+/// While the bucket is read from the beginning, the server is asked so often whether there is more: the
+/// awaited entries may have expired.
+const ASK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What a message is marked with that deletes an entry.
+const OPERATION: &str = "KV-Operation";
+
+/// Why a bucket is no longer read.
+enum Lost {
+    /// The server says that there is no such bucket.
+    NoBucket(String),
+    Other(String),
+}
+
+impl From<String> for Lost {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+/// What is done with a bucket's messages.
+trait Reader {
+    fn begin(&self) {}
+    fn read(&self, message: &Message, age: Duration);
+    fn end(&self) {}
+    fn lose(&self, _why: &str) {}
+}
+
+struct Nodes<'a>(&'a JetStream, Bucket);
+struct Floors<'a>(&'a JetStream, Bucket);
+
+impl Reader for Nodes<'_> {
+    fn begin(&self) {
+        self.0.peers.begin_reading_nodes();
+    }
+
+    fn read(&self, message: &Message, age: Duration) {
+        if let Some((node, None)) = self.1.owner_of(&message.subject) {
+            self.0.peers.note_node(received(node, message, age));
+        }
+    }
+}
+
+impl Reader for Floors<'_> {
+    fn begin(&self) {
+        self.0.peers.begin_reading_floors();
+    }
+
+    fn read(&self, message: &Message, age: Duration) {
+        match self.1.owner_of(&message.subject) {
+            Some((node, Some(shard))) => self.note(node, shard, message, age),
+            _ => tracing::warn!(
+                subject = %message.subject,
+                "the bucket of floors has an entry that no node has written; it is passed over"
+            ),
+        }
+    }
+
+    fn end(&self) {
+        self.0.peers.end_reading_floors();
+    }
+
+    fn lose(&self, why: &str) {
+        self.0.peers.lose_floors(why);
+    }
+}
+
+impl Floors<'_> {
+    fn note(&self, node: NodeName, shard: ShardId, message: &Message, age: Duration) {
+        let received = received(node, message, age);
+        if let Some(Err(error)) = &received.entry {
+            tracing::warn!(
+                %shard, node = %received.node, %error,
+                "the floor of a node cannot be read, so the stream is not purged unless it fills up"
+            );
+        }
+        self.0.peers.note_floor(shard, received);
+    }
+}
+
+fn received<E: for<'a> Deserialize<'a>>(node: NodeName, message: &Message, age: Duration) -> Received<E> {
+    let is_deleted = message.headers.as_ref().is_some_and(|headers| headers.get(OPERATION).is_some());
+    let sequence = message.info().map_or(0, |info| info.stream_sequence);
+    let entry = (!is_deleted).then(|| entries::read(&message.payload));
+    Received { node, sequence, age, entry }
+}
+
+impl JetStream {
+    /// Keeps up with who is there, for as long as the service runs.
+    pub async fn follow_nodes(&self) {
+        let config = nodes_config(&self.names, self.settings.replicas);
+        self.follow(config, &self.names.nodes_bucket(), &Nodes(self, self.names.nodes_bucket())).await;
+    }
+
+    /// Keeps up with what other nodes need, for as long as the service runs.
+    pub async fn follow_floors(&self) {
+        let config = floors_config(&self.names, self.settings.replicas);
+        self.follow(config, &self.names.floors_bucket(), &Floors(self, self.names.floors_bucket())).await;
+    }
+
+    async fn follow(&self, config: Config, bucket: &Bucket, reader: &(impl Reader + Sync)) {
+        let (mut logged, mut gone_since) = (String::new(), None);
+        loop {
+            if self.managing.is_up() {
+                let lost = self.follow_once(bucket, reader).await;
+                let why = match lost {
+                    Ok(()) => "the server has ended the consumer".to_owned(),
+                    Err(Lost::NoBucket(why)) => {
+                        self.create_again(&config, &mut gone_since).await;
+                        why
+                    }
+                    Err(Lost::Other(why)) => {
+                        gone_since = None;
+                        self.managing.explain(&why)
+                    }
+                };
+                reader.lose(&why);
+                if why != logged && self.managing.should_log(&why) {
+                    tracing::warn!(
+                        bucket = bucket.name,
+                        why,
+                        "what nodes say of themselves cannot be read; trying again"
+                    );
+                }
+                logged = why;
+            } else {
+                reader.lose(&self.managing.why_down());
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Makes a bucket again that has been gone for long. What a bucket said of nodes that run, they say again.
+    async fn create_again(&self, config: &Config, gone_since: &mut Option<Instant>) {
+        if gone_since.get_or_insert_with(Instant::now).elapsed() < RECREATE_AFTER {
+            return;
+        }
+        *gone_since = None;
+        let stream = &config.name;
+        match self.managing.context.create_stream(config.clone()).await {
+            Ok(_) => tracing::warn!(
+                stream,
+                "the bucket did not exist any more, and was created again; what nodes that are down need of the streams is not known any more"
+            ),
+            Err(error) => {
+                let error = self.managing.explain(&error);
+                tracing::warn!(
+                    stream,
+                    error,
+                    "the bucket does not exist any more, and cannot be created again"
+                );
+            }
+        }
+    }
+
+    async fn follow_once(&self, bucket: &Bucket, reader: &(impl Reader + Sync)) -> Result<(), Lost> {
+        let config = pull::Config {
+            description: Some("ranktree: who is there".to_owned()),
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            filter_subject: bucket.all_subjects(),
+            ack_policy: AckPolicy::None,
+            inactive_threshold: Duration::from_secs(60),
+            memory_storage: true,
+            num_replicas: 1,
+            ..pull::Config::default()
+        };
+        let mut connected = self.managing.connected.clone();
+        connected.borrow_and_update();
+        let consumer = self.managing.create_consumer(&bucket.stream(), &config).await;
+        let mut consumer = consumer.map_err(|error| match error {
+            error if error.is_no_stream() => Lost::NoBucket(error.to_string()),
+            error => Lost::Other(error.to_string()),
+        })?;
+        let messages = consumer.stream().heartbeat(HEARTBEAT).messages().await;
+        let mut messages = messages.map_err(|error| error.to_string())?;
+        reader.begin();
+        let (mut delivered, mut has_read_all) = (0, false);
+        let mut asks = tokio::time::interval(ASK_INTERVAL);
+        loop {
+            tokio::select! {
+                biased;
+                _ = connected.changed() => return Err("the connection to NATS was lost".to_owned().into()),
+                message = messages.next() => {
+                    let Some(message) = message else { return Ok(()) };
+                    let message = message.map_err(|error| error.to_string())?;
+                    let info = message.info().map_err(|error| error.to_string())?;
+                    delivered += 1;
+                    if info.consumer_sequence != delivered {
+                        return Err("entries that were delivered did not arrive".to_owned().into());
+                    }
+                    let (pending, stored) = (info.pending, info.published);
+                    // What comes once all was read was stored just now.
+                    let age = if has_read_all {
+                        Duration::ZERO
+                    } else {
+                        SystemTime::now().duration_since(SystemTime::from(stored)).unwrap_or_default()
+                    };
+                    reader.read(&message, age);
+                    if pending == 0 && !has_read_all {
+                        has_read_all = true;
+                        reader.end();
+                    }
+                }
+                _ = asks.tick(), if !has_read_all => {
+                    let info = consumer.info().await.map_err(|error| error.to_string())?;
+                    if info.num_pending == 0 && info.delivered.consumer_sequence == delivered {
+                        has_read_all = true;
+                        reader.end();
+                    }
+                }
+            }
+        }
+    }
+}

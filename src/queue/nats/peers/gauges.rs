@@ -1,0 +1,79 @@
+//! Metrics of the nodes that are known.
+//!
+//! The labels are versions, shards and names of nodes. Names are bounded: a node that is started under a new
+//! name each time would add one at every start.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use metrics::gauge;
+
+use crate::metrics::{self as names, figure};
+use crate::queue::nats::peers::known::{KnownNode, Peers};
+use crate::queue::nats::shard::NatsShard;
+use crate::queue::this_node::ThisNode;
+
+/// How many names of nodes and how many versions have a metric of their own.
+const LABELS_MAX: usize = 64;
+
+/// The labels that metrics were given, which must go back to zero when there is nothing to say any more.
+#[derive(Default)]
+pub struct PeerGauges {
+    versions: BTreeSet<String>,
+    nodes: BTreeSet<String>,
+}
+
+impl PeerGauges {
+    /// Says what is known now.
+    pub fn set(&mut self, shards: &[NatsShard], peers: &Peers) {
+        let others = peers.all();
+        let mut by_version = BTreeMap::from([(ThisNode::VERSION.to_owned(), 1_u64)]);
+        for version in others.iter().filter(|node| node.is_alive).filter_map(|node| node.version.as_ref()) {
+            *by_version.entry(version.clone()).or_default() += 1;
+        }
+        note(&mut self.versions, by_version.keys());
+        for version in &self.versions {
+            let count = by_version.get(version).copied().unwrap_or(0);
+            gauge!(names::NODES, &[("version", version.clone())]).set(figure(count));
+        }
+        let own = (peers.this.name.to_string(), Duration::ZERO);
+        let silent = others.iter().map(|node| (node.name.to_string(), node.silent));
+        let silent: BTreeMap<_, _> = std::iter::once(own).chain(silent).collect();
+        note(&mut self.nodes, silent.keys());
+        for node in &self.nodes {
+            let silent = silent.get(node).copied().unwrap_or_default();
+            gauge!(names::NODE_SILENT_SECONDS, &[("node", node.clone())]).set(silent.as_secs_f64());
+        }
+        for shard in shards {
+            let owned = |node: &&_| owned_by(node, shard);
+            let label = || [("shard", shard.id.to_string())];
+            let owners = others.iter().filter(owned).count();
+            let live = others.iter().filter(|node| node.is_alive && is_live_on(node, shard)).count();
+            let live = live + usize::from(shard.health.is_live());
+            gauge!(names::SHARD_OWNERS, &label()).set(count(owners + 1));
+            gauge!(names::SHARD_OWNERS_LIVE, &label()).set(count(live));
+        }
+    }
+}
+
+fn owned_by(node: &KnownNode, shard: &NatsShard) -> bool {
+    node.shards.iter().any(|owned| owned.shard == shard.id)
+}
+
+fn is_live_on(node: &KnownNode, shard: &NatsShard) -> bool {
+    let live = |state: &Option<String>| state.as_deref() == Some("live");
+    node.shards.iter().any(|owned| owned.shard == shard.id && live(&owned.state))
+}
+
+fn count(number: usize) -> f64 {
+    figure(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+/// Adds labels, as long as there are few.
+fn note<'a>(labels: &mut BTreeSet<String>, new: impl Iterator<Item = &'a String>) {
+    for label in new {
+        if labels.len() < LABELS_MAX {
+            labels.insert(label.clone());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The other nodes of the same streams: who is there, and what of the streams they still need.
+//!
+//! Knows: two key-value buckets. `PREFIX_NODES` has an entry for each node that is alive, which the node renews
+//! and the server drops once it is old. `PREFIX_FLOORS` has an entry for each node and shard, which stays: what
+//! the node's last checkpoint holds. Must not know: what is purged (`retention`), or how status shows nodes.
+//!
+//! - `entries`: what the entries of both buckets say
+//! - `known`: what is known of other nodes, in memory
+//! - `floors`: which messages of a stream other nodes need
+//! - `follow`: reads both buckets into memory
+//! - `claim`, `renew`: this node's own entries, under a name that no other node has
+//! - `gauges`: metrics
+
+pub mod claim;
+pub mod entries;
+pub mod floors;
+pub mod follow;
+pub mod gauges;
+pub mod known;
+pub mod renew;

@@ -1,0 +1,164 @@
+//! This node's own entries: who it is and how its shards are, every two seconds; what its checkpoints hold,
+//! when that changes and every minute.
+//!
+//! Floors are stored again every minute, so that whoever reads them first can tell from their age how long a
+//! node has been silent, whatever became of the other bucket.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::message::PublishMessage;
+
+use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::peers::claim::{Claim, NotClaimed, RENEW_INTERVAL};
+use crate::queue::nats::peers::entries::{self, FloorEntry, Formats, NodeEntry, ShardEntry};
+use crate::queue::nats::peers::gauges::PeerGauges;
+use crate::queue::nats::shard::NatsShard;
+use crate::queue::nats::streams::jobs_config::LAYOUT;
+use crate::queue::nats::streams::prepared::Prepared;
+use crate::queue::this_node::ThisNode;
+use crate::storage::codec::FORMAT_VERSION;
+
+const FLOOR_INTERVAL: Duration = Duration::from_secs(60);
+/// The same problem is logged at most this often.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What was stored last of a shard.
+struct StoredFloor {
+    stream: String,
+    sequence: u64,
+    at: Instant,
+    /// How often the bucket had been read from the beginning: it may be another bucket since.
+    reading: u64,
+}
+
+/// Logs a problem when it begins, and now and then while it lasts.
+#[derive(Default)]
+struct ProblemLog(Option<(String, Instant)>);
+
+impl ProblemLog {
+    fn is_news(&mut self, problem: &str) -> bool {
+        let said = self.0.as_ref().is_some_and(|(said, at)| said == problem && at.elapsed() < LOG_INTERVAL);
+        if !said {
+            self.0 = Some((problem.to_owned(), Instant::now()));
+        }
+        !said
+    }
+}
+
+impl JetStream {
+    /// Keeps this node's entries up to date, for as long as the service runs.
+    pub async fn renew_entries(&self, shards: &[NatsShard], mut claim: Option<Claim>) {
+        let mut stored: Vec<Option<StoredFloor>> = shards.iter().map(|_| None).collect();
+        let (mut log, mut gauges) = (ProblemLog::default(), PeerGauges::default());
+        loop {
+            if self.managing.is_up() && *self.prepared.borrow() == Prepared::Ready {
+                let renewed = self.renew(shards, claim).await;
+                claim = renewed.as_ref().ok().copied();
+                let done = match renewed {
+                    Ok(_) => self.store_floors(shards, &mut stored).await,
+                    Err(NotClaimed::Unknown(reason)) => Err(reason),
+                    Err(NotClaimed::Taken(reason)) => {
+                        if log.should_log(&reason) {
+                            // It goes on: what it has applied is right, and so are its answers.
+                            tracing::error!(
+                                reason,
+                                "this node does not tell the others what it needs of the streams, which they may purge"
+                            );
+                        }
+                        self.peers.set_own_problem(Some(reason));
+                        Ok(())
+                    }
+                };
+                if let Err(reason) = done
+                    && log.should_log(&reason)
+                {
+                    tracing::warn!(
+                        reason,
+                        "what this node says of itself to the others cannot be stored; trying again"
+                    );
+                }
+            }
+            gauges.set(shards, &self.peers);
+            tokio::time::sleep(RENEW_INTERVAL).await;
+        }
+    }
+
+    async fn renew(&self, shards: &[NatsShard], claim: Option<Claim>) -> Result<Claim, NotClaimed> {
+        let claim = match claim {
+            Some(claim) => claim,
+            None => self.find_claim().await?,
+        };
+        let claim = self.store_entry(&self.own_entry(shards), claim).await?;
+        self.peers.set_own_problem(None);
+        Ok(claim)
+    }
+
+    pub(super) fn own_entry(&self, shards: &[NatsShard]) -> NodeEntry {
+        let of_shard = |shard: &NatsShard| {
+            let applied = shard.applied.borrow().0;
+            ShardEntry {
+                shard: shard.id.0,
+                state: shard.health.state().name().to_owned(),
+                applied,
+                checkpoint: shard.health.checkpoint_sequence(),
+                lag: shard.health.last_sequence().saturating_sub(applied),
+            }
+        };
+        let this = &self.peers.this;
+        NodeEntry {
+            run: self.process.clone(),
+            directory: this.directory.clone(),
+            address: this.address.clone(),
+            version: ThisNode::VERSION.to_owned(),
+            formats: Formats {
+                entries: entries::FORMAT,
+                storage: FORMAT_VERSION,
+                streams: LAYOUT.parse().unwrap_or_default(),
+            },
+            shards: shards.iter().map(of_shard).collect(),
+        }
+    }
+
+    /// Stores what the shards' checkpoints hold, as far as it is news. Deletes what nobody needs.
+    async fn store_floors(
+        &self,
+        shards: &[NatsShard],
+        stored: &mut [Option<StoredFloor>],
+    ) -> Result<(), String> {
+        let bucket = self.names.floors_bucket();
+        let reading = self.peers.reading();
+        for (shard, stored) in shards.iter().zip(stored) {
+            // Before a session has read the stream, it is not known which stream the checkpoint is of.
+            let (stream, offset) = (shard.stream.stream(), shard.stream.sequence_offset());
+            let Some(offset) = offset.filter(|_| !stream.is_empty()) else { continue };
+            let sequence = shard.health.checkpoint_sequence().saturating_sub(offset);
+            let is_news = stored.as_ref().is_none_or(|stored| {
+                (&stored.stream, stored.sequence, stored.reading) != (&stream, sequence, reading)
+                    || stored.at.elapsed() >= FLOOR_INTERVAL
+            });
+            if !is_news {
+                continue;
+            }
+            let floor = FloorEntry::new(&self.peers.this, stream.clone(), sequence);
+            let message = PublishMessage::build().payload(entries::encode(&floor).into());
+            let subject = bucket.shard_subject(&self.peers.this.name, shard.id);
+            let sent = self.managing.context.send_publish(subject, message).await;
+            let sent = sent.map_err(|error| self.managing.explain(&error))?;
+            sent.await.map_err(|error| self.managing.explain(&error))?;
+            *stored = Some(StoredFloor { stream, sequence, at: Instant::now(), reading });
+        }
+        let deletable = self.peers.take_deletable();
+        if deletable.is_empty() {
+            return Ok(());
+        }
+        let stream = self.managing.context.get_stream_no_info(bucket.stream()).await;
+        let stream = stream.map_err(|error| self.managing.explain(&error))?;
+        for sequence in deletable {
+            // Another node may have been first, or the owner may be back with a later entry.
+            if let Err(error) = stream.delete_message(sequence).await {
+                tracing::debug!(sequence, %error, "an old floor was not deleted");
+            }
+        }
+        Ok(())
+    }
+}
