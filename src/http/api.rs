@@ -11,6 +11,7 @@ use crate::http::offload::Offload;
 use crate::query::Node;
 use crate::queue::Publishers;
 use crate::queue::nats::BoardsStream;
+use crate::snapshot::Snapshots;
 use crate::writer::Registry;
 
 /// What all handlers share.
@@ -25,6 +26,8 @@ pub struct Api {
     pub access: Option<Arc<ActiveTokens>>,
     /// Where boards are decided; `None` if the registry alone decides.
     pub boards_stream: Option<Arc<BoardsStream>>,
+    /// The copies that clients fetch; `None` if the node's data cannot be copied.
+    pub snapshots: Option<Arc<Snapshots>>,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
     /// overtake each other on their way to the shards. A tokio mutex, because it is held while shards commit.
     pub(super) board_changes: tokio::sync::Mutex<()>,
@@ -57,11 +60,18 @@ impl Api {
             limits,
             access,
             boards_stream,
+            snapshots: None,
             board_changes: tokio::sync::Mutex::new(()),
             admission: Admission::new(limits),
             offload: Offload::new(),
             refusal_log: RefusalLog::new(),
         }
+    }
+
+    /// The same with copies for clients to fetch.
+    #[must_use]
+    pub fn with_snapshots(self, snapshots: Arc<Snapshots>) -> Self {
+        Self { snapshots: Some(snapshots), ..self }
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.

@@ -402,6 +402,7 @@ impl StoreLocation {
             marker: None,
             torn: None,
             damage: OnceLock::new(),
+            checkpoints: Mutex::default(),
             resources: self.resources.clone(),
             lock,
         }

@@ -99,6 +99,8 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("state_lock.rs", &["storage", "writer", "queue", "query", "http", "service", "cli"]),
     ("storage/", &["writer", "queue", "query", "http", "service", "cli"]),
     ("writer/", &["queue", "query", "http", "service", "cli"]),
+    // Knows shards by their stores alone.
+    ("snapshot/", &["queue", "query", "http", "service", "cli"]),
     ("queue/", &["query", "http", "service", "cli"]),
     // Reads must not need a queue.
     ("query/", &["queue", "http", "service", "cli"]),
