@@ -1,8 +1,8 @@
 //! The copies of its shards that a running node holds while clients fetch them.
 //!
-//! Each is a folder in `snapshots` of the data directory, with a folder for each shard. It is removed when the
-//! client says so, when nobody has asked for it for a while, and at a start. Only the files that were listed
-//! when the copy was made can be read.
+//! Each is a folder in `snapshots` of the data directory, with a folder for each shard. It is removed when
+//! the client says so, when nobody has asked for it for a while, and at a start. Only the files that were
+//! listed when the copy was made can be read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -83,7 +83,7 @@ impl Snapshots {
     pub fn clear(&self) {
         match std::fs::remove_dir_all(&self.folder) {
             Ok(()) => {
-                tracing::info!(path = %self.folder.display(), "removed copies for snapshots that were not completed")
+                tracing::info!(path = %self.folder.display(), "removed the copies of snapshots that were not fetched to their end");
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => self.warn(&self.folder, &error),

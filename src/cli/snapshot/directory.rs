@@ -1,7 +1,7 @@
 //! The directory of a snapshot, which gets its name once it is complete.
 //!
-//! Until then it has another name, and a file that says what it is: so it is not taken for a snapshot, and the
-//! next attempt may remove it.
+//! Until then it has another name, and a file that says what it is. So it is not taken for a snapshot, and
+//! the next attempt may remove it.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;

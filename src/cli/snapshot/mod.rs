@@ -40,8 +40,8 @@ hidden entries and rejected jobs. Only its owner can read it.
 
 Exit status: 0 complete, 2 failure.";
 
-/// Copies the data of a running service, all shards, into a directory. Takes a token with the scope admin, for
-/// all boards, where the service asks for tokens.
+/// Copies the data of a running service, all shards, into a directory. Takes a token with the scope admin and
+/// for all boards, where the service asks for tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {

@@ -1,5 +1,5 @@
-//! kill -9 of the client, of the service and of restore leaves no half snapshot and no half data directory that
-//! anything would use.
+//! kill -9 of the client, of the service and of restore leaves no half snapshot and no half data directory
+//! that anything would use.
 
 use std::path::Path;
 use std::thread;
@@ -29,8 +29,11 @@ fn a_killed_client_leaves_nothing_that_is_taken_for_a_snapshot() {
     let (to, partial) = (folder.path().join("copy"), folder.path().join("copy.partial"));
     let link = SlowLink::start(node.address(), 50_000);
     let url = format!("http://{}", link.address());
-    for _ in 0..2 {
+    let held = node.data_dir().join("snapshots");
+    for attempt in 1..=2 {
         let mut client = spawn(&["snapshot", "--url", &url, "--to", text(&to)]);
+        // By then it has removed what the attempt before has left.
+        wait_until("the service copies", || held.read_dir().is_ok_and(|found| found.count() == attempt));
         wait_until("the first file is there", || partial.join("shard-000").exists());
         client.kill().expect("it is running");
         client.wait().expect("a child can be waited for");
@@ -41,7 +44,6 @@ fn a_killed_client_leaves_nothing_that_is_taken_for_a_snapshot() {
         }
     }
     // The service holds the copies of the two until they are abandoned for long enough.
-    let held = node.data_dir().join("snapshots");
     assert_eq!(held.read_dir().expect("it is there").count(), 2);
     let take = |node: &Node| run(&["snapshot", "--url", node.base(), "--to", text(&to)]);
     let (code, said) = take(&node);
