@@ -73,6 +73,15 @@ struct Held {
     begun: u64,
 }
 
+/// A copy that is being made. Its place is given back when this is dropped, also by a panic.
+struct Beginning<'a>(&'a Mutex<Held>);
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        self.0.lock().beginning -= 1;
+    }
+}
+
 impl Snapshots {
     #[must_use]
     pub fn new(data_dir: &Path) -> Self {
@@ -107,19 +116,17 @@ impl Snapshots {
             // Also different from those of earlier processes, which clients may still ask for.
             format!("{:x}-{}", now.as_microsecond(), held.begun)
         };
+        let beginning = Beginning(&self.held);
         let folder = self.folder.join(&id);
-        let copied = copy_all(stores, &folder);
-        let mut held = self.held.lock();
-        held.beginning -= 1;
-        match copied {
+        match copy_all(stores, &folder) {
             Ok(shards) => {
                 let taken_at = now.to_string();
                 let taken = Arc::new(TakenSnapshot { id: id.clone(), taken_at, shards, folder });
-                held.made.insert(id, (Arc::clone(&taken), Instant::now()));
+                self.held.lock().made.insert(id, (Arc::clone(&taken), Instant::now()));
                 Ok(taken)
             }
             Err(error) => {
-                drop(held);
+                drop(beginning);
                 self.remove(&folder);
                 Err(error)
             }
