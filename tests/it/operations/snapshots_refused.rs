@@ -26,6 +26,9 @@ fn change(path: &Path, edit: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path, bytes).expect("it can be written");
 }
 
+/// Damages a copy of a snapshot.
+type Damage = fn(&Path);
+
 #[test]
 fn damaged_and_foreign_snapshots_are_refused_and_the_data_directory_is_untouched() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -38,7 +41,6 @@ fn damaged_and_foreign_snapshots_are_refused_and_the_data_directory_is_untouched
     assert!(node.terminate().success());
     let before = files_of(&path("data"));
 
-    type Damage = fn(&Path);
     let damages: [(&str, Damage, &str); 8] = [
         (
             "a flipped byte",
