@@ -18,6 +18,7 @@
 //! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
 //! - [`writer`]: fetch → plan → commit → apply → show
+//! - [`snapshot`]: copies of all shards, and how they are put in place
 //! - [`query`]: reads, summed and merged over shards
 //! - [`queue`]: where jobs come from, and where writes are published; it and [`query`] do not know each other
 //! - [`http`]: the API
@@ -52,6 +53,8 @@ pub mod state_lock;
 pub mod storage;
 
 pub mod writer;
+
+pub mod snapshot;
 
 pub mod query;
 

@@ -14,8 +14,10 @@ mod openapi;
 mod progress;
 mod rebuild;
 mod rejects;
+mod restore;
 mod secret_permissions;
 mod serve;
+mod snapshot;
 mod token;
 mod verify;
 
@@ -57,6 +59,10 @@ enum Command {
     Load(Box<load::Args>),
     /// Write a board's entries, best first, to a file
     Export(export::Args),
+    /// Copy the data of a running service into a directory
+    Snapshot(snapshot::Args),
+    /// Put a snapshot into the data directory of a stopped service
+    Restore(restore::Args),
     /// Show, check and explain the settings
     Config(Box<config::Args>),
     /// Ask a running service whether it is ready, for containers and scripts
@@ -90,6 +96,8 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Openapi => openapi::run().map(|()| ExitCode::SUCCESS),
         Command::Load(args) => load::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::Config(args) => config::run(*args, &settings),
         Command::Healthcheck(args) => healthcheck::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),

@@ -119,7 +119,7 @@ impl Offline {
 
 /// Ends the process on SIGTERM and SIGINT, and says where it was. Without this the first process of a
 /// container would ignore them.
-fn exit_on_signal(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
+pub fn exit_on_signal(place: Arc<Mutex<Arc<Progress>>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut terminate, mut interrupt) = {
         let _runtime = runtime.enter();

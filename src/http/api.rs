@@ -11,6 +11,7 @@ use crate::http::offload::Offload;
 use crate::query::Node;
 use crate::queue::nats::{BoardsStream, Peers};
 use crate::queue::{Publishers, ThisNode};
+use crate::snapshot::Snapshots;
 use crate::writer::Registry;
 
 /// What all handlers share.
@@ -29,6 +30,8 @@ pub struct Api {
     pub this_node: ThisNode,
     /// What is known of other nodes; `None` without NATS.
     pub peers: Option<Arc<Peers>>,
+    /// The copies that clients fetch; `None` if the node's data cannot be copied.
+    pub snapshots: Option<Arc<Snapshots>>,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
     /// overtake each other on their way to the shards. A tokio mutex, because it is held while shards commit.
     pub(super) board_changes: tokio::sync::Mutex<()>,
@@ -63,6 +66,7 @@ impl Api {
             boards_stream,
             this_node: ThisNode::unnamed(),
             peers: None,
+            snapshots: None,
             board_changes: tokio::sync::Mutex::new(()),
             admission: Admission::new(limits),
             offload: Offload::new(),
@@ -74,6 +78,12 @@ impl Api {
     #[must_use]
     pub fn known_as(self, this_node: ThisNode, peers: Option<Arc<Peers>>) -> Self {
         Self { this_node, peers, ..self }
+    }
+
+    /// The same with copies for clients to fetch.
+    #[must_use]
+    pub fn with_snapshots(self, snapshots: Arc<Snapshots>) -> Self {
+        Self { snapshots: Some(snapshots), ..self }
     }
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.

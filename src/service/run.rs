@@ -4,7 +4,7 @@
 //! It takes its listener and its shutdown as arguments, so that a test runs the real thing on port 0.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,12 +21,16 @@ use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, this_node, writers};
+use crate::snapshot::Snapshots;
 use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
 
 /// How long a start waits for its shards to have caught up before it says that it listens.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 const CATCH_UP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How often abandoned snapshots are looked for.
+const EXPIRE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -97,6 +101,9 @@ pub async fn run(
         tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
+    let snapshots = Arc::new(Snapshots::new(&config.data_dir));
+    snapshots.clear();
+    tokio::spawn(expire_snapshots(Arc::downgrade(&snapshots)));
     let (limits, access) = (limits(&config.http), credentials.access.clone());
     let api = Api::new(
         Arc::clone(&node),
@@ -107,7 +114,7 @@ pub async fn run(
         access,
         boards,
     );
-    let api = Arc::new(api.known_as(this, peers));
+    let api = Arc::new(api.known_as(this, peers).with_snapshots(Arc::clone(&snapshots)));
     all_started(&node).await;
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
@@ -121,6 +128,7 @@ pub async fn run(
             serving.await
         }
     };
+    snapshots.clear();
     publishers.close().await;
     let joined =
         tokio::task::spawn_blocking(move || threads.into_iter().try_for_each(JoinHandle::join)).await;
@@ -155,6 +163,16 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
             per_client: config.max_connections_per_client,
         },
         threads: config.threads,
+    }
+}
+
+/// Removes the copies of clients that do not fetch them any more.
+async fn expire_snapshots(snapshots: Weak<Snapshots>) {
+    loop {
+        tokio::time::sleep(EXPIRE_INTERVAL).await;
+        let Some(snapshots) = snapshots.upgrade() else { return };
+        // It logs what it cannot remove.
+        let _ = tokio::task::spawn_blocking(move || snapshots.expire()).await;
     }
 }
 

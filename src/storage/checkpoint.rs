@@ -223,9 +223,13 @@ impl Checkpoint {
         // effect. Otherwise a power failure could keep the checkpoint and lose them.
         store.sync()?;
         between(CheckpointPhase::Staged)?;
-        let figures = staged.ingest()?;
-        between(CheckpointPhase::Ingested)?;
-        drop_deltas(store, self.applied.sequence)?;
+        let figures = {
+            let _not_copied = store.hold_checkpoints();
+            let figures = staged.ingest()?;
+            between(CheckpointPhase::Ingested)?;
+            drop_deltas(store, self.applied.sequence)?;
+            figures
+        };
         store.sync_marker();
         // Nothing can be abandoned any more. Free the memory here, and not on the writer's thread.
         *contents = CheckpointContents::default();

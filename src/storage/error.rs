@@ -33,6 +33,9 @@ pub enum StorageError {
     /// There is no shard, or one whose creation was never completed.
     #[error("{} holds no shard; restore its files, or give the directory of the service's data with --data-dir", .0.display())]
     Empty(PathBuf),
+    /// A restore was interrupted while it put shards in place. Nothing was changed.
+    #[error("a restore into {} was interrupted while it put shards in place, or is under way; run the same ranktree restore again, which completes it", .0.display())]
+    HalfRestored(PathBuf),
     /// The service was told to end.
     #[error("loading was stopped before it was complete")]
     Stopped,

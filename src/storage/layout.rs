@@ -6,6 +6,10 @@ use crate::storage::error::StorageError;
 use crate::storage::files::{MARKER, Marker, has_marker, holds_a_database, marked_shards};
 use crate::types::{ShardId, decimal};
 
+/// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
+/// others those of the snapshot. `snapshot` writes and removes it.
+pub const RESTORING: &str = "RESTORING";
+
 /// A shard's directory.
 #[must_use]
 pub fn shard_directory(data_dir: &Path, shard: ShardId) -> PathBuf {
@@ -41,9 +45,15 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
 /// did not record that.
 ///
 /// # Errors
-/// When it cannot be read, or is from a newer ranktree.
+/// When it cannot be read, is from a newer ranktree, or a restore was interrupted.
 pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
     check_directory(data_dir)?;
+    let path = data_dir.join(RESTORING);
+    match path.try_exists() {
+        Ok(false) => {}
+        Ok(true) => return Err(StorageError::HalfRestored(data_dir.to_owned())),
+        Err(error) => return Err(StorageError::Io { path, error }),
+    }
     marked_shards(data_dir)
 }
 

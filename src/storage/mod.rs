@@ -18,6 +18,8 @@ mod store;
 mod commit;
 mod rejects;
 
+mod shard_copy;
+
 mod checkpoint;
 mod copies;
 mod staged;
@@ -33,15 +35,16 @@ pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
-pub use files::{holds_a_database, mark_shards};
+pub use files::{DirectoryLock, holds_a_database, mark_shards};
 pub use layout::{
-    FilledFrom, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};
+pub use shard_copy::{ShardCopy, copy_shard, make_private_directory};
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
 pub use store::{InspectedDirectory, ParkedLine, Store, StoreSnapshot};

@@ -8,7 +8,7 @@
 //! - [`nats`]: streams, boards, permissions and outages with a real nats-server
 //! - [`http`]: the API, who may use it, and clients that do not behave
 //! - [`cli`]: the other subcommands, and settings
-//! - [`operations`]: metrics, dashboards, containers, secrets
+//! - [`operations`]: metrics, dashboards, containers, secrets, snapshots
 //! - [`project`]: what holds the repository itself together: layers, documents, names
 //!
 //! [`support`] has what they share: a node, a nats-server, a client, a model.

@@ -36,6 +36,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Above the longest answer, which tells of 1,000 jobs on 64 boards each in about 400 bytes per board.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// The header of answers that state the checksum of their bodies.
+const CRC32C: &str = "ranktree-crc32c";
+
 /// Why there is no client.
 #[derive(Debug, Error)]
 pub enum ClientError {
@@ -64,6 +67,8 @@ pub struct Reply {
     pub status: StatusCode,
     /// How long the service asks to be left alone.
     pub retry_after: Option<Duration>,
+    /// The CRC-32C of the body, where the service states it.
+    pub crc32c: Option<String>,
     pub body: Vec<u8>,
 }
 
@@ -147,6 +152,12 @@ impl Client {
         self.send(self.agent.put(url), json)
     }
 
+    /// # Errors
+    /// When there is no answer.
+    pub fn delete(&self, url: &str) -> Result<Reply, Failed> {
+        self.read(self.authorized(self.agent.delete(url)).call())
+    }
+
     fn send(&self, request: RequestBuilder<ureq::typestate::WithBody>, json: &str) -> Result<Reply, Failed> {
         let request = request.header(header::CONTENT_TYPE, "application/json");
         self.read(self.authorized(request).send(json))
@@ -190,9 +201,11 @@ impl Reply {
         let retry_after = response.headers().get(header::RETRY_AFTER);
         let retry_after =
             retry_after.and_then(|value| decimal(value.to_str().ok()?)).map(Duration::from_secs);
+        let crc32c = response.headers().get(CRC32C);
+        let crc32c = crc32c.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(Failed::of_body)?;
-        Ok(Self { status: response.status(), retry_after, body })
+        Ok(Self { status: response.status(), retry_after, crc32c, body })
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 use crate::cli::Failure;
-use crate::cli::client::{Backoff, Client, Failed, RETRY_FOR};
+use crate::cli::client::{Backoff, Client, Failed, RETRY_FOR, Reply};
 use crate::config::ClientArgs;
 
 /// A client that asks again while the service is away or overloaded.
@@ -33,19 +33,32 @@ impl Reader {
         self.client.base()
     }
 
-    /// The answer, once there is one.
+    /// What sends requests, each once.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The answer as text, once there is one.
     ///
     /// # Errors
     /// When the service refuses, or stays away.
     pub fn get(&self, url: &str) -> Result<String, Failure> {
+        let reply = self.reply(url)?;
+        String::from_utf8(reply.body).map_err(|_| format!("{url} cannot be read: it is not UTF-8").into())
+    }
+
+    /// The answer, once there is one.
+    ///
+    /// # Errors
+    /// When the service refuses, or stays away.
+    pub fn reply(&self, url: &str) -> Result<Reply, Failure> {
         let failed = |reason: String| Err(format!("{url} cannot be read: {reason}").into());
         let mut backoff = Backoff::default();
         loop {
             let (reason, at_least) = match self.client.get(url) {
                 Ok(reply) => {
                     if reply.status == StatusCode::OK {
-                        return String::from_utf8(reply.body)
-                            .or_else(|_| failed("it is not UTF-8".to_owned()));
+                        return Ok(reply);
                     }
                     let reason = format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim());
                     if !matches!(

@@ -8,6 +8,7 @@ use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
 use crate::http::resources::members::{NEIGHBOURS, NEIGHBOURS_MAX};
 use crate::http::resources::ranks::BUCKETS;
+use crate::types::MAX_SHARDS;
 
 /// The parameters in a route's braces.
 pub fn of_path(path: &str) -> impl Iterator<Item = Value> {
@@ -84,6 +85,21 @@ pub fn components() -> Value {
             "name": "position", "in": "path", "required": true,
             "description": "A position on the board, counted from 1.",
             "schema": {"type": "integer", "minimum": 1, "maximum": u64::MAX, "examples": [2]}
+        },
+        "snapshot": {
+            "name": "snapshot", "in": "path", "required": true,
+            "description": "The `snapshot` of the answer that began it.",
+            "schema": {"type": "string", "pattern": "^[0-9a-f-]+$", "examples": ["6a2c81d0f9a41-1"]}
+        },
+        "shard": {
+            "name": "shard", "in": "path", "required": true,
+            "description": "The shard's number.",
+            "schema": {"type": "integer", "minimum": 0, "maximum": MAX_SHARDS - 1, "examples": [0]}
+        },
+        "file": {
+            "name": "file", "in": "path", "required": true,
+            "description": "The `name` of a file that the snapshot lists for the shard.",
+            "schema": {"type": "string", "pattern": "^[A-Za-z0-9.-]+$", "examples": ["CURRENT"]}
         },
         "window": query(
             "window",

@@ -128,6 +128,17 @@ pub const PROBLEMS: &[ProblemKind] = &[
          nevertheless, and be applied after the store is reopened, so send it again with the same \
          `version`",
     ),
+    kind(
+        "unknown_snapshot",
+        &[404],
+        "there is no such snapshot, shard or file; an abandoned snapshot is removed",
+    ),
+    kind(
+        "too_many_snapshots",
+        &[409],
+        "as many snapshots as the node holds at a time are being fetched already",
+    ),
+    kind("snapshot_failed", &[503], "the node's files could not be copied or read; `detail` says why"),
     kind("not_ready", &[503], "a shard is not live, or too far behind its queue"),
     kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),
 ];

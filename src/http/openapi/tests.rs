@@ -29,7 +29,12 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
 
 /// A path with something in its braces.
 fn filled(path: &str) -> String {
-    path.replace("{board}", "arena").replace("{member}", "m").replace("{position}", "1")
+    path.replace("{board}", "arena")
+        .replace("{member}", "m")
+        .replace("{position}", "1")
+        .replace("{snapshot}", "6a-1")
+        .replace("{shard}", "0")
+        .replace("{file}", "CURRENT")
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::job::{Reject, RejectCode};
 use crate::query::ReadError;
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
+use crate::snapshot::SnapshotError;
 use crate::types::{Malformed, quoted};
 use crate::wire::json_words;
 use crate::writer::DefineRefused;
@@ -263,6 +264,26 @@ impl Problem {
     /// Damaged files do not mend by themselves: the answer does not ask the client to try again.
     pub fn shard_damaged(detail: String) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_damaged", detail)
+    }
+
+    /// Snapshots of the node cannot be taken, or there is no such piece of one.
+    pub fn snapshot(why: &SnapshotError) -> Self {
+        let (status, code) = match why {
+            SnapshotError::TooMany => (StatusCode::CONFLICT, "too_many_snapshots"),
+            SnapshotError::Unknown => (StatusCode::NOT_FOUND, "unknown_snapshot"),
+            SnapshotError::NotCopied { .. } | SnapshotError::Unreadable(_) => {
+                return Self::snapshot_failed(why.to_string());
+            }
+        };
+        Self::new(status, code, why.to_string())
+    }
+
+    pub fn no_snapshots() -> Self {
+        Self::snapshot_failed("this node has no data directory to copy; ask another node".to_owned())
+    }
+
+    fn snapshot_failed(detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "snapshot_failed", detail).retry_after(1)
     }
 
     /// A write was published, and its outcome was not known in time.

@@ -1,7 +1,7 @@
 //! A finished answer: its status, its kind and its body.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::http::render::json::Object;
@@ -13,11 +13,17 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// What Prometheus expects.
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+/// The header with the CRC-32C of a body, as eight hexadecimal digits.
+const CRC32C: HeaderName = HeaderName::from_static("ranktree-crc32c");
+
 /// A finished answer.
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
     kind: HeaderValue,
+    /// The body's checksum, where the answer states it.
+    crc32c: Option<u32>,
     body: Vec<u8>,
 }
 
@@ -33,15 +39,20 @@ impl Reply {
         let mut object = Object::begin(&mut body);
         write(&mut object);
         object.end();
-        Self { status: StatusCode::OK, kind: JSON, body }
+        Self { status: StatusCode::OK, kind: JSON, crc32c: None, body }
+    }
+
+    /// A piece of a file, with its checksum in a header.
+    pub fn piece(body: Vec<u8>, crc32c: u32) -> Self {
+        Self { status: StatusCode::OK, kind: BYTES, crc32c: Some(crc32c), body }
     }
 
     pub fn text(text: &str) -> Self {
-        Self { status: StatusCode::OK, kind: TEXT, body: text.into() }
+        Self { status: StatusCode::OK, kind: TEXT, crc32c: None, body: text.into() }
     }
 
     pub fn metrics(text: String) -> Self {
-        Self { status: StatusCode::OK, kind: METRICS, body: text.into_bytes() }
+        Self { status: StatusCode::OK, kind: METRICS, crc32c: None, body: text.into_bytes() }
     }
 
     /// The memory that its body takes.
@@ -56,7 +67,10 @@ impl Reply {
 
 impl IntoResponse for Reply {
     fn into_response(self) -> Response {
-        body_response(self.status, self.kind, self.body)
+        let mut response = body_response(self.status, self.kind, self.body);
+        let checksum = self.crc32c.and_then(|crc32c| HeaderValue::from_str(&format!("{crc32c:08x}")).ok());
+        checksum.map(|checksum| response.headers_mut().insert(CRC32C, checksum));
+        response
     }
 }
 

@@ -9,4 +9,5 @@ pub mod probes;
 pub mod ranks;
 pub mod rejects;
 pub mod removals;
+pub mod snapshots;
 pub mod status;

@@ -11,7 +11,9 @@ use crate::http::guard::authorize::BoardCheck::{ByHandler, EveryBoard, InPath, N
 use crate::http::guard::authorize::Needs::{self, Nothing, Token};
 use crate::http::openapi::operation::Operation;
 use crate::http::openapi::{document, operations as docs, served};
-use crate::http::resources::{boards, jobs, lists, members, probes, ranks, rejects, removals, status};
+use crate::http::resources::{
+    boards, jobs, lists, members, probes, ranks, rejects, removals, snapshots, status,
+};
 use crate::http::routing::endpoint::Work::{Inline, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
 use crate::http::routing::verbs::BOARD;
@@ -124,6 +126,7 @@ fn routes() -> RouterBuilder {
     routes
         .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), Inline(rejects::list), docs::rejects())
         .add(get("/v1/status", "status"), Token(Read, NoBoard), Inline(status::get), docs::status());
+    add_snapshots(&mut routes);
     routes
         // Programs that start and stop the service have no token.
         .add_unlimited(get("/healthz", "healthz"), Nothing, probes::healthz, docs::healthz())
@@ -133,6 +136,24 @@ fn routes() -> RouterBuilder {
         .add_unlimited(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
         .add_unlimited(get("/docs", "docs"), Nothing, serve_page, docs::docs());
     routes
+}
+
+/// A snapshot has all boards.
+#[rustfmt::skip]
+fn add_snapshots(routes: &mut RouterBuilder) {
+    routes
+        .add(
+            post("/v1/snapshots", "begin_snapshot"),
+            Token(Admin, EveryBoard), Inline(snapshots::begin), docs::begin_snapshot(),
+        )
+        .add(
+            get("/v1/snapshots/{snapshot}/shards/{shard}/files/{file}", "snapshot_file"),
+            Token(Admin, EveryBoard), Inline(snapshots::file), docs::snapshot_file(),
+        )
+        .add(
+            delete("/v1/snapshots/{snapshot}", "delete_snapshot"),
+            Token(Admin, EveryBoard), Inline(snapshots::delete), docs::delete_snapshot(),
+        );
 }
 
 async fn serve_json(_: Arc<Api>) -> Response {

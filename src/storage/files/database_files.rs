@@ -26,7 +26,8 @@ pub fn holds_a_database(path: &Path) -> Result<bool, StorageError> {
     Ok(false)
 }
 
-fn is_of_a_database(name: &str) -> bool {
+/// Whether only a database leaves a file of this name.
+pub fn is_of_a_database(name: &str) -> bool {
     let numbered = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     matches!(name, "CURRENT" | "IDENTITY" | MARKER)
         || ["MANIFEST-", "OPTIONS-"].iter().any(|start| name.strip_prefix(start).is_some_and(numbered))

@@ -17,7 +17,7 @@ mod marker;
 mod tests;
 
 pub use data_marker::{has_marker, mark_shards, marked_shards};
-pub use database_files::holds_a_database;
+pub use database_files::{holds_a_database, is_of_a_database};
 pub use lock::DirectoryLock;
 pub use logs::{Logs, TornEnd, check_logs};
 pub use manifest::{FlushedSequence, check_manifest};

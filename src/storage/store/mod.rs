@@ -13,7 +13,7 @@ mod damage;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
 pub use open::InspectedDirectory;
@@ -47,6 +47,8 @@ pub struct Store {
     /// A description of the first damage that was found since the store was opened.
     damage: OnceLock<String>,
     resources: StorageResources,
+    /// Held while a checkpoint takes effect, and while the files are copied.
+    checkpoints: Mutex<()>,
     /// The last field, so that the lock is released after RocksDB is closed.
     lock: DirectoryLock,
 }
@@ -213,6 +215,13 @@ impl Store {
         let mut batch = WriteBatch::default();
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
         self.write(batch, true)
+    }
+
+    /// Keeps checkpoints from taking effect. RocksDB copies its list of files before the end of its log: the
+    /// log of such a copy could delete the deltas that a checkpoint supersedes, and the list lack the
+    /// checkpoint.
+    pub(super) fn hold_checkpoints(&self) -> MutexGuard<'_, ()> {
+        self.checkpoints.lock()
     }
 
     pub(super) fn db(&self) -> &DB {

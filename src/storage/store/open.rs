@@ -403,6 +403,7 @@ impl StoreLocation {
             marker: None,
             torn: None,
             damage: OnceLock::new(),
+            checkpoints: Mutex::default(),
             resources: self.resources.clone(),
             lock,
         }

@@ -1,10 +1,13 @@
-//! Deployment files, dashboards, metrics and secrets.
+//! Deployment files, dashboards, metrics, secrets and snapshots.
 //!
 //! - [`metrics`]: every metric of the contract, and no more series than shards and routes make
 //! - [`dashboards`]: a real Prometheus finds something for every expression of every panel and rule
 //! - [`deployment`]: the container files name what exists, pinned and confined
 //! - [`compose`]: what the compose file starts works together, and asks everybody for a token or a password
 //! - [`secrets`]: passwords in arguments, files that hold secrets, and the data are kept from others
+//! - [`snapshots`]: a snapshot of a node under load is restored to exactly what it states
+//! - [`snapshots_refused`]: half and damaged snapshots are refused, and nothing else is touched
+//! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
 //! - [`open_files`]: a start raises the limit of open files
 
 mod compose;
@@ -13,3 +16,6 @@ mod deployment;
 mod metrics;
 mod open_files;
 mod secrets;
+mod snapshots;
+mod snapshots_killed;
+mod snapshots_refused;

@@ -99,7 +99,7 @@ const FLOORS: &[&[&str]] = &[
     &["storage"],
     &["writer"],
     // Reads must not need a queue.
-    &["query", "queue"],
+    &["query", "queue", "snapshot"],
     &["http", "loadgen"],
     &["config"],
     &["credential_files"],

@@ -12,4 +12,5 @@ mod entries;
 pub mod jobs;
 mod parts;
 mod service;
+mod snapshots;
 mod values;

@@ -36,7 +36,7 @@ struct StoredFloor {
 struct ProblemLog(Option<(String, Instant)>);
 
 impl ProblemLog {
-    fn is_news(&mut self, problem: &str) -> bool {
+    fn should_log(&mut self, problem: &str) -> bool {
         let said = self.0.as_ref().is_some_and(|(said, at)| said == problem && at.elapsed() < LOG_INTERVAL);
         if !said {
             self.0 = Some((problem.to_owned(), Instant::now()));

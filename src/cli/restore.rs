@@ -1,0 +1,82 @@
+//! `ranktree restore`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use indicatif::{HumanBytes, HumanCount};
+use parking_lot::Mutex;
+
+use crate::cli::Failure;
+use crate::cli::offline::exit_on_signal;
+use crate::cli::progress::Progress;
+use crate::config::{DataArgs, FileArgs};
+use crate::snapshot::{Restored, restore};
+
+const EXAMPLES: &str = "\
+Examples:
+  Into a new data directory:
+    ranktree restore --from /backup/ranks-sunday --data-dir ./data
+  Into that of a stopped service, whose shards are kept beside the new ones:
+    ranktree restore --from /backup/ranks-sunday --data-dir /var/lib/ranktree --replace
+
+The snapshot is copied into the data directory and checked there: that every shard and every file is there, that all \
+checksums are right, that the shards open, and all that `ranktree verify` checks. The shards that were there are touched \
+only afterwards. They are moved into a folder of the data directory, named before-restore- and the time; nothing is deleted. \
+Remove that folder once the service runs well. To go back, stop the service, move the new shards and the file RANKTREE away, \
+and move the content of that folder back.
+
+The data directory needs room for the snapshot beside what is there. The snapshot itself is only read, and stays as it is.
+
+If restore is interrupted while it puts the shards in place, the service refuses to start, and says so; the same command again \
+completes it. If it is interrupted before that, the data directory is as it was.
+
+Start the service with the number of shards that is printed. Without NATS, the writes since the snapshot are gone. With NATS, \
+the node applies what it missed from the streams, as far as they reach back.
+
+Exit status: 0 restored, 2 failure.";
+
+/// Checks a snapshot, and puts it into the data directory of a stopped service.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Args {
+    /// The directory that `ranktree snapshot` has written
+    #[arg(long, value_name = "DIR")]
+    from: PathBuf,
+    /// Moves the shards that the data directory holds aside; without it, a data directory that is not empty
+    /// is refused
+    #[arg(long)]
+    replace: bool,
+    /// Read where the arguments are.
+    #[command(flatten)]
+    _file: FileArgs,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let progress = Arc::new(Progress::new("restore".to_owned()));
+    exit_on_signal(Arc::new(Mutex::new(Arc::clone(&progress))))?;
+    let note = |what, done, total| progress.note(what, done, total);
+    let restored = restore(&args.from, &args.data.data_dir, args.replace, &note);
+    progress.finish();
+    tell(&restored?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(restored: &Restored) {
+    let Restored { manifest, moved_to, was_interrupted } = restored;
+    if *was_interrupted {
+        println!("completed the restore that was interrupted");
+    }
+    println!("taken at    {} by ranktree {}", manifest.taken_at, manifest.version);
+    println!("shards      {:>12}", HumanCount(u64::from(manifest.shard_count)).to_string());
+    println!("size        {:>12}", HumanBytes(manifest.bytes()).to_string());
+    for shard in &manifest.shards {
+        println!("shard {:<5} applied {}", shard.shard, shard.applied_sequence);
+    }
+    if let Some(moved_to) = moved_to {
+        println!("the shards of before are in {}", moved_to.display());
+    }
+    println!("start the service with --shards {}", manifest.shard_count);
+}

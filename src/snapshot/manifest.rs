@@ -1,0 +1,396 @@
+//! The manifest of a snapshot: a JSON file that says which shards and files belong to it.
+//!
+//! It is written last, so a directory without one is no snapshot. It has a checksum of itself, and the size
+//! and the checksum of each file.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::storage::shard_directory;
+use crate::types::{MAX_SHARDS, ShardId};
+
+/// The manifest's name in the directory of a snapshot.
+pub const MANIFEST: &str = "SNAPSHOT.json";
+/// The new file, which is renamed once it is written and synced.
+const NEW: &str = "SNAPSHOT.json.new";
+/// Raised with every change that an older ranktree could not read.
+const FORMAT: u32 = 1;
+/// How much of a file is read at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// What a snapshot consists of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    format: u32,
+    /// Tells this snapshot from others.
+    pub snapshot: String,
+    /// When the node began to copy.
+    pub taken_at: String,
+    /// The node's version.
+    pub version: String,
+    /// How many shards the members are spread over.
+    pub shard_count: u16,
+    /// Every shard, by number.
+    pub shards: Vec<ManifestShard>,
+    /// Of all of the above.
+    #[serde(default)]
+    checksum: String,
+}
+
+/// The copy of one shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestShard {
+    pub shard: u16,
+    /// The applied sequence that the copy holds.
+    pub applied_sequence: u64,
+    /// Identity of the queue that the sequence belongs to: empty without NATS.
+    pub stream: String,
+    pub files: Vec<ManifestFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestFile {
+    pub name: String,
+    pub bytes: u64,
+    /// Eight hexadecimal digits.
+    pub crc32c: String,
+}
+
+/// Why a directory is no snapshot that can be used.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    #[error("{} holds no snapshot: it has no file {MANIFEST}, which is written last; give the directory that ranktree snapshot has completed", .0.display())]
+    Missing(PathBuf),
+    #[error("the snapshot in {} has format {found}, and this ranktree reads format {FORMAT}; use the version of ranktree that took it (its {MANIFEST} says which), or a later one", path.display())]
+    OtherFormat { path: PathBuf, found: u64 },
+    #[error("the snapshot in {} is damaged: {what}; take another one, or use another copy", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+}
+
+impl Manifest {
+    #[must_use]
+    pub fn new(snapshot: String, taken_at: String, version: String, shards: Vec<ManifestShard>) -> Self {
+        let shard_count = u16::try_from(shards.len()).unwrap_or(u16::MAX);
+        let manifest = Self {
+            format: FORMAT,
+            snapshot,
+            taken_at,
+            version,
+            shard_count,
+            shards,
+            checksum: String::new(),
+        };
+        Self { checksum: manifest.own_checksum(), ..manifest }
+    }
+
+    fn own_checksum(&self) -> String {
+        let bare = Self { checksum: String::new(), ..self.clone() };
+        let json = serde_json::to_vec(&bare).expect("names and numbers can be JSON");
+        format!("{:08x}", crc32c::crc32c(&json))
+    }
+
+    /// All files together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files().map(|(_, file)| file.bytes).sum()
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = (ShardId, &ManifestFile)> {
+        self.shards.iter().flat_map(|shard| shard.files.iter().map(|file| (ShardId(shard.shard), file)))
+    }
+
+    /// Writes the manifest, synced.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write(&self, directory: &Path) -> Result<(), ManifestError> {
+        let path = directory.join(MANIFEST);
+        let put = || {
+            let mut json = serde_json::to_vec_pretty(self)?;
+            json.push(b'\n');
+            let new = directory.join(NEW);
+            let mut file = File::create(&new)?;
+            file.write_all(&json)?;
+            file.sync_all()?;
+            std::fs::rename(&new, &path)?;
+            File::open(directory)?.sync_all()
+        };
+        put().map_err(|error| ManifestError::Io { path: path.clone(), error })
+    }
+
+    /// Reads the manifest of a snapshot.
+    ///
+    /// # Errors
+    /// When there is none, it is of another format, or it is damaged.
+    pub fn read(directory: &Path) -> Result<Self, ManifestError> {
+        let path = directory.join(MANIFEST);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(ManifestError::Missing(directory.to_owned()));
+            }
+            Err(error) => return Err(ManifestError::Io { path, error }),
+        };
+        let damaged = |what: String| Err(ManifestError::Damaged { path: directory.to_owned(), what });
+        let Ok(json) = serde_json::from_slice::<serde_json::Value>(&bytes) else {
+            return damaged(format!("its {MANIFEST} is not JSON"));
+        };
+        // Other formats may have other fields.
+        match json.get("format").and_then(serde_json::Value::as_u64) {
+            Some(found) if found == u64::from(FORMAT) => {}
+            Some(found) => return Err(ManifestError::OtherFormat { path: directory.to_owned(), found }),
+            None => return damaged(format!("its {MANIFEST} does not say which format it has")),
+        }
+        let manifest: Self = match serde_json::from_value(json) {
+            Ok(manifest) => manifest,
+            Err(error) => return damaged(format!("its {MANIFEST} cannot be read: {error}")),
+        };
+        if manifest.checksum != manifest.own_checksum() {
+            return damaged(format!("its {MANIFEST} does not have the checksum that it states"));
+        }
+        match manifest.contradiction() {
+            Some(what) => damaged(what),
+            None => Ok(manifest),
+        }
+    }
+
+    /// What cannot be in the manifest of a whole snapshot.
+    fn contradiction(&self) -> Option<String> {
+        let numbers: Vec<u16> = self.shards.iter().map(|shard| shard.shard).collect();
+        let all: Vec<u16> = (0..self.shard_count).collect();
+        if numbers != all || all.is_empty() || self.shard_count > MAX_SHARDS {
+            return Some(format!(
+                "its {MANIFEST} lists the shards {numbers:?}, but the node had {} shards, numbered from 0",
+                self.shard_count
+            ));
+        }
+        for shard in &self.shards {
+            let names: BTreeSet<&str> = shard.files.iter().map(|file| file.name.as_str()).collect();
+            if names.len() != shard.files.len() || !names.contains("CURRENT") || !names.iter().all(is_plain) {
+                return Some(format!(
+                    "the files that its {MANIFEST} lists for shard {} are not those of a shard",
+                    shard.shard
+                ));
+            }
+        }
+        None
+    }
+
+    /// Refuses a snapshot that lacks a file, or has one of another size. Reads no file.
+    ///
+    /// # Errors
+    /// When that is so.
+    pub fn check_sizes(&self, directory: &Path) -> Result<(), ManifestError> {
+        for (shard, file) in self.files() {
+            let path = shard_directory(directory, shard).join(&file.name);
+            let damaged = |what: String| ManifestError::Damaged { path: directory.to_owned(), what };
+            let found = match std::fs::metadata(&path) {
+                Ok(found) => found,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(damaged(format!("the file {} is missing", path.display())));
+                }
+                Err(error) => return Err(ManifestError::Io { path, error }),
+            };
+            if found.len() != file.bytes {
+                let (found, bytes) = (found.len(), file.bytes);
+                let what = format!("the file {} has {found} bytes in place of {bytes}", path.display());
+                return Err(damaged(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every file of a snapshot, and compares sizes and checksums.
+    ///
+    /// # Arguments
+    /// `each`: called for each piece that was read, with the file that it is of.
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, and those of `each`.
+    pub fn read_files<E: From<ManifestError>>(
+        &self,
+        directory: &Path,
+        mut each: impl FnMut(ShardId, &ManifestFile, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.check_sizes(directory)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        for (shard, file) in self.files() {
+            let path = shard_directory(directory, shard).join(&file.name);
+            let failed = |error| ManifestError::Io { path: path.clone(), error };
+            let mut from = File::open(&path).map_err(failed)?;
+            let mut checksum = 0;
+            // Empty files have no pieces.
+            each(shard, file, &[])?;
+            loop {
+                let read = from.read(&mut buffer).map_err(failed)?;
+                let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+                checksum = append_checksum(checksum, piece);
+                each(shard, file, piece)?;
+            }
+            if format!("{checksum:08x}") != file.crc32c {
+                let what = format!("the content of {} does not have its checksum", path.display());
+                return Err(ManifestError::Damaged { path: directory.to_owned(), what }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The checksum of a file, continued by a piece of it. It begins with 0.
+#[must_use]
+pub fn append_checksum(checksum: u32, piece: &[u8]) -> u32 {
+    crc32c::crc32c_append(checksum, piece)
+}
+
+/// Whether a name stays within its directory.
+fn is_plain(name: &&str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::count;
+
+    fn shard(shard: u16) -> ManifestShard {
+        let files = [("000008.sst", "some pages"), ("CURRENT", "MANIFEST-000005\n")];
+        let file = |(name, text): (&str, &str)| ManifestFile {
+            name: name.to_owned(),
+            bytes: count(text.len()),
+            crc32c: format!("{:08x}", append_checksum(0, text.as_bytes())),
+        };
+        ManifestShard {
+            shard,
+            applied_sequence: 1842,
+            stream: "RANKTREE_JOBS_0@1".to_owned(),
+            files: files.into_iter().map(file).collect(),
+        }
+    }
+
+    fn manifest(shards: Vec<ManifestShard>) -> Manifest {
+        Manifest::new("6a".to_owned(), "2026-11-22T13:00:00Z".to_owned(), "0.1.0".to_owned(), shards)
+    }
+
+    /// A directory with the files of a manifest.
+    fn put(manifest: &Manifest) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        manifest.write(folder.path()).expect("the disk takes it");
+        for shard in &manifest.shards {
+            let path = shard_directory(folder.path(), ShardId(shard.shard));
+            std::fs::create_dir(&path).expect("it can be made");
+            std::fs::write(path.join("000008.sst"), "some pages").expect("it can be written");
+            std::fs::write(path.join("CURRENT"), "MANIFEST-000005\n").expect("it can be written");
+        }
+        folder
+    }
+
+    fn read_files(manifest: &Manifest, folder: &Path) -> Result<(), ManifestError> {
+        manifest.read_files(folder, |_, _, _| Ok(()))
+    }
+
+    /// These bytes are on people's disks.
+    #[test]
+    fn golden_manifest() {
+        let manifest = manifest(vec![shard(0)]);
+        let folder = put(&manifest);
+        let text = std::fs::read_to_string(folder.path().join(MANIFEST)).expect("it is there");
+        let expect = r#"{
+  "format": 1,
+  "snapshot": "6a",
+  "taken_at": "2026-11-22T13:00:00Z",
+  "version": "0.1.0",
+  "shard_count": 1,
+  "shards": [
+    {
+      "shard": 0,
+      "applied_sequence": 1842,
+      "stream": "RANKTREE_JOBS_0@1",
+      "files": [
+        {
+          "name": "000008.sst",
+          "bytes": 10,
+          "crc32c": "8c6184ea"
+        },
+        {
+          "name": "CURRENT",
+          "bytes": 16,
+          "crc32c": "9e7fdadc"
+        }
+      ]
+    }
+  ],
+  "checksum": "CHECKSUM"
+}
+"#;
+        assert_eq!(text.replace(&manifest.checksum, "CHECKSUM"), expect, "{}", manifest.checksum);
+        assert_eq!(Manifest::read(folder.path()).expect("it is whole"), manifest);
+        read_files(&manifest, folder.path()).expect("the files are whole");
+    }
+
+    #[test]
+    fn a_changed_manifest_is_refused() {
+        let whole = manifest(vec![shard(0), shard(1)]);
+        let folder = put(&whole);
+        let path = folder.path().join(MANIFEST);
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        for (from, to, expect) in [
+            ("\"format\": 1", "\"format\": 2", "has format 2, and this ranktree reads format 1"),
+            ("\"format\": 1", "\"format\": 0", "has format 0"),
+            ("\"format\": 1,", "", "does not say which format"),
+            ("1842", "1843", "checksum that it states"),
+            ("CURRENT", "CURRENS", "checksum that it states"),
+            ("\"stream\"", "\"streem\"", "unknown field"),
+            ("}", "", "is not JSON"),
+        ] {
+            std::fs::write(&path, text.replacen(from, to, 1)).expect("it can be written");
+            let refused = Manifest::read(folder.path()).expect_err(to).to_string();
+            assert!(refused.contains(expect), "{refused}");
+        }
+        std::fs::remove_file(&path).expect("it is there");
+        let refused = Manifest::read(folder.path()).expect_err("it is gone").to_string();
+        assert!(refused.contains("holds no snapshot"), "{refused}");
+    }
+
+    #[test]
+    fn a_manifest_without_all_shards_is_refused() {
+        let mut twice = shard(0);
+        twice.files.push(ManifestFile { name: "../CURRENT".to_owned(), bytes: 1, crc32c: String::new() });
+        for shards in
+            [vec![], vec![shard(1)], vec![shard(0), shard(2)], vec![shard(0), shard(0)], vec![twice]]
+        {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            manifest(shards).write(folder.path()).expect("the disk takes it");
+            let refused = Manifest::read(folder.path()).expect_err("it is not whole").to_string();
+            assert!(refused.contains("is damaged: "), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_missing_or_damaged_file_is_named() {
+        let manifest = manifest(vec![shard(0), shard(1)]);
+        let folder = put(&manifest);
+        let path = shard_directory(folder.path(), ShardId(1)).join("000008.sst");
+        for (content, expect) in [
+            (Some("some pagen"), "does not have its checksum"),
+            (Some("some page"), "has 9 bytes in place of 10"),
+            (None, "is missing"),
+        ] {
+            match content {
+                Some(content) => std::fs::write(&path, content).expect("it can be written"),
+                None => std::fs::remove_file(&path).expect("it is there"),
+            }
+            let refused = read_files(&manifest, folder.path()).expect_err("it is damaged").to_string();
+            assert!(refused.contains(expect) && refused.contains("shard-001/000008.sst"), "{refused}");
+        }
+    }
+}

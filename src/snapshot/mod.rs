@@ -1,0 +1,18 @@
+//! Snapshots: copies of all shards of a running node, and how they are put into the data directory of a
+//! stopped one.
+//!
+//! - `taken`: the copies that a running node holds while clients fetch them
+//! - `manifest`: the file that makes a directory a snapshot: what is in it, with sizes and checksums
+//! - `restore`: checks a snapshot, and puts it into a data directory
+//! - `swap`: the last step of that, which a crash may interrupt anywhere
+//!
+//! Knows: `storage`, which copies and opens single shards. Must not know: how files travel (`http`, `cli`).
+
+mod manifest;
+mod restore;
+mod swap;
+mod taken;
+
+pub use manifest::{MANIFEST, Manifest, ManifestError, ManifestFile, ManifestShard, append_checksum};
+pub use restore::{RestoreError, Restored, restore};
+pub use taken::{AT_ONCE, IDLE, SnapshotError, Snapshots, TakenSnapshot};

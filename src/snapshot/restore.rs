@@ -1,0 +1,238 @@
+//! Puts a snapshot into the data directory of a stopped node.
+//!
+//! All files are copied into a folder of the data directory first, and checked there: sizes, checksums, that
+//! each shard opens at the sequence that the manifest states, and all that `ranktree verify` checks. Until
+//! then nothing that was there is touched. Then they are put in place (`swap`).
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestShard};
+use crate::snapshot::swap::{Plan, STAGED, SwapError};
+use crate::storage::{
+    DirectoryLock, Progress, StorageError, StorageResources, Store, make_private_directory, shard_directory,
+    shards_in, verify, verify_parked,
+};
+use crate::types::ShardId;
+use crate::writer::lines_of;
+
+/// Enough to read ahead with; nothing is read twice.
+const CACHE_BYTES: usize = 64 << 20;
+/// How the names of folders begin that take what was there before.
+const BEFORE: &str = "before-restore-";
+/// What a data directory may hold and still be called empty: what a file system or a restore leaves.
+const NOTHING: [&str; 3] = ["lost+found", STAGED, "RESTORING.new"];
+
+/// What a restore did.
+#[derive(Debug)]
+pub struct Restored {
+    /// The name of the snapshot, its shards and their sizes.
+    pub manifest: Manifest,
+    /// The folder with what was there before.
+    pub moved_to: Option<PathBuf>,
+    /// Whether the files were in place already, up to a step that an earlier restore did not come to.
+    pub was_interrupted: bool,
+}
+
+/// Why a snapshot is not in place.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    #[error(transparent)]
+    Snapshot(#[from] ManifestError),
+    #[error("{} is not empty: it has {found}; give an empty directory with --data-dir, or pass --replace, which moves the shards that are there aside", path.display())]
+    NotEmpty { path: PathBuf, found: String },
+    #[error("shard {shard} of the snapshot cannot be used: {error}")]
+    Unusable { shard: ShardId, error: StorageError },
+    #[error("shard {shard} of the snapshot is damaged: {}; nothing was put in place. Take another snapshot, or use another copy", findings.join("; "))]
+    Damaged { shard: ShardId, findings: Vec<String> },
+    #[error(transparent)]
+    Swap(#[from] SwapError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+}
+
+/// Puts a snapshot into a data directory.
+///
+/// # Arguments
+/// `replace`: moves the shards that are there aside.
+///
+/// # Errors
+/// When the snapshot is not whole, or the data directory is in use or not empty. What was there is untouched
+/// then; unless the error is [`RestoreError::Swap`], after which no start uses the directory until a restore
+/// has completed.
+pub fn restore(
+    from: &Path,
+    data_dir: &Path,
+    replace: bool,
+    progress: Progress<'_>,
+) -> Result<Restored, RestoreError> {
+    make_private_directory(data_dir)?;
+    // Two restores do not work on the same directory.
+    let _lock = DirectoryLock::exclusive(data_dir)?;
+    let completed = match Plan::read(data_dir)? {
+        Some(plan) => {
+            progress("completing an earlier restore", 0, 0);
+            plan.carry_out(data_dir, &mut || Ok(()))?;
+            Some(plan)
+        }
+        None => None,
+    };
+    let manifest = Manifest::read(from)?;
+    if let Some(plan) = completed.filter(|plan| plan.snapshot == manifest.snapshot) {
+        let moved_to = plan.moved_to.map(|name| data_dir.join(name));
+        return Ok(Restored { manifest, moved_to, was_interrupted: true });
+    }
+    manifest.check_sizes(from)?;
+    let locks = lock_shards(data_dir)?;
+    let occupied = found_in(data_dir)?;
+    if let Some(found) = occupied.as_ref().filter(|_| !replace) {
+        return Err(RestoreError::NotEmpty { path: data_dir.to_owned(), found: found.clone() });
+    }
+    let staged = data_dir.join(STAGED);
+    remove(&staged)?;
+    let checked = stage(&manifest, from, &staged, progress).and_then(|()| {
+        manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))
+    });
+    if let Err(error) = checked {
+        // What cannot be removed is removed by the next restore.
+        let _ = remove(&staged);
+        return Err(error);
+    }
+    let moved_to = occupied.map(|_| free_name(data_dir));
+    // A service may have made shards meanwhile, where there were none that could be locked.
+    if let Some(found) = found_in(data_dir)?.filter(|_| moved_to.is_none()) {
+        remove(&staged)?;
+        return Err(RestoreError::NotEmpty { path: data_dir.to_owned(), found });
+    }
+    let plan = Plan::new(manifest.snapshot.clone(), manifest.shard_count, moved_to.clone());
+    progress("putting the shards in place", 0, 0);
+    plan.write(data_dir)?;
+    plan.carry_out(data_dir, &mut || Ok(()))?;
+    drop(locks);
+    let moved_to = moved_to.map(|name| data_dir.join(name));
+    Ok(Restored { manifest, moved_to, was_interrupted: false })
+}
+
+/// Locks the shards that are there, so that no process uses them.
+fn lock_shards(data_dir: &Path) -> Result<Vec<DirectoryLock>, RestoreError> {
+    let mut locks = Vec::new();
+    for shard in (0..shards_in(data_dir)?).map(ShardId) {
+        let path = shard_directory(data_dir, shard);
+        if path.exists() {
+            locks.push(DirectoryLock::exclusive(&path)?);
+        }
+    }
+    Ok(locks)
+}
+
+/// What a data directory holds, if anything.
+fn found_in(data_dir: &Path) -> Result<Option<String>, RestoreError> {
+    let failed = |error| RestoreError::Io { path: data_dir.to_owned(), error };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(data_dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if !NOTHING.contains(&name.as_str()) && !name.starts_with(BEFORE) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    names.truncate(4);
+    Ok((!names.is_empty()).then(|| names.join(", ")))
+}
+
+/// A name that nothing in the data directory has yet.
+fn free_name(data_dir: &Path) -> String {
+    let now = jiff::Timestamp::now().as_second();
+    let time = jiff::Timestamp::from_second(now).unwrap_or_default().to_string().replace(':', "-");
+    let mut name = format!("{BEFORE}{time}");
+    while data_dir.join(&name).exists() {
+        name.push_str("-more");
+    }
+    name
+}
+
+fn remove(folder: &Path) -> Result<(), RestoreError> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(RestoreError::Io { path: folder.to_owned(), error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Copies all files, checks their checksums, and syncs them.
+fn stage(
+    manifest: &Manifest,
+    from: &Path,
+    staged: &Path,
+    progress: Progress<'_>,
+) -> Result<(), RestoreError> {
+    for shard in &manifest.shards {
+        make_private_directory(&shard_directory(staged, ShardId(shard.shard)))?;
+    }
+    let (mut open, mut done): (Option<(PathBuf, File)>, _) = (None, 0);
+    let bytes = manifest.bytes();
+    manifest.read_files(from, |shard, file: &ManifestFile, piece| {
+        let path = shard_directory(staged, shard).join(&file.name);
+        if open.as_ref().is_none_or(|(current, _)| *current != path) {
+            finish(open.take())?;
+            let to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            let to = to.map_err(|error| RestoreError::Io { path: path.clone(), error })?;
+            open = Some((path.clone(), to));
+        }
+        if let Some((path, to)) = &mut open {
+            to.write_all(piece).map_err(|error| RestoreError::Io { path: path.clone(), error })?;
+        }
+        done += u64::try_from(piece.len()).unwrap_or_default();
+        progress("copying", done, bytes);
+        Ok::<_, RestoreError>(())
+    })?;
+    finish(open)?;
+    let directories = manifest.shards.iter().map(|shard| shard_directory(staged, ShardId(shard.shard)));
+    for path in directories.chain([staged.to_owned()]) {
+        let synced = File::open(&path).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| RestoreError::Io { path, error })?;
+    }
+    Ok(())
+}
+
+fn finish(written: Option<(PathBuf, File)>) -> Result<(), RestoreError> {
+    let Some((path, file)) = written else { return Ok(()) };
+    file.sync_all().map_err(|error| RestoreError::Io { path, error })
+}
+
+/// Opens a staged shard without writing, and checks everything in it.
+fn check(
+    manifest: &Manifest,
+    shard: &ManifestShard,
+    staged: &Path,
+    progress: Progress<'_>,
+) -> Result<(), RestoreError> {
+    let id = ShardId(shard.shard);
+    let unusable = |error| RestoreError::Unusable { shard: id, error };
+    let resources = StorageResources::new(CACHE_BYTES, 1);
+    let store = Store::open_for_reading(&shard_directory(staged, id), id, manifest.shard_count, &resources);
+    let store = store.map_err(unusable)?;
+    let meta = store.meta().map_err(unusable)?;
+    let (mut findings, mut parked) = (Vec::new(), Vec::new());
+    match meta {
+        Some(meta) if (meta.applied_sequence, &meta.stream) == (shard.applied_sequence, &shard.stream) => {
+            findings = verify(&store, progress).map_err(unusable)?.1;
+            parked = verify_parked(&store, &lines_of, progress).map_err(unusable)?.1;
+        }
+        found => findings.push(format!(
+            "its manifest states the applied sequence {} of the stream {:?}, but its files hold {:?}",
+            shard.applied_sequence,
+            shard.stream,
+            found.map(|meta| (meta.applied_sequence, meta.stream))
+        )),
+    }
+    findings.append(&mut parked);
+    if findings.is_empty() { Ok(()) } else { Err(RestoreError::Damaged { shard: id, findings }) }
+}

@@ -1,0 +1,282 @@
+//! The last step of a restore: the shards of before are moved aside, and those of the snapshot take their
+//! place.
+//!
+//! It is several renames, so a crash may come between any two of them. A plan is written first, as the file
+//! `RESTORING` of the data directory, and removed last. While it is there, no start and no other command uses
+//! the data directory, and the next restore completes what the plan says. Each step can be done again:
+//!
+//! 1. the data marker and the shards of before are moved into a folder of their own
+//! 2. the staged shards are moved to their places
+//! 3. the data marker is written
+//! 4. the plan is removed
+//!
+//! A shard in its place is one of before as long as a staged one of the same number waits for the place.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::storage::{RESTORING, StorageError, mark_shards, shard_directory, shards_in};
+use crate::types::{MAX_SHARDS, ShardId};
+
+/// The folder of the data directory that shards are staged in.
+pub(super) const STAGED: &str = "restore.staged";
+const NEW: &str = "RESTORING.new";
+/// The data marker.
+const MARKER: &str = "RANKTREE";
+/// Raised with every change that an older ranktree could not read.
+const FORMAT: u32 = 1;
+
+/// What is to be done. All staged shards are checked and synced when this is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    format: u32,
+    /// The snapshot that the staged shards are of.
+    pub(super) snapshot: String,
+    pub(super) shards: u16,
+    /// The folder of the data directory that takes what was there before; `None` if nothing was.
+    pub(super) moved_to: Option<String>,
+}
+
+/// Why the shards are not in place. The next restore goes on.
+#[derive(Debug, Error)]
+pub enum SwapError {
+    #[error("the file {} cannot be read: {what}; complete the restore with the ranktree that began it, or move the whole data directory away and restore again", path.display())]
+    UnknownPlan { path: PathBuf, what: String },
+    #[error("{} is in the way; move it elsewhere, and run the same ranktree restore again", .0.display())]
+    InTheWay(PathBuf),
+    #[error("{} cannot be moved to {}: {error}; run the same ranktree restore again once that is mended", from.display(), to.display())]
+    NotMoved { from: PathBuf, to: PathBuf, error: std::io::Error },
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Only tests interrupt.
+    #[cfg(test)]
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Plan {
+    pub(super) fn new(snapshot: String, shards: u16, moved_to: Option<String>) -> Self {
+        Self { format: FORMAT, snapshot, shards, moved_to }
+    }
+
+    /// The plan of an interrupted restore, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, SwapError> {
+        let path = data_dir.join(RESTORING);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(SwapError::Io { path, error }),
+        };
+        let plan: Self = match serde_json::from_slice(&bytes) {
+            Ok(plan) => plan,
+            Err(error) => return Err(SwapError::UnknownPlan { path, what: error.to_string() }),
+        };
+        if plan.format != FORMAT || plan.shards == 0 || plan.shards > MAX_SHARDS {
+            return Err(SwapError::UnknownPlan { path, what: format!("it has format {}", plan.format) });
+        }
+        Ok(Some(plan))
+    }
+
+    /// Writes the plan. From now on nothing but a restore uses the data directory.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(super) fn write(&self, data_dir: &Path) -> Result<(), SwapError> {
+        let path = data_dir.join(RESTORING);
+        let put = || {
+            let new = data_dir.join(NEW);
+            let mut file = File::create(&new)?;
+            file.write_all(&serde_json::to_vec(self)?)?;
+            file.sync_all()?;
+            std::fs::rename(&new, &path)?;
+            File::open(data_dir)?.sync_all()
+        };
+        put().map_err(|error| SwapError::Io { path: path.clone(), error })
+    }
+
+    /// Does what is left to do.
+    ///
+    /// # Arguments
+    /// `between`: called before each step, so that tests can interrupt it.
+    ///
+    /// # Errors
+    /// When the disk refuses, or something is in the way; and those of `between`.
+    pub(super) fn carry_out(
+        &self,
+        data_dir: &Path,
+        between: &mut dyn FnMut() -> Result<(), SwapError>,
+    ) -> Result<(), SwapError> {
+        let staged = data_dir.join(STAGED);
+        let aside = self.moved_to.as_ref().map(|name| data_dir.join(name));
+        if let Some(aside) = &aside {
+            between()?;
+            crate::storage::make_private_directory(aside)?;
+        }
+        let waits = |shard| exists(&shard_directory(&staged, shard));
+        // The marker of before, unless all shards are in place already: then it may be the new one.
+        if let Some(aside) = &aside
+            && (0..self.shards)
+                .map(ShardId)
+                .try_fold(false, |any, shard| Ok::<_, SwapError>(any | waits(shard)?))?
+        {
+            let (from, to) = (data_dir.join(MARKER), aside.join(MARKER));
+            if exists(&from)? && !exists(&to)? {
+                between()?;
+                rename(&from, &to)?;
+            }
+        }
+        for shard in (0..shards_in(data_dir)?.max(self.shards)).map(ShardId) {
+            let place = shard_directory(data_dir, shard);
+            let is_of_before = shard.0 >= self.shards || waits(shard)?;
+            if is_of_before && exists(&place)? {
+                let Some(aside) = &aside else { return Err(SwapError::InTheWay(place)) };
+                between()?;
+                rename(&place, &shard_directory(aside, shard))?;
+            }
+            let from = shard_directory(&staged, shard);
+            if exists(&from)? {
+                between()?;
+                rename(&from, &place)?;
+            }
+        }
+        between()?;
+        for directory in aside.iter().map(PathBuf::as_path).chain([staged.as_path(), data_dir]) {
+            if exists(directory)? {
+                sync(directory)?;
+            }
+        }
+        mark_shards(data_dir, self.shards)?;
+        between()?;
+        let path = data_dir.join(RESTORING);
+        std::fs::remove_file(&path).map_err(|error| SwapError::Io { path, error })?;
+        sync(data_dir)?;
+        // It is empty. The next restore removes it too.
+        let _ = std::fs::remove_dir_all(&staged);
+        Ok(())
+    }
+}
+
+fn exists(path: &Path) -> Result<bool, SwapError> {
+    path.try_exists().map_err(|error| SwapError::Io { path: path.to_owned(), error })
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
+    std::fs::rename(from, to).map_err(|error| SwapError::NotMoved {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        error,
+    })
+}
+
+fn sync(directory: &Path) -> Result<(), SwapError> {
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| SwapError::Io { path: directory.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::known_shards;
+
+    /// A data directory with shards of before, and staged ones. A file in each says which it is.
+    fn put(before: u16, staged: u16) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (place, shards, text) in
+            [(folder.path().to_owned(), before, "before"), (folder.path().join(STAGED), staged, "new")]
+        {
+            for shard in (0..shards).map(ShardId) {
+                let path = shard_directory(&place, shard);
+                std::fs::create_dir_all(&path).expect("it can be made");
+                std::fs::write(path.join("which"), text).expect("it can be written");
+            }
+        }
+        if before > 0 {
+            mark_shards(folder.path(), before).expect("the disk takes it");
+        }
+        folder
+    }
+
+    fn which(place: &Path, shards: u16) -> Vec<String> {
+        let read = |shard| std::fs::read_to_string(shard_directory(place, ShardId(shard)).join("which"));
+        (0..shards).map(|shard| read(shard).unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn every_interruption_is_refused_by_a_start_and_completed_by_the_next_restore() {
+        for (before, staged) in [(3, 3), (1, 4), (4, 1), (0, 2)] {
+            let moved_to = (before > 0).then(|| "before-restore-x".to_owned());
+            let plan = Plan::new("6a".to_owned(), staged, moved_to.clone());
+            for steps in 0.. {
+                let folder = put(before, staged);
+                let data_dir = folder.path();
+                plan.write(data_dir).expect("the disk takes it");
+                let mut interrupted = false;
+                // Interrupted twice, the second time a step later than the first.
+                for steps in [steps, 1] {
+                    let mut left = steps;
+                    let done = plan.carry_out(data_dir, &mut || {
+                        if left == 0 {
+                            return Err(SwapError::Interrupted);
+                        }
+                        left -= 1;
+                        Ok(())
+                    });
+                    let Err(error) = done else { break };
+                    interrupted = true;
+                    assert!(matches!(error, SwapError::Interrupted), "{error}");
+                    let refused = known_shards(data_dir).expect_err("it is half restored").to_string();
+                    assert!(refused.contains("run the same ranktree restore again"), "{refused}");
+                }
+                if let Some(read) = Plan::read(data_dir).expect("readable") {
+                    assert_eq!(read, plan);
+                    read.carry_out(data_dir, &mut || Ok(())).expect("it is completed");
+                }
+                assert_eq!(known_shards(data_dir).expect("a start takes it"), Some(staged));
+                assert_eq!(shards_in(data_dir).expect("readable"), staged);
+                assert_eq!(which(data_dir, staged), vec!["new"; usize::from(staged)]);
+                assert!(!data_dir.join(STAGED).exists());
+                if let Some(name) = &moved_to {
+                    let aside = data_dir.join(name);
+                    assert_eq!(which(&aside, before), vec!["before"; usize::from(before)]);
+                    assert_eq!(known_shards(&aside).expect("readable"), Some(before), "{steps} steps");
+                }
+                if !interrupted {
+                    assert!(steps > 3, "{steps}");
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shards_of_before_are_never_replaced_without_a_place_to_move_them_to() {
+        let folder = put(1, 2);
+        let plan = Plan::new("6a".to_owned(), 2, None);
+        plan.write(folder.path()).expect("the disk takes it");
+        let refused =
+            plan.carry_out(folder.path(), &mut || Ok(())).expect_err("a shard is there").to_string();
+        assert!(refused.contains("shard-000 is in the way"), "{refused}");
+        assert_eq!(which(folder.path(), 1), ["before"]);
+    }
+
+    #[test]
+    fn a_plan_of_another_version_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        assert_eq!(Plan::read(folder.path()).expect("there is none"), None);
+        for text in ["", "{}", r#"{"format":2,"snapshot":"a","shards":1,"moved_to":null}"#] {
+            std::fs::write(folder.path().join(RESTORING), text).expect("it can be written");
+            let refused = Plan::read(folder.path()).expect_err(text).to_string();
+            assert!(refused.contains("RESTORING cannot be read"), "{refused}");
+        }
+    }
+}
