@@ -15,6 +15,7 @@ pub fn all() -> Value {
         jobs::answers(),
         entries::schemas(),
         entries::ranks(),
+        service::nodes(),
         service::rejects(),
         service::schemas(),
     ] {

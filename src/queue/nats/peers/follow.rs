@@ -71,12 +71,13 @@ impl Reader for Floors<'_> {
     }
 
     fn read(&self, message: &Message, age: Duration) {
-        match self.1.owner_of(&message.subject) {
-            Some((node, Some(shard))) => self.note(node, shard, message, age),
-            _ => tracing::warn!(
+        if let Some((node, Some(shard))) = self.1.owner_of(&message.subject) {
+            self.note(node, shard, message, age);
+        } else {
+            tracing::warn!(
                 subject = %message.subject,
                 "the bucket of floors has an entry that no node has written; it is passed over"
-            ),
+            );
         }
     }
 
