@@ -104,7 +104,7 @@ impl Running {
             store: slot,
         };
         Self {
-            node: Arc::new(Node { shards: vec![handle] }),
+            node: Arc::new(Node { shards: vec![handle], elsewhere: None }),
             registry,
             wanted,
             state,

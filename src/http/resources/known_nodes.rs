@@ -1,5 +1,5 @@
-//! What status says of the nodes on the same streams, and of the nodes that own a shard. All of it is in memory:
-//! NATS is not asked.
+//! What status says of the nodes on the same streams, and of the nodes that own a shard. All of it is in
+//! memory: NATS is not asked.
 
 use crate::http::api::Api;
 use crate::http::render::json::Object;

@@ -223,8 +223,8 @@ fn a_stream_is_rebased_once_although_its_service_is_killed() {
     service.verify();
 }
 
-/// A copy of a data directory that no node was started with holds nothing back. So a node with older data finds
-/// that messages are missing.
+/// A copy of a data directory that no node was started with holds nothing back. So a node with older data
+/// finds that messages are missing.
 #[test]
 fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
     let nats = Nats::start();

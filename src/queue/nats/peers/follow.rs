@@ -19,8 +19,8 @@ use crate::types::{NodeName, ShardId};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_secs(2);
-/// How long the server must report that there is no such bucket before it is created again. An operator may be
-/// about to restore an old copy, and a server that has just started may not know it yet.
+/// How long the server must report that there is no such bucket before it is created again. An operator may
+/// be about to restore an old copy, and a server that has just started may not know it yet.
 const RECREATE_AFTER: Duration = Duration::from_secs(10);
 /// While the bucket is read from the beginning, the server is asked so often whether there is more: the
 /// awaited entries may have expired.
@@ -155,7 +155,8 @@ impl JetStream {
         }
     }
 
-    /// Makes a bucket again that has been gone for long. What a bucket said of nodes that run, they say again.
+    /// Makes a bucket again that has been gone for long. What a bucket said of nodes that run, they say
+    /// again.
     async fn create_again(&self, config: &Config, gone_since: &mut Option<Instant>) {
         if gone_since.get_or_insert_with(Instant::now).elapsed() < RECREATE_AFTER {
             return;

@@ -1,8 +1,8 @@
 //! What is known of other nodes, in memory: as of the last message of either bucket.
 //!
-//! Knows: how long each node has been silent. Silence is counted by this process's clock from when it received
-//! a message. Only for a message that was stored before it began to read, the age at that moment is told by the
-//! wall clock and the server's time. Must not know: how the buckets are read (`follow`).
+//! Knows: how long each node has been silent. Silence is counted by this process's clock from when it
+//! received a message. Only for a message that was stored before it began to read, the age at that moment is
+//! told by the wall clock and the server's time. Must not know: how the buckets are read (`follow`).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -222,8 +222,8 @@ impl Peers {
         self.known.lock().reading
     }
 
-    /// What other nodes still need of a shard's stream. Logs what has changed about owners whose floors do not
-    /// count.
+    /// What other nodes still need of a shard's stream. Logs what has changed about owners whose floors do
+    /// not count.
     pub fn floors(&self, shard: ShardId, stream: PurgedStream<'_>) -> FloorsOfOthers {
         let mut known = self.known.lock();
         let why = match &known.floors_read {
