@@ -22,8 +22,8 @@ pub struct NatsArgs {
     #[arg(long, env = "RANKTREE_NATS_REPLICAS", value_name = "N", default_value_t = 1)]
     pub nats_replicas: u8,
     /// How many messages are kept in a stream after the checkpoints of all nodes hold them, so that an older
-    /// copy of the data can catch up. Fewer are kept if they would take more than half of the stream's maximum
-    /// size
+    /// copy of the data can catch up. Fewer are kept if they would take more than half of the stream's
+    /// maximum size
     #[arg(long, env = "RANKTREE_NATS_KEEP", value_name = "N", default_value_t = 100_000)]
     pub nats_keep: u64,
     /// Never purge the streams. Then you must purge them yourself, and only messages that the checkpoints of

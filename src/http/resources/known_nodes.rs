@@ -1,5 +1,5 @@
-//! What status says of the nodes on the same streams, and of the nodes that own a shard. All of it is in memory:
-//! NATS is not asked.
+//! What status says of the nodes on the same streams, and of the nodes that own a shard. All of it is in
+//! memory: NATS is not asked.
 
 use crate::http::api::Api;
 use crate::http::render::json::Object;
@@ -20,23 +20,20 @@ pub fn write_nodes(object: &mut Object<'_>, api: &Api, others: &[KnownNode]) {
     nodes.sort_by_key(|node| node.map_or(&this.name, |node| &node.name));
     object.array("nodes", &nodes, |out, node| {
         let mut object = Object::begin(out);
-        match node {
-            Some(node) => {
-                object.text("node", node.name.as_str());
-                optional(&mut object, "address", node.address.as_deref());
-                optional(&mut object, "version", node.version.as_deref());
-                object.bool("alive", node.is_alive);
-                object.count("silent_seconds", node.silent.as_secs());
-                optional(&mut object, "problem", node.problem.as_deref());
-            }
-            None => {
-                object.text("node", this.name.as_str());
-                object.text("address", &this.address);
-                object.text("version", ThisNode::VERSION);
-                object.bool("alive", true);
-                object.count("silent_seconds", 0);
-                optional(&mut object, "problem", problem.as_deref());
-            }
+        if let Some(node) = node {
+            object.text("node", node.name.as_str());
+            optional(&mut object, "address", node.address.as_deref());
+            optional(&mut object, "version", node.version.as_deref());
+            object.bool("alive", node.is_alive);
+            object.count("silent_seconds", node.silent.as_secs());
+            optional(&mut object, "problem", node.problem.as_deref());
+        } else {
+            object.text("node", this.name.as_str());
+            object.text("address", &this.address);
+            object.text("version", ThisNode::VERSION);
+            object.bool("alive", true);
+            object.count("silent_seconds", 0);
+            optional(&mut object, "problem", problem.as_deref());
         }
         object.end();
     });
@@ -54,18 +51,15 @@ pub fn write_owners(
     let owners: Vec<Option<&KnownNode>> = std::iter::once(None).chain(others).collect();
     object.array("owners", &owners, |out, owner| {
         let mut object = Object::begin(out);
-        match owner {
-            Some(node) => {
-                let owned = node.shards.iter().find(|owned| owned.shard == shard.id);
-                write_owned(&mut object, node, owned);
-            }
-            None => {
-                object.text("node", this.name.as_str());
-                object.text("state", shard.health.state().name());
-                object.count("applied_sequence", shard.applied.borrow().0);
-                object.count("lag", lag);
-                object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
-            }
+        if let Some(node) = owner {
+            let owned = node.shards.iter().find(|owned| owned.shard == shard.id);
+            write_owned(&mut object, node, owned);
+        } else {
+            object.text("node", this.name.as_str());
+            object.text("state", shard.health.state().name());
+            object.count("applied_sequence", shard.applied.borrow().0);
+            object.count("lag", lag);
+            object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
         }
         object.end();
     });

@@ -8,7 +8,8 @@
 //! - `publish`, `consume`: the two ends of each shard's stream
 //! - `jetstream`: a node's NATS, which makes both ends; `shard`: a shard as the tasks beside its writer see
 //!   it
-//! - `retention`: what is purged; `peers`: which other nodes there are; `boards`: what boards there are, decided once for all nodes
+//! - `retention`: what is purged; `peers`: which other nodes there are; `boards`: what boards there are,
+//!   decided once for all nodes
 
 mod definition_json;
 mod message;

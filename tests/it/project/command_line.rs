@@ -66,9 +66,11 @@ const OF_OTHERS: &[(&str, &str)] = &[
 /// Names that begin like variables of ranktree but are not, and what they are.
 const NO_VARIABLES: &[(&str, &str)] = &[
     ("RANKTREE_BOARDS", "a stream"),
+    ("RANKTREE_FLOORS", "a bucket"),
     ("RANKTREE_JOBS_", "a shard's stream"),
     ("RANKTREE_JOBS_0", "a shard's stream"),
     ("RANKTREE_JOBS_SHARD", "a shard's stream"),
+    ("RANKTREE_NODES", "a bucket"),
     ("RANKTREE_NODE_PASSWORD", "read by nats-server"),
     ("RANKTREE_GAME_PASSWORD", "read by nats-server"),
     ("RANKTREE_REJECTS_PASSWORD", "read by nats-server"),

@@ -16,6 +16,7 @@ pub fn all() -> Value {
         entries::schemas(),
         entries::ranks(),
         snapshots::schemas(),
+        service::nodes(),
         service::rejects(),
         service::schemas(),
     ] {

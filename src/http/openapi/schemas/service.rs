@@ -43,27 +43,6 @@ pub fn schemas() -> Value {
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
         "Shard": object_with("The state of a shard.", shard.clone(), &required),
-        "Owner": object(
-            "A node that owns a shard, as of what was last heard of it.",
-            json!({
-                "node": {"type": "string", "description": "Its name."},
-                "state": {"enum": ["live", "catching_up", "halted", "silent", "unknown"], "description": "`silent`: nothing was heard of the node for ten seconds. `unknown`: the node is alive and does not say."},
-                "applied_sequence": limit("The last sequence that it has applied; `null`: unknown."),
-                "lag": limit("Messages that it has not applied yet; `null`: unknown."),
-                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown.")
-            })
-        ),
-        "KnownNode": object(
-            "A node on the same streams.",
-            json!({
-                "node": {"type": "string", "description": "Its name, which `--node` sets."},
-                "address": {"type": ["string", "null"], "description": "Where it answers, as a URL; `null`: unknown."},
-                "version": {"type": ["string", "null"], "description": "The version of ranktree that it runs; `null`: unknown."},
-                "alive": {"type": "boolean", "description": "Something was heard of it within the last ten seconds."},
-                "silent_seconds": count("Time since something was last heard of it."),
-                "problem": {"type": ["string", "null"], "description": "Why this node cannot read what the other says of itself, or cannot say anything of itself."}
-            })
-        ),
         "Stream": object(
             "How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are estimates.",
             json!({
@@ -120,6 +99,34 @@ pub fn schemas() -> Value {
                            "type": "array", "items": object_with("The state of a shard.", shard.clone(), &["shard", "state"])}
             }),
             &["type", "title", "status", "code", "detail"]
+        )
+    })
+}
+
+/// The nodes on the same streams.
+pub fn nodes() -> Value {
+    let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
+    json!({
+        "Owner": object(
+            "A node that owns a shard, as of what was last heard of it.",
+            json!({
+                "node": {"type": "string", "description": "Its name."},
+                "state": {"enum": ["live", "catching_up", "halted", "silent", "unknown"], "description": "`silent`: nothing was heard of the node for ten seconds. `unknown`: the node is alive and does not say."},
+                "applied_sequence": limit("The last sequence that it has applied; `null`: unknown."),
+                "lag": limit("Messages that it has not applied yet; `null`: unknown."),
+                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown.")
+            })
+        ),
+        "KnownNode": object(
+            "A node on the same streams.",
+            json!({
+                "node": {"type": "string", "description": "Its name, which `--node` sets."},
+                "address": {"type": ["string", "null"], "description": "Where it answers, as a URL; `null`: unknown."},
+                "version": {"type": ["string", "null"], "description": "The version of ranktree that it runs; `null`: unknown."},
+                "alive": {"type": "boolean", "description": "Something was heard of it within the last ten seconds."},
+                "silent_seconds": count("Time since something was last heard of it."),
+                "problem": {"type": ["string", "null"], "description": "Why this node cannot read what the other says of itself, or cannot say anything of itself."}
+            })
         )
     })
 }

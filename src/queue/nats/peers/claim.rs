@@ -43,8 +43,8 @@ impl JetStream {
     /// Makes sure that no other running node has this node's name, before the node takes part.
     ///
     /// # Errors
-    /// When another one has it. That it cannot be found out is no error: the node goes on, and `renew` finds it
-    /// out later.
+    /// When another one has it. That it cannot be found out is no error: the node goes on, and `renew` finds
+    /// it out later.
     pub async fn claim_name(&self) -> Result<Option<Claim>, SetupError> {
         let claimed = match self.claim_once().await {
             // Another node may have started under this name at the same moment, and been first.

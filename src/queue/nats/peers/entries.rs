@@ -1,8 +1,8 @@
 //! What the entries of the two buckets say, as JSON.
 //!
-//! An entry states its format, and from which format on a reader understands it. Fields that a reader does not
-//! know are passed over, so a later version may add fields and stay readable. If it changes what a field means,
-//! it states a higher `readable_from`, and earlier versions say that they cannot read the entry.
+//! An entry states its format, and from which format on a reader understands it. Fields that a reader does
+//! not know are passed over, so a later version may add fields and stay readable. If it changes what a field
+//! means, it states a higher `readable_from`, and earlier versions say that they cannot read the entry.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -78,8 +78,8 @@ pub struct FloorEntry {
     pub directory: String,
     /// The identity of the stream that the sequence is of.
     pub stream: String,
-    /// The last sequence of the stream that the node's last checkpoint holds. The node needs this message, for
-    /// the comparison at its next start, and those after it.
+    /// The last sequence of the stream that the node's last checkpoint holds. The node needs this message,
+    /// for the comparison at its next start, and those after it.
     pub sequence: u64,
 }
 

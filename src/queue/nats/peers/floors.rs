@@ -110,8 +110,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn floor(stream: &str, sequence: u64) -> Result<FloorEntry, UnreadableEntry> {
-        Ok(FloorEntry { directory: String::new(), stream: stream.to_owned(), sequence })
+    fn floor(stream: &str, sequence: u64) -> FloorEntry {
+        FloorEntry { directory: String::new(), stream: stream.to_owned(), sequence }
     }
 
     fn owner(floor: &Result<FloorEntry, UnreadableEntry>, silent: Duration) -> OwnerFloor<'_> {
@@ -123,30 +123,30 @@ mod tests {
         let stream = |first| PurgedStream { identity: "S@1", first };
         let unreadable = Err(UnreadableEntry::Foreign);
         for (floor, silent, first, expect) in [
-            (&floor("S@1", 5), Duration::ZERO, 1, Counts::Yes),
-            (&floor("S@1", 5), HOUR, 5, Counts::Yes),
+            (&Ok(floor("S@1", 5)), Duration::ZERO, 1, Counts::Yes),
+            (&Ok(floor("S@1", 5)), HOUR, 5, Counts::Yes),
             // The message itself is gone, and the next one is not.
-            (&floor("S@1", 5), HOUR, 6, Counts::Yes),
-            (&floor("S@1", 5), HOUR, 7, Counts::Passed),
-            (&floor("S@1", 0), Duration::ZERO, 1, Counts::Yes),
-            (&floor("S@1", 0), Duration::ZERO, 2, Counts::Passed),
-            (&floor("S@1", u64::MAX), HOUR, 7, Counts::Yes),
-            (&floor("S@2", 5), Duration::ZERO, 1, Counts::OtherStream),
-            (&floor("S@1", 5), HOUR * 2 + Duration::from_secs(1), 1, Counts::Forgotten),
+            (&Ok(floor("S@1", 5)), HOUR, 6, Counts::Yes),
+            (&Ok(floor("S@1", 5)), HOUR, 7, Counts::Passed),
+            (&Ok(floor("S@1", 0)), Duration::ZERO, 1, Counts::Yes),
+            (&Ok(floor("S@1", 0)), Duration::ZERO, 2, Counts::Passed),
+            (&Ok(floor("S@1", u64::MAX)), HOUR, 7, Counts::Yes),
+            (&Ok(floor("S@2", 5)), Duration::ZERO, 1, Counts::OtherStream),
+            (&Ok(floor("S@1", 5)), HOUR * 2 + Duration::from_secs(1), 1, Counts::Forgotten),
             (&unreadable, HOUR, 1, Counts::Yes),
             (&unreadable, HOUR * 3, 1, Counts::Forgotten),
         ] {
             assert_eq!(owner(floor, silent).counts(stream(first), HOUR * 2), expect, "{floor:?}");
         }
         // A node that is alive is never forgotten, however short the time is.
-        let (floor, silent) = (floor("S@1", 5), Duration::from_secs(3));
+        let (floor, silent) = (Ok(floor("S@1", 5)), Duration::from_secs(3));
         assert_eq!(owner(&floor, silent).counts(stream(1), Duration::from_secs(1)), Counts::Yes);
     }
 
     #[test]
     fn the_lowest_floor_holds_and_names_its_owner() {
         assert_eq!(lowest(std::iter::empty()), FloorsOfOthers::NONE);
-        let floors = [floor("S", 70), floor("S", 50), floor("S", 60)];
+        let floors = [Ok(floor("S", 70)), Ok(floor("S", 50)), Ok(floor("S", 60))];
         let silent = [Duration::ZERO, HOUR, Duration::ZERO];
         let owners = || floors.iter().zip(silent).map(|(floor, silent)| owner(floor, silent));
         let found = lowest(owners());

@@ -19,8 +19,8 @@ use crate::types::{NodeName, ShardId};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_secs(2);
-/// How long the server must report that there is no such bucket before it is created again. An operator may be
-/// about to restore an old copy, and a server that has just started may not know it yet.
+/// How long the server must report that there is no such bucket before it is created again. An operator may
+/// be about to restore an old copy, and a server that has just started may not know it yet.
 const RECREATE_AFTER: Duration = Duration::from_secs(10);
 /// While the bucket is read from the beginning, the server is asked so often whether there is more: the
 /// awaited entries may have expired.
@@ -71,12 +71,13 @@ impl Reader for Floors<'_> {
     }
 
     fn read(&self, message: &Message, age: Duration) {
-        match self.1.owner_of(&message.subject) {
-            Some((node, Some(shard))) => self.note(node, shard, message, age),
-            _ => tracing::warn!(
+        if let Some((node, Some(shard))) = self.1.owner_of(&message.subject) {
+            self.note(node, shard, message, age);
+        } else {
+            tracing::warn!(
                 subject = %message.subject,
                 "the bucket of floors has an entry that no node has written; it is passed over"
-            ),
+            );
         }
     }
 
@@ -154,7 +155,8 @@ impl JetStream {
         }
     }
 
-    /// Makes a bucket again that has been gone for long. What a bucket said of nodes that run, they say again.
+    /// Makes a bucket again that has been gone for long. What a bucket said of nodes that run, they say
+    /// again.
     async fn create_again(&self, config: &Config, gone_since: &mut Option<Instant>) {
         if gone_since.get_or_insert_with(Instant::now).elapsed() < RECREATE_AFTER {
             return;

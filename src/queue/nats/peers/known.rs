@@ -1,8 +1,8 @@
 //! What is known of other nodes, in memory: as of the last message of either bucket.
 //!
-//! Knows: how long each node has been silent. Silence is counted by this process's clock from when it received
-//! a message. Only for a message that was stored before it began to read, the age at that moment is told by the
-//! wall clock and the server's time. Must not know: how the buckets are read (`follow`).
+//! Knows: how long each node has been silent. Silence is counted by this process's clock from when it
+//! received a message. Only for a message that was stored before it began to read, the age at that moment is
+//! told by the wall clock and the server's time. Must not know: how the buckets are read (`follow`).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ struct Known {
     /// Counts how often the bucket of floors was read from the beginning.
     reading: u64,
     /// Whether all floors are known; why not.
-    floors_known: Option<Result<(), String>>,
+    floors_read: Option<Result<(), String>>,
     /// Messages of the bucket of floors that nobody needs.
     deletable: Vec<u64>,
     /// Why this node has no entries of its own, if it cannot have any.
@@ -55,7 +55,7 @@ struct Node {
 
 /// What is known of an owner's floor.
 struct Floor {
-    floor: Result<FloorEntry, UnreadableEntry>,
+    said: Result<FloorEntry, UnreadableEntry>,
     /// Its place in the bucket of floors.
     sequence: u64,
     reading: u64,
@@ -117,6 +117,7 @@ pub struct OwnedShard {
 }
 
 impl Peers {
+    #[must_use]
     pub fn new(this: ThisNode, forget_after: Duration) -> Self {
         Self { this, forget_after, known: Mutex::default() }
     }
@@ -175,7 +176,7 @@ impl Peers {
                 return;
             }
             let is_same =
-                |other: &Floor| matches!(&other.floor, Ok(other) if other.directory == floor.directory);
+                |other: &Floor| matches!(&other.said, Ok(other) if other.directory == floor.directory);
             let reading = known.reading;
             let others = known.floors.iter().filter(|((of, name), _)| *of == shard && *name != key.1);
             let same: Vec<_> = others
@@ -193,7 +194,7 @@ impl Peers {
         known.hear(&key.1, Heard { age, at: now }, now);
         let reading = known.reading;
         let counted = known.floors.remove(&key).map_or(Counts::Yes, |before| before.counted);
-        known.floors.insert(key, Floor { floor, sequence, reading, counted });
+        known.floors.insert(key, Floor { said: floor, sequence, reading, counted });
     }
 
     /// The bucket of floors is read from the beginning.
@@ -208,12 +209,12 @@ impl Peers {
         let mut known = self.known.lock();
         let reading = known.reading;
         known.floors.retain(|_, floor| floor.reading == reading);
-        known.floors_known = Some(Ok(()));
+        known.floors_read = Some(Ok(()));
     }
 
     /// The bucket of floors cannot be read.
     pub fn lose_floors(&self, why: &str) {
-        self.known.lock().floors_known = Some(Err(why.to_owned()));
+        self.known.lock().floors_read = Some(Err(why.to_owned()));
     }
 
     /// How often the bucket of floors was read from the beginning.
@@ -221,11 +222,11 @@ impl Peers {
         self.known.lock().reading
     }
 
-    /// What other nodes still need of a shard's stream. Logs what has changed about owners whose floors do not
-    /// count.
+    /// What other nodes still need of a shard's stream. Logs what has changed about owners whose floors do
+    /// not count.
     pub fn floors(&self, shard: ShardId, stream: PurgedStream<'_>) -> FloorsOfOthers {
         let mut known = self.known.lock();
-        let why = match &known.floors_known {
+        let why = match &known.floors_read {
             Some(Ok(())) => None,
             Some(Err(why)) => Some(why.clone()),
             None => Some("they were not read yet".to_owned()),
@@ -239,8 +240,8 @@ impl Peers {
         let counting = of_shard.filter_map(|((_, name), floor)| {
             let node = nodes.get_mut(name)?;
             let silent = node.heard.silent(now);
-            let (is_alive, state) = (silent < ALIVE_WITHIN, &floor.floor);
-            let owner = OwnerFloor { node: name.as_str(), silent, is_alive, floor: state };
+            let (is_alive, said) = (silent < ALIVE_WITHIN, &floor.said);
+            let owner = OwnerFloor { node: name.as_str(), silent, is_alive, floor: said };
             let counts = owner.counts(stream, forget_after);
             note_forgotten(name, node, counts == Counts::Forgotten, silent);
             let changed = std::mem::replace(&mut floor.counted, counts.clone()) != counts;
@@ -318,7 +319,7 @@ impl Known {
         let entry = node.entry.as_ref().and_then(|entry| entry.as_ref().ok());
         let mut shards: BTreeMap<ShardId, OwnedShard> = BTreeMap::new();
         for ((shard, _), floor) in self.floors.iter().filter(|((_, of), _)| of == name) {
-            let checkpoint = floor.floor.as_ref().ok().map(|floor| floor.sequence);
+            let checkpoint = floor.said.as_ref().ok().map(|floor| floor.sequence);
             let owned = OwnedShard { shard: *shard, state: None, applied: None, lag: None, checkpoint };
             shards.insert(*shard, owned);
         }
@@ -364,6 +365,7 @@ fn note_forgotten(name: &NodeName, node: &mut Node, is_forgotten: bool, silent: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::nats::peers::entries::Formats;
 
     const HOUR: Duration = Duration::from_secs(3_600);
     const STREAM: PurgedStream<'static> = PurgedStream { identity: "S@1", first: 1 };
@@ -389,7 +391,7 @@ mod tests {
             directory: directory.to_owned(),
             address: format!("http://{of}"),
             version: "1".to_owned(),
-            formats: Default::default(),
+            formats: Formats::default(),
             shards: Vec::new(),
         };
         Received { node: name(of), sequence: at, age, entry: Some(Ok(entry)) }

@@ -1,8 +1,9 @@
 //! The other nodes of the same streams: who is there, and what of the streams they still need.
 //!
-//! Knows: two key-value buckets. `PREFIX_NODES` has an entry for each node that is alive, which the node renews
-//! and the server drops once it is old. `PREFIX_FLOORS` has an entry for each node and shard, which stays: what
-//! the node's last checkpoint holds. Must not know: what is purged (`retention`), or how status shows nodes.
+//! Knows: two key-value buckets. `PREFIX_NODES` has an entry for each node that is alive, which the node
+//! renews and the server drops once it is old. `PREFIX_FLOORS` has an entry for each node and shard, which
+//! stays: what the node's last checkpoint holds. Must not know: what is purged (`retention`), or how status
+//! shows nodes.
 //!
 //! - `entries`: what the entries of both buckets say
 //! - `known`: what is known of other nodes, in memory

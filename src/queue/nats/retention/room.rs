@@ -1,8 +1,8 @@
 //! How full a shard's stream is, what holds the messages in it, and which setting would make room.
 //!
 //! Knows: a message stays because it is not applied, or no checkpoint holds it, or it is younger than the
-//! stream's duplicate window, or another node needs it, or `--nats-keep` keeps it. Must not know: how a stream is looked at (`task`),
-//! or what may be purged (`policy`).
+//! stream's duplicate window, or another node needs it, or `--nats-keep` keeps it. Must not know: how a
+//! stream is looked at (`task`), or what may be purged (`policy`).
 
 use std::fmt::Write as _;
 

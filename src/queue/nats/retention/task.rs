@@ -27,8 +27,8 @@ const CHECK_INTERVAL_WAITING: Duration = Duration::from_millis(100);
 /// The purge of young messages is logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// It is logged that it is unknown what other nodes need once that lasts: what they say is read a moment after
-/// a start, or after a connection was lost.
+/// It is logged that it is unknown what other nodes need once that lasts: what they say is read a moment
+/// after a start, or after a connection was lost.
 const UNKNOWN_LOGGED_AFTER: Duration = Duration::from_secs(5);
 
 /// Metrics and log lines about a shard's stream.

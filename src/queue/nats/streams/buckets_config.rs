@@ -28,8 +28,8 @@ pub fn floors_config(names: &Names, replicas: usize) -> Config {
     bucket_config(&names.floors_bucket(), description, replicas)
 }
 
-/// No limit of bytes is set, because the server would reserve it. There is one small message for each node, or
-/// each node and shard.
+/// No limit of bytes is set, because the server would reserve it. There is one small message for each node,
+/// or each node and shard.
 fn bucket_config(bucket: &Bucket, description: &str, replicas: usize) -> Config {
     Config {
         name: bucket.stream(),
